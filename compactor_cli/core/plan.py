@@ -1,0 +1,80 @@
+"""Plan: what will happen to every record, decided before anything is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What happens to a record. Every record has exactly one."""
+
+    KEEP = "keep"  # written byte for byte
+    PRUNE = "prune"  # shortened (an Edit says how) or left out, by the named rule
+    COVER = "cover"  # replaced by the named summary
+
+
+class Tier(StrEnum):
+    """How full the window is: tokens / window."""
+
+    NONE = "none"
+    LOG = "log"
+    WARN = "warn"
+    COMPACT = "compact"
+    EMERGENCY = "emergency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A run of records ``start <= i < stop`` with one action; ``name`` is the rule or the summary."""
+
+    start: int
+    stop: int
+    action: Action
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Shortens one part of one record: ``text`` is set in place of the part's text."""
+
+    record: int
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The decision about one transcript.
+
+    Guarantees: ``spans`` tile the records without gap or overlap; no exchange is divided between kept
+    and not kept; ``tokens_kept + summary_tokens <= target_tokens`` unless ``over_target`` says why not.
+    A plan that changes nothing has one KEEP span and says why in ``reason``. ``summary_tokens`` is the
+    most the whole summary message may take, frame included; 0 where the plan needs no summary.
+    ``summary_at`` is the record index before which the summary is set.
+    """
+
+    transcript_sha256: str
+    fingerprint: str
+    spans: tuple[Span, ...]
+    edits: tuple[Edit, ...] = ()
+    reason: str = ""
+    tier: Tier = Tier.NONE
+    window_tokens: int = 0
+    target_tokens: int = 0
+    tokens_before: int = 0
+    tokens_kept: int = 0
+    tokens_middle: int = 0
+    summary_tokens: int = 0
+    summary_at: int = 0
+    notes: tuple[str, ...] = ()
+    over_target: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether acting on this plan changes a byte."""
+        return any(span.action is not Action.KEEP for span in self.spans)
+
+    def indices(self, action: Action) -> tuple[int, ...]:
+        """The records with this action, ascending."""
+        return tuple(i for span in self.spans if span.action is action for i in range(span.start, span.stop))

@@ -1,0 +1,33 @@
+"""Record: the bytes of one line (or one element of an array), its parsed value and its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something was read: a file (``-`` is standard input) and a line counted from 1."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record with the bytes it came in.
+
+    The records of an input, joined as ``raw + ending``, are the input byte for byte: blank lines and
+    spaces between records belong to the ``ending`` before them. ``value`` is what a JSON parser made
+    of ``raw``; it is for reading only, since parsing does not round-trip. An empty ``ending`` before
+    another record means that two records were glued on one line.
+    """
+
+    raw: bytes
+    ending: bytes
+    value: Any
+    place: Place

@@ -1,0 +1,98 @@
+"""Report: what happened to each transcript; the one source of exit code, text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """How one input ended."""
+
+    COMPACTED = "compacted"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptReport:
+    """One transcript: what was decided, what it cost, what was lost.
+
+    Sizes are tokens of what a model is shown, counted by ``token_method``; ``bytes_*`` are of the file.
+    ``warnings`` are for people; ``orphans`` names calls and results without their other half.
+    """
+
+    outcome: Outcome
+    sha256: str = ""
+    dialect: str = ""
+    records: int = 0
+    reason: str = ""
+    tier: str = ""
+    token_method: str = ""
+    window_tokens: int = 0
+    target_tokens: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    kept: int = 0
+    covered: int = 0
+    pruned: Mapping[str, int] = field(default_factory=dict)
+    summary_source: str = ""
+    summary_tokens: int = 0
+    state_used: str = ""
+    over_target: str = ""
+    orphans: tuple[str, ...] = ()
+    in_flight: tuple[str, ...] = ()
+    lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    retention: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputReport:
+    """One input (a file or standard input) with its transcripts.
+
+    A dataset may have millions of rows: ``transcripts`` holds the first ones and every one that failed
+    or warned, ``counts`` all of them by outcome.
+    """
+
+    path: str
+    outcome: Outcome
+    output: str = ""
+    archive: str = ""
+    sha256: str = ""
+    reason: str = ""
+    error: str = ""
+    next_step: str = ""
+    exit_code: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tokens_before: int = 0
+    tokens_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    transcripts: tuple[TranscriptReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One run."""
+
+    version: str
+    settings: Mapping[str, Any]
+    inputs: tuple[InputReport, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """3 if any input failed; else the first other non-zero code; else 0."""
+        codes = [item.exit_code for item in self.inputs if item.exit_code]
+        return 3 if 3 in codes else next(iter(codes), 0)
+
+    @property
+    def would_change(self) -> bool:
+        """Whether any input was, or would be, changed."""
+        return any(item.outcome is Outcome.COMPACTED for item in self.inputs)

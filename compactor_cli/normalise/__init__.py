@@ -1,0 +1,1 @@
+"""Records to messages, and back: one file per dialect."""
