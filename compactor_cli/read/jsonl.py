@@ -1,0 +1,216 @@
+"""JSONL: where one record ends and the next begins.
+
+Accepted: CRLF, blank lines, a byte-order mark, U+2028 in strings, several records on one line, NaN, big
+numbers, lone surrogates, bytes that are not UTF-8, and JSON documents that span lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum, StrEnum
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from compactor_cli.core.errors import InvalidLine
+from compactor_cli.core.records import Place, Record
+from compactor_cli.read.values import blanks_end, object_spans, parse
+
+
+class OnInvalid(StrEnum):
+    """What to do with a line that is not JSON."""
+
+    FAIL = "fail"
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class _Invalid(Enum):
+    INVALID = "INVALID"
+
+
+# The value of a record that is not JSON and was kept all the same: bookkeeping that nobody understands.
+INVALID: Final = _Invalid.INVALID
+
+_BLANKS = b" \t\r\n"
+_OPENINGS = b"{["
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class _Line(NamedTuple):
+    """A line (``number`` from 1) without the blanks around it, and the blanks behind it."""
+
+    number: int
+    body: bytes
+    ending: bytes
+
+    @property
+    def is_last(self) -> bool:
+        return b"\n" not in self.ending
+
+    @property
+    def may_open(self) -> bool:
+        return self.body[0] in _OPENINGS
+
+
+class Records(Iterator[Record]):
+    """The records of one input, read as they are asked for; can be gone through once.
+
+    Guarantees: ``prefix`` and then ``raw + ending`` of every record are the input, byte for byte, except for
+    what `OnInvalid.DROP` leaves out. ``raw`` has no blanks around it; ``ending`` is what stands before the
+    next record: two records are on lines of their own where it holds a line feed. ``prefix``, known from
+    the start, is a byte-order mark and blanks before the first record (the whole of an input without any).
+    ``invalid_count`` counts what was not JSON so far. Raises `InvalidLine` with `OnInvalid.FAIL`.
+    """
+
+    def __init__(self, lines: Iterable[bytes], path: str, on_invalid: OnInvalid) -> None:
+        self.path = path
+        self.on_invalid = on_invalid
+        self.invalid_count = 0
+        rest = iter(lines)
+        self.prefix, number, first = _first(rest)
+        self._records = self._read(_lines(rest, number, first))
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._records
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def _read(self, lines: Iterator[_Line]) -> Iterator[Record]:
+        yield from self._begin(lines)
+        for line in lines:
+            try:
+                value = orjson.loads(line.body)
+            except orjson.JSONDecodeError:
+                yield from self._odd(line)
+            else:
+                yield self._record(line, value)
+
+    def _begin(self, lines: Iterator[_Line]) -> Iterator[Record]:
+        """The first line, or the whole input where that line only opens a document."""
+        line = next(lines, None)
+        if line is None:
+            return
+        if line.is_last or not line.may_open or _is_json(line.body) or object_spans(line.body):
+            yield from self._odd(line)
+            return
+        rest = list(lines)
+        document = _joined(line, rest)
+        if object_spans(document.body) or not (rest and _is_json(rest[0].body)):
+            yield from self._odd(document)
+        else:
+            for item in (line, *rest):
+                yield from self._odd(item)
+
+    def _odd(self, line: _Line) -> Iterator[Record]:
+        """What the fast parser refuses: odd JSON, values glued together, or no JSON."""
+        try:
+            value = parse(line.body)
+        except ValueError:
+            yield from self._glued(line)
+        else:
+            yield self._record(line, value)
+
+    def _glued(self, line: _Line) -> Iterator[Record]:
+        for piece in _pieces(line):
+            try:
+                value = parse(piece.body)
+            except ValueError:
+                self.invalid_count += 1
+                if self.on_invalid is OnInvalid.FAIL:
+                    raise self._error(piece) from None
+                if self.on_invalid is OnInvalid.KEEP:
+                    yield self._record(piece, INVALID)
+            else:
+                yield self._record(piece, value)
+
+    def _record(self, line: _Line, value: Any) -> Record:
+        return Record(raw=line.body, ending=line.ending, value=value, place=Place(path=self.path, line=line.number))
+
+    def _error(self, line: _Line) -> InvalidLine:
+        what, number = _reason(line.body)
+        advice = "mend the line, or use --on-invalid keep or drop"
+        if line.is_last:
+            what = f"the last line is torn: {what}"
+            advice = "the file may still be being written: try again later, or use --on-invalid keep or drop"
+        if line.body.startswith(_UTF16_MARKS):
+            what, advice = "UTF-16 text", "convert it first: iconv -f utf-16 -t utf-8"
+        return InvalidLine(what, place=Place(path=self.path, line=line.number + number - 1), next_step=advice)
+
+
+def read_records(lines: Iterable[bytes], path: str, on_invalid: OnInvalid = OnInvalid.FAIL) -> Records:
+    """The records of an open input (``Stream.reader``), lazily; ``path`` is for messages. See `Records`.
+
+    Reads ahead by one line. An input is read as a whole only if its first line opens a JSON document without
+    ending it: it may be one document that spans lines (one record), or several.
+    """
+    return Records(lines, path, on_invalid)
+
+
+def _first(lines: Iterator[bytes]) -> tuple[bytes, int, bytes]:
+    """The blanks before the first value, the number of its line, and the line from there on."""
+    prefix: list[bytes] = []
+    for number, line in enumerate(lines, 1):
+        lead = blanks_end(line)
+        prefix.append(line[:lead])
+        if lead < len(line):
+            return b"".join(prefix), number, line[lead:]
+    return b"".join(prefix), 0, b""
+
+
+def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[_Line]:
+    """Lines, each with all the blanks up to the next one as its ending; ``line`` is the first."""
+    if not line:
+        return
+    body = line.rstrip(_BLANKS)
+    endings = [line[len(body) :]]
+    for next_number, line in enumerate(lines, number + 1):
+        if line[0] not in _OPENINGS:
+            lead = blanks_end(line)
+            endings.append(line[:lead])
+            if lead == len(line):
+                continue
+            line = line[lead:]
+        yield _Line(number, body, b"".join(endings))
+        number, body = next_number, line.rstrip(_BLANKS)
+        endings = [line[len(body) :]]
+    yield _Line(number, body, b"".join(endings))
+
+
+def _pieces(line: _Line) -> Iterator[_Line]:
+    """A line parted into the objects glued together in it and, behind them, what is not JSON."""
+    body, number = line.body, line.number
+    start = 0
+    for begin, stop in object_spans(body):
+        following = blanks_end(body, stop)
+        ending = body[stop:following] if following < len(body) else body[stop:] + line.ending
+        yield _Line(number, body[begin:stop], ending)
+        number += body.count(b"\n", begin, following)
+        start = following
+    if start < len(body):
+        yield _Line(number, body[start:], line.ending)
+
+
+def _joined(first: _Line, rest: list[_Line]) -> _Line:
+    """All lines as one document."""
+    whole = b"".join(part for line in (first, *rest) for part in (line.body, line.ending))
+    body = whole.rstrip(_BLANKS)
+    return _Line(first.number, body, whole[len(body) :])
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        parse(body)
+    except ValueError:
+        return False
+    return True
+
+
+def _reason(body: bytes) -> tuple[str, int]:
+    """Why this is not JSON, and in which of its lines, counted from 1."""
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        return f"not JSON ({error.msg}, column {error.colno})", error.lineno
+    return "not JSON", 1

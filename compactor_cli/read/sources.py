@@ -1,0 +1,138 @@
+"""Sources: which inputs a command line names, in which order, each once."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from compactor_cli.core.errors import UsageError
+from compactor_cli.read.streams import STDIN
+
+DEFAULT_INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One input. ``path`` is ``-`` for standard input.
+
+    ``name`` is where it goes below an output folder: the path inside the tree it was found in, else its
+    file name (its path, in a list of files). ``root`` is that tree, else the folder the file lies in.
+    """
+
+    path: str
+    name: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """How trees are read. Globs with ``/`` match the path inside the tree, others the last name.
+
+    ``skip`` names folders that are left out wherever they are met (the archive, the output folder).
+    """
+
+    include: tuple[str, ...] = DEFAULT_INCLUDE
+    exclude: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+
+def find_sources(
+    operands: Sequence[str],
+    *,
+    recursive: bool = False,
+    walk: Walk | None = None,
+    files_from: str = "",
+    null_separated: bool = False,
+) -> tuple[Source, ...]:
+    """The inputs that operands and ``files_from`` (a list of paths; ``-`` is standard input) name.
+
+    Operands keep their order, the files of a tree are in byte order of their path. A file that is reached
+    twice (same device and inode) is given once, by its first name. What cannot be read is given all the
+    same: it fails when it is opened, and the others go on. In trees only regular files are taken, hidden
+    names and links are not. Raises `UsageError` for a folder without ``recursive``, for an unreadable list,
+    and if standard input were needed twice.
+    """
+    if files_from == STDIN and STDIN in operands:
+        raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
+    listed = _listed(files_from, null_separated) if files_from else ()
+    named = [*((path, _file_name(path)) for path in operands), *((path, _inside(path)) for path in listed)]
+    found = (source for path, name in named for source in _expand(path, name, recursive, walk or Walk()))
+    return tuple(_once(found))
+
+
+def _listed(path: str, null_separated: bool) -> tuple[str, ...]:
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"the list of files cannot be read ({error.strerror})", place=path) from error
+    return tuple(os.fsdecode(item) for item in data.split(b"\0" if null_separated else b"\n") if item)
+
+
+def _expand(path: str, name: str, recursive: bool, walk: Walk) -> Iterator[Source]:
+    if path == STDIN or not Path(path).is_dir():
+        yield Source(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
+    elif recursive:
+        yield from _tree(path, walk)
+    else:
+        raise UsageError("is a directory", place=path, next_step="use -r to read the files in it")
+
+
+def _tree(root: str, walk: Walk) -> Iterator[Source]:
+    skip = {key for folder in walk.skip if (key := _key(folder))}
+    inside = sorted(_files(root, "", walk, skip), key=os.fsencode)
+    return (Source(path=os.path.join(root, name), name=name, root=root) for name in inside)  # noqa: PTH118
+
+
+def _files(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, int]]) -> Iterator[str]:
+    """The names, inside the tree, of the files below ``folder``; of a folder itself if it cannot be listed."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        yield prefix.rstrip("/") or "."
+        return
+    for entry in entries:
+        name = prefix + entry.name
+        if entry.name.startswith(".") or _matches(name, walk.exclude):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if not skip or _key(entry.path) not in skip:
+                yield from _files(entry.path, f"{name}/", walk, skip)
+        elif entry.is_file(follow_symlinks=False) and _matches(name, walk.include):
+            yield name
+
+
+def _matches(name: str, globs: Iterable[str]) -> bool:
+    last = name.rpartition("/")[2]
+    return any(fnmatchcase(name if "/" in glob else last, glob) for glob in globs)
+
+
+def _once(sources: Iterable[Source]) -> Iterator[Source]:
+    seen: set[tuple[int, int] | str] = set()
+    for source in sources:
+        key = source.path if source.path == STDIN else _key(source.path) or source.path
+        if key not in seen:
+            seen.add(key)
+            yield source
+
+
+def _key(path: str) -> tuple[int, int] | None:
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    # Two pipes are two inputs, whatever their numbers say.
+    return (status.st_dev, status.st_ino) if not stat.S_ISFIFO(status.st_mode) else None
+
+
+def _file_name(path: str) -> str:
+    return Path(path).name
+
+
+def _inside(path: str) -> str:
+    """A listed path as a path that cannot lead out of a folder."""
+    return "/".join(part for part in PurePosixPath(path).parts if part not in ("/", "//", "..", "."))
