@@ -19,6 +19,7 @@ class Section(StrEnum):
     COMMANDS = "commands"  # commands and their outcome
     ERRORS = "errors"  # errors and what fixed them
     DECISIONS = "decisions"  # decisions with their reasons
+    QUESTIONS = "questions"  # questions that nobody has answered yet
     HISTORY = "history"  # turn by turn: what was asked, done, came of it; key lines
     PREVIOUS = "previous"  # what an earlier summary said that no record here shows
 
@@ -56,7 +57,8 @@ class Summary:
 
     ``language`` is a BCP 47 primary tag (``en``, ``zh``, ``ja``). ``prose`` is a model's own text, set in
     place of (MODEL) or together with (MODEL plus ledger) the sections. ``lost`` names what of the middle
-    did not make it, by kind (``paths``, ``commands``, ``numbers``, ``user rules``, ``open items``).
+    did not make it, by kind (``paths``, ``commands``, ``numbers``, ``user rules``, ``open items``), and
+    ``retention`` the share that did (0 to 1), by the same kinds.
     """
 
     source: Source
@@ -65,3 +67,4 @@ class Summary:
     prose: str = ""
     state_used: str = "none"  # none | table | text: how a previous summary's state came back
     lost: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    retention: tuple[tuple[str, float], ...] = ()

@@ -1,0 +1,67 @@
+"""Marker: the one line by which a summary of ours is known again, in any dialect.
+
+It is part of the summary's text, so it survives a conversion from one dialect to another. It also is
+the archive pointer: what was summarised can be fetched by the transcript's hash.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# A marker deeper in a text is a quotation, not a mark: clients put at most a short preface before ours.
+SEARCHED_CHARS = 2_000
+
+_LINE = re.compile(
+    r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16}) records=(?P<first>\d+)-(?P<last>\d+)/(?P<records>\d+)"
+    r" tokens=(?P<tokens>\d+) end=(?P<end>[0-9a-f]{16})(?: state=(?P<state>[0-9a-f]{16}))?\]$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """What a summary stands for.
+
+    ``transcript``: first 16 hex digits of the SHA-256 of the transcript it was made from; ``first`` and
+    ``last``: the covered records, counted from 1; ``records``: how many the transcript had; ``tokens``: its
+    size with everything that earlier summaries stood for; ``end``: hash of its last record, by which a
+    second run sees that nothing was added; ``state``: hash of the digest's stored counter table.
+    """
+
+    transcript: str
+    first: int
+    last: int
+    records: int
+    tokens: int
+    end: str
+    state: str = ""
+
+    def __str__(self) -> str:
+        state = f" state={self.state}" if self.state else ""
+        return (
+            f"[compact/1 transcript={self.transcript} records={self.first}-{self.last}/{self.records}"
+            f" tokens={self.tokens} end={self.end}{state}]"
+        )
+
+
+def find_marker(text: str) -> Marker | None:
+    """The marker of a summary's text, or None: the text is not a summary of ours."""
+    found = _LINE.search(text[:SEARCHED_CHARS]) if "[compact/1 " in text[:SEARCHED_CHARS] else None
+    if found is None:
+        return None
+    return Marker(
+        transcript=found["transcript"],
+        first=int(found["first"]),
+        last=int(found["last"]),
+        records=int(found["records"]),
+        tokens=int(found["tokens"]),
+        end=found["end"],
+        state=found["state"] or "",
+    )
+
+
+def without_marker(text: str) -> str:
+    """What stands behind the marker line: the summary's body. The whole text if there is no marker."""
+    found = _LINE.search(text[:SEARCHED_CHARS])
+    return text[found.end() :].lstrip("\n") if found else text

@@ -1,0 +1,1 @@
+"""Summary to text in a template; plan and text to the compacted transcript."""

@@ -1,0 +1,48 @@
+"""What a summariser is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from compactor_cli.core.summary import Summary
+from compactor_cli.core.transcript import Transcript
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One summary to be written.
+
+    ``covered``: the records it stands for, ascending, previous summaries among them. ``kept``: the records
+    that stay, so that what they show need not be said again. ``render`` gives the text that will be
+    written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
+    ``state``: the counter table stored with the previous summary, if it was found.
+    """
+
+    transcript: Transcript
+    covered: tuple[int, ...]
+    kept: tuple[int, ...]
+    budget_tokens: int
+    render: Callable[[Summary], str]
+    count: Callable[[str], int]
+    focus: str = ""
+    language: str = "auto"
+    state: bytes | None = None
+    restore_files: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A summary, and the counter table behind it (to be stored with the archive; None if there is none)."""
+
+    summary: Summary
+    state: bytes | None = None
+
+
+class Summariser(Protocol):
+    """Writes summaries. Raises nothing for odd content; a summary may be empty."""
+
+    def summarise(self, request: Request) -> Answer:
+        """The summary of ``request.covered`` within its budget."""
+        ...
