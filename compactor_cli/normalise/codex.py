@@ -1,0 +1,149 @@
+"""Codex rollouts: ``~/.codex/sessions/Y/M/D/rollout-*.jsonl``, one ``{"timestamp", "type", "payload"}`` a line.
+
+What a model is shown are the response items; a ``compacted`` record replaces all before it by its
+``replacement_history`` (see `codex_history`). Everything else is telemetry and state. Rollouts from before
+the envelope, bare items a line, are read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compactor_cli.core.records import Record
+from compactor_cli.core.transcript import Message, Role, Transcript
+from compactor_cli.normalise.base import Cut, Insertion, JsonPath
+from compactor_cli.normalise.codex_history import History, compacted_message, insert, item_of
+from compactor_cli.normalise.codex_items import ITEM_TYPES, item_parts, item_role, item_type, shortened_item
+from compactor_cli.normalise.contents import string
+from compactor_cli.normalise.jsontext import dump, parse
+from compactor_cli.normalise.previous import summary_of
+
+_LINE_TYPES = frozenset(
+    {
+        "session_meta",
+        "turn_context",
+        "response_item",
+        "event_msg",
+        "compacted",
+        "world_state",
+        "token_usage_record",
+        "inter_agent_communication_metadata",
+    }
+)
+# Types of items that no other dialect has.
+_OWN_ITEMS = ITEM_TYPES - {"message", "tool_call", "tool_result", "compaction"}
+
+
+class Codex:
+    """The dialect of Codex CLI's rollout files."""
+
+    name = "codex"
+    title = "Codex rollout"
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """None: a line is a record."""
+        return None
+
+    def score(self, value: Any) -> int:
+        """3 for a line of the envelope; 2 for what older rollouts hold; 1 for a bare role and text."""
+        if not isinstance(value, dict):
+            return 0
+        kind = string(value.get("type"))
+        if isinstance(value.get("payload"), dict):
+            return 3 if kind in _LINE_TYPES else 2 if kind and "timestamp" in value else 0
+        if self.starts(value) or "record_type" in value or kind in _OWN_ITEMS:
+            return 2
+        if kind in ("message", "Message") and item_role(value) is not Role.META:
+            return 2 if isinstance(value.get("content"), list) else 1
+        is_item = kind in ITEM_TYPES - {"message"} or item_role(value) is not Role.META
+        return 1 if "timestamp" in value and is_item else 0
+
+    def starts(self, value: Any) -> bool:
+        """``session_meta``, or the first line of rollouts from before it."""
+        if not isinstance(value, dict):
+            return False
+        is_old = "instructions" in value and "timestamp" in value and not {"type", "role", "payload"} & value.keys()
+        return is_old or (value.get("type") == "session_meta" and isinstance(value.get("payload"), dict))
+
+    def session_key(self, value: Any) -> str:
+        """Empty: lines do not name their session."""
+        return ""
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what the last compaction replaced is ``superseded``."""
+        values = [record.value if isinstance(record.value, dict) else {} for record in records]
+        history = History(values)
+        groups = _responses(values)
+        return tuple(
+            _message(value, history, i, group) for i, (value, group) in enumerate(zip(values, groups, strict=True))
+        )
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last turn."""
+        values = (record.value for record in reversed(records) if isinstance(record.value, dict))
+        places = (value.get("payload") if value.get("type") == "turn_context" else value for value in values)
+        return next((name for place in places if isinstance(place, dict) and (name := string(place.get("model")))), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """A ``compacted`` record that repeats the head's items before the summary (see `codex_history`)."""
+        return insert(transcript, cut, insertions)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The record with texts replaced in its item. A ``compacted`` record is returned as it is."""
+        value = parse(record.raw)
+        item = item_of(value)
+        if item is None:
+            return record.raw
+        short = shortened_item(item, texts)
+        return dump({**value, "payload": short} if isinstance(value.get("payload"), dict) else short, record.raw)
+
+
+DIALECT = Codex()
+
+
+def _message(value: Mapping[str, Any], history: History, i: int, group: str) -> Message:
+    timestamp = string(value.get("timestamp")) or string(value.get("created_at"))
+    if i in history.boundaries:
+        summary, parts = compacted_message(history, i)
+        return Message(
+            role=Role.USER, parts=parts, timestamp=timestamp, summary=summary, superseded=i in history.superseded
+        )
+    item = item_of(value)
+    role = Role.META if item is None else item_role(item)
+    if item is None or role is Role.META:
+        return Message(role=Role.META, timestamp=timestamp)
+    parts = item_parts(item)
+    return Message(
+        role=role,
+        parts=parts,
+        group=group,
+        timestamp=timestamp,
+        summary=summary_of(role, parts),
+        superseded=i in history.superseded,
+    )
+
+
+def _responses(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One name for all items of a response that holds reasoning: an API refuses it without what follows it.
+
+    A response is a run of the assistant's items; telemetry between them is not of the run.
+    """
+    groups = [""] * len(values)
+    run: list[int] = []
+    for i, value in enumerate([*values, {"role": "user"}]):
+        item = item_of(value)
+        role = Role.META if item is None else item_role(item)
+        if role is Role.ASSISTANT:
+            run.append(i)
+        elif role is not Role.META:
+            if len(run) > 1 and any(_is_reasoning(values[j]) for j in run):
+                for j in run:
+                    groups[j] = f"response-{run[0]}"
+            run = []
+    return groups
+
+
+def _is_reasoning(value: Mapping[str, Any]) -> bool:
+    item = item_of(value)
+    return item is not None and item_type(item) == "reasoning"

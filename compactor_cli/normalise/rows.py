@@ -1,0 +1,124 @@
+"""Rows: a conversation that is one JSON value, in an array of messages within a line or a document."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from compactor_cli.core.errors import UnknownShape
+from compactor_cli.core.records import Record
+from compactor_cli.core.transcript import Container, Frame, Transcript
+from compactor_cli.normalise.base import Dialect, JsonPath
+from compactor_cli.read.spans import element_spans
+
+# So many elements of a row are looked at before the most likely dialect is taken.
+_LOOKED_AT_ELEMENTS = 50
+_CERTAIN = 3
+# Where documents hold an array of rows: the document itself, or the runs of a benchmark.
+_ARRAYS_OF_ROWS: tuple[JsonPath, ...] = ((), ("simulations",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A value recognised as a conversation: whose it is, and where its messages are."""
+
+    dialect: Dialect
+    path: JsonPath
+    elements: Sequence[Any]
+
+
+def find_row(value: Any, dialects: Iterable[Dialect]) -> Row | None:
+    """The row that a value is; where several dialects claim it, that of the surest. The same for the same value."""
+    if not isinstance(value, (dict, list)):
+        return None
+    claims = [(dialect, path) for dialect in dialects if (path := dialect.array_path(value)) is not None]
+    if not claims:
+        return None
+    dialect, path = claims[0] if len(claims) == 1 else _surest(value, claims)
+    return Row(dialect=dialect, path=path, elements=_at(value, path))
+
+
+def _surest(value: Any, claims: Sequence[tuple[Dialect, JsonPath]]) -> tuple[Dialect, JsonPath]:
+    totals = [dialect.score(value) for dialect, _ in claims]
+    for element in islice(_at(value, claims[0][1]), _LOOKED_AT_ELEMENTS):
+        if _is_plain(element):
+            continue
+        for i, claim in enumerate(claims):
+            score = claim[0].score(element)
+            if score >= _CERTAIN:
+                return claim
+            totals[i] += score
+    return claims[totals.index(max(totals))]
+
+
+def _is_plain(element: Any) -> bool:
+    """Whether it is a role and a text, which tells nothing."""
+    return isinstance(element, dict) and len(element) == 2 and isinstance(element.get("content"), str)
+
+
+def _at(value: Any, path: JsonPath) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def row_transcript(record: Record, row: Row) -> Transcript:
+    """The row as a transcript of its own; what ends its line belongs to it."""
+    start, records, suffix = _elements(record, row.path, row.elements)
+    return Transcript(
+        dialect=row.dialect.name,
+        records=records,
+        messages=row.dialect.read(records, record.value),
+        frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
+        sha256=hashlib.sha256(record.raw + record.ending).hexdigest(),
+        model=row.dialect.model(records, record.value),
+        row=record.value,
+    )
+
+
+def find_rows(record: Record, dialects: Sequence[Dialect]) -> tuple[bytes, tuple[Record, ...]] | None:
+    """The rows of a document that is an array of rows, each as a record, and the bytes before the first."""
+    for path in _ARRAYS_OF_ROWS:
+        elements = _array(record.value, path)
+        if elements and any(find_row(element, dialects) for element in islice(elements, _LOOKED_AT_ELEMENTS)):
+            start, records, suffix = _elements(record, path, elements)
+            last = Record(
+                raw=records[-1].raw,
+                ending=records[-1].ending + suffix,
+                value=records[-1].value,
+                place=record.place,
+            )
+            return record.raw[:start], (*records[:-1], last)
+    return None
+
+
+def _array(value: Any, path: JsonPath) -> Sequence[Any]:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else ()
+
+
+def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[int, tuple[Record, ...], bytes]:
+    """Where the first element starts, the elements, and the bytes from ``]`` on with the record's ending."""
+    raw = record.raw
+    _, spans, end = element_spans(raw, path)
+    if len(spans) != len(elements):
+        raise UnknownShape(
+            f"{len(spans)} elements are written where {len(elements)} are read",
+            place=record.place,
+            next_step="look for a key that is given twice",
+        )
+    first = spans[0][0] if spans else end
+    return first, tuple(_records(record, spans, elements, end)), raw[end:] + record.ending
+
+
+def _records(
+    record: Record, spans: Sequence[tuple[int, int]], elements: Sequence[Any], end: int
+) -> Iterator[Record]:
+    raw, place = record.raw, record.place
+    nexts = [*(start for start, _ in spans[1:]), end][: len(spans)]
+    for (start, stop), next_start, value in zip(spans, nexts, elements, strict=True):
+        yield Record(raw=raw[start:stop], ending=raw[stop:next_start], value=value, place=place)

@@ -1,0 +1,150 @@
+"""ShareGPT: ``{"conversations": [{"from": ..., "value": ...}]}``, and Hermes' tags within the values.
+
+Calls have no ids: a call is paired with what follows it. Where several calls are answered by fewer
+observations, the last of these stands for the rest, so that the pairs stay whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compactor_cli.core.records import Record
+from compactor_cli.core.transcript import Message, Role, ToolResult, Transcript
+from compactor_cli.normalise import chat, imitate
+from compactor_cli.normalise.base import Cut, Insertion, JsonPath
+from compactor_cli.normalise.calls import named_call
+from compactor_cli.normalise.contents import result_text
+from compactor_cli.normalise.jsontext import dump, parse
+from compactor_cli.normalise.openai_chat import model_of
+from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.tags import Piece, pieces, rejoined
+
+_PATHS: tuple[JsonPath, ...] = (("conversations",), ("conversation",))
+_SHAPE = imitate.Shape(
+    role_key="from", text_key="value", user=("human", "user"), assistant=("gpt", "assistant", "model", "chatgpt")
+)
+_CALLERS = frozenset({"function_call", "tool_call", "tool_calls"})
+_ROLES = {
+    **chat.ROLES,
+    **dict.fromkeys(("chatgpt", "bing", "bard", "bot", *_CALLERS), Role.ASSISTANT),
+    **dict.fromkeys(("observation", "function_response", "tool_result"), Role.TOOL),
+}
+_META = Message(role=Role.META)
+_OWN_ROLES = frozenset({"function_call", "observation"})
+
+
+class ShareGPT:
+    """The dialect of ShareGPT data sets."""
+
+    name = "sharegpt"
+    title = "ShareGPT conversations"
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``conversations``, or a bare array of turns."""
+        return array_at(value)
+
+    def score(self, value: Any) -> int:
+        """3 for a call or an observation; 2 for any turn with ``from`` and ``value``."""
+        if not is_turn(value):
+            return 2 if isinstance(value, dict) and array_at(value) else 0
+        return 3 if value["from"] in _OWN_ROLES else 2
+
+    def starts(self, value: Any) -> bool:
+        """Never: no turn says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per turn."""
+        return read(records)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the row names."""
+        return model_of(records, row)
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Turns with the keys of the file's own."""
+        return imitate.insert(transcript, cut, insertions, _SHAPE)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The turn with these texts replaced within its value; tags stay where they are."""
+        return shorten(record, texts)
+
+
+def is_turn(value: Any) -> bool:
+    """Whether this is a turn: a speaker and what was said."""
+    return isinstance(value, dict) and isinstance(value.get("from"), str) and "value" in value
+
+
+def array_at(value: Any) -> JsonPath | None:
+    """Where the turns are: in the row, or the value itself."""
+    places = ((), *_PATHS) if isinstance(value, list) else _PATHS
+    for path in places:
+        found = value if not path else value.get(path[0]) if isinstance(value, dict) else None
+        if isinstance(found, list) and is_turn(next((item for item in found if isinstance(item, dict)), None)):
+            return path
+    return None
+
+
+def read(records: Sequence[Record]) -> tuple[Message, ...]:
+    """One message per turn; the results of a turn's calls are made as many as the calls."""
+    messages = [_message(record.value) for record in records]
+    for i, message in enumerate(messages):
+        stop = i + 1
+        while stop < len(messages) and messages[stop].role is Role.TOOL:
+            stop += 1
+        missing = len(message.calls) - sum(len(found.results) for found in messages[i + 1 : stop])
+        if stop > i + 1 and message.calls and missing > 0:
+            last = messages[stop - 1]
+            filler = (ToolResult(id="", text=""),) * missing
+            messages[stop - 1] = Message(role=last.role, parts=last.parts + filler)
+    return tuple(messages)
+
+
+def _message(value: Any) -> Message:
+    if not is_turn(value):
+        return _META
+    role = _ROLES.get(value["from"], Role.META)
+    if role is Role.META:
+        return _META
+    parts = tuple(piece.part for piece in _pieces(value, role) if piece.part is not None)
+    return Message(role=role, parts=parts, summary=summary_of(role, parts))
+
+
+def _pieces(value: Mapping[str, Any], role: Role) -> list[Piece]:
+    """The value in pieces; a call or an observation that is not tagged is one piece."""
+    text = value["value"] if isinstance(value["value"], str) else result_text(value["value"])
+    if value["from"] in _CALLERS:
+        return _calls(text)
+    found = pieces(text, role)
+    if role is Role.TOOL and not any(isinstance(piece.part, ToolResult) for piece in found):
+        return [Piece(written=text, part=ToolResult(id="", text=text))]
+    return found
+
+
+def _calls(text: str) -> list[Piece]:
+    """A call as JSON, or an array of calls: each a piece with what stands between them."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, list) or not value:
+        return [Piece(written=text, part=named_call(text))]
+    written = [json.dumps(call, ensure_ascii=False) for call in value]
+    calls = [Piece(written=call, part=named_call(call)) for call in written]
+    between = [Piece(written=", ", part=None)] * len(calls)
+    joined = [piece for pair in zip(calls, between, strict=True) for piece in pair][:-1]
+    return [Piece(written="[", part=None), *joined, Piece(written="]", part=None)]
+
+
+def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
+    """The turn with these texts replaced. Results that only stand for missing ones have no text to replace."""
+    value = parse(record.raw)
+    role = _ROLES.get(value["from"], Role.META) if is_turn(value) else Role.META
+    if role is Role.META or not texts:
+        return record.raw
+    return dump({**value, "value": rejoined(_pieces(value, role), texts)}, record.raw)
+
+
+DIALECT = ShareGPT()
