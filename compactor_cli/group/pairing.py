@@ -1,0 +1,160 @@
+"""Which result answers which call, by id and by order.
+
+Ids are not unique in real transcripts, some dialects have none, and results may stand before their
+call. The rules, in the order they are tried:
+
+1. A result belongs to the newest record before it that holds an unanswered call with its id (the
+   first such call of that record).
+2. A result without an id, or with one that no call ever had, belongs to the first unanswered call of
+   the newest burst: the calls since the last result that followed a call. Names, where both are given, must agree;
+   of two ids that are both given, none may differ.
+3. A result that is still alone belongs to a later call with its id, if no user turn lies between.
+
+What no rule pairs is an orphan, or in flight if it is a call that the transcript ends on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from compactor_cli.core.transcript import Message, Role, ToolCall, ToolResult
+from compactor_cli.group.turns import is_user_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Half:
+    """One call or one result: ``messages[record].parts[part]``."""
+
+    record: int
+    part: int
+    id: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name or 'tool'} {self.id or '(no id)'} in record {self.record + 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A call and its result."""
+
+    call: Half
+    result: Half
+
+
+@dataclass(slots=True)
+class _Open:
+    """Calls not answered yet. ``by_id`` holds one queue per record, newest record last; answered calls linger in it."""
+
+    by_id: dict[str, list[deque[Half]]] = field(default_factory=dict)
+    burst: list[Half] = field(default_factory=list)
+    burst_is_over: bool = False
+    waiting: dict[Half, None] = field(default_factory=dict)
+
+    def add(self, call: Half) -> None:
+        if self.burst_is_over:
+            self.burst, self.burst_is_over = [], False
+        self.burst.append(call)
+        queues = self.by_id.setdefault(call.id, [])
+        if not queues or not queues[-1] or queues[-1][-1].record != call.record:
+            queues.append(deque())
+        queues[-1].append(call)
+        self.waiting[call] = None
+
+    def take(self, result: Half) -> Half | None:
+        found = self._with_id(result.id) if result.id else None
+        found = found or self._in_burst(result)
+        if found:
+            del self.waiting[found]
+        self.burst_is_over = True
+        return found
+
+    def _with_id(self, key: str) -> Half | None:
+        queues = self.by_id.get(key, [])
+        while queues:
+            while queues[-1]:
+                call = queues[-1].popleft()
+                if call in self.waiting:
+                    return call
+            queues.pop()
+        return None
+
+    def _in_burst(self, result: Half) -> Half | None:
+        self.burst = [call for call in self.burst if call in self.waiting]
+        return next((call for call in self.burst if _may_pair(call, result)), None)
+
+
+def _may_pair(call: Half, result: Half) -> bool:
+    names_agree = not result.name or not call.name or result.name == call.name
+    return names_agree and not (call.id and result.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """All pairs in the order of their results, and what is left over, each in transcript order."""
+
+    pairs: tuple[Pair, ...]
+    calls_alone: tuple[Half, ...]
+    results_alone: tuple[Half, ...]
+
+
+def pair(messages: Sequence[Message]) -> Pairing:
+    """Pair the calls and results of a transcript; bookkeeping records are not looked at. Linear."""
+    unanswered = _Open()
+    pairs: list[Pair] = []
+    alone: list[Half] = []
+    for record, message in enumerate(messages):
+        if message.role is Role.META:
+            continue
+        if is_user_words(message):
+            unanswered.burst = []
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                unanswered.add(Half(record=record, part=index, id=part.id, name=part.name))
+            elif isinstance(part, ToolResult):
+                result = Half(record=record, part=index, id=part.id, name=part.name)
+                call = unanswered.take(result)
+                if call is None:
+                    alone.append(result)
+                else:
+                    pairs.append(Pair(call=call, result=result))
+    return _with_early_results(messages, pairs, list(unanswered.waiting), alone)
+
+
+def _with_early_results(
+    messages: Sequence[Message], pairs: list[Pair], calls: list[Half], results: list[Half]
+) -> Pairing:
+    """Rule 3: results that were written before their call."""
+    early = _early_pairs(messages, calls, results) if calls and results else []
+    called, answered = {item.call for item in early}, {item.result for item in early}
+    every = sorted([*pairs, *early], key=lambda item: (item.result.record, item.result.part)) if early else pairs
+    return Pairing(
+        pairs=tuple(every),
+        calls_alone=tuple(call for call in calls if call not in called),
+        results_alone=tuple(result for result in results if result not in answered),
+    )
+
+
+def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[Half]) -> list[Pair]:
+    turn_of = _turn_numbers(messages)
+    by_id: dict[str, list[Half]] = {}
+    for result in reversed(results):
+        by_id.setdefault(result.id, []).append(result)
+    found = []
+    for call in calls:
+        candidates = by_id.get(call.id, []) if call.id else []
+        if candidates and candidates[-1].record < call.record:
+            if turn_of[candidates[-1].record] == turn_of[call.record]:
+                found.append(Pair(call=call, result=candidates[-1]))
+            candidates.pop()
+    return found
+
+
+def _turn_numbers(messages: Sequence[Message]) -> list[int]:
+    number, numbers = 0, []
+    for message in messages:
+        number += is_user_words(message)
+        numbers.append(number)
+    return numbers
