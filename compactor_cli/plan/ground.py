@@ -1,0 +1,129 @@
+"""Ground: what of a transcript can stay, and between which borders it may be cut."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from compactor_cli.core.transcript import Message, Role, Transcript
+from compactor_cli.group.exchanges import Grouping, borders_of
+from compactor_cli.group.turns import Turn, turns
+from compactor_cli.plan.previous import previous_marker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """The facts that cuts are made from. Indices are of records; all cuts are at ``borders``.
+
+    ``sums[i]`` are the tokens of the records before ``i`` that stay if their place stays: summaries, orphans
+    and superseded records (``gone``) never do, and no border minds them. ``lead``: the leading system records
+    end here. ``head_limit``: the first summary, which no head reaches over. ``floor``: no tail begins before
+    it, since a summary stands before it. ``last``: the latest start of a tail, so that it holds the newest block
+    and all calls in flight; ``in_flight``: the start of the block of the first such call.
+    """
+
+    messages: Sequence[Message]
+    borders: tuple[int, ...]
+    sums: tuple[int, ...]
+    total_tokens: int
+    lead: int
+    head_limit: int
+    turns: tuple[Turn, ...]
+    floor: int
+    last: int
+    in_flight: int
+    gone: frozenset[int]
+    previous_tokens: int = 0
+    stood_for_tokens: int = 0
+
+    @property
+    def end(self) -> int:
+        """The number of records."""
+        return len(self.messages)
+
+    def staying(self, start: int, stop: int) -> int:
+        """Tokens of what stays of ``start <= i < stop``."""
+        return self.sums[stop] - self.sums[start]
+
+    def covered(self, head: int, tail: int) -> int:
+        """Tokens of what does not stay, if the middle is ``head <= i < tail``."""
+        return self.total_tokens - self.staying(0, head) - self.staying(tail, self.end)
+
+    def border_from(self, index: int) -> int:
+        """The first border at or behind ``index``."""
+        return self.borders[bisect_left(self.borders, index)]
+
+    def border_until(self, index: int) -> int:
+        """The last border at or before ``index``."""
+        return self.borders[bisect_right(self.borders, index) - 1]
+
+
+def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) -> Ground:
+    """The ground of a transcript. Linear in records."""
+    messages = transcript.messages
+    count = len(messages)
+    gone = _gone(messages, grouping)
+    staying = (0 if i in gone else tokens[i] for i in range(count))
+    summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
+    marker = previous_marker(transcript) if summaries else None
+    previous_tokens = sum(tokens[i] for i in summaries)
+    bare = Ground(
+        messages=messages,
+        borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in gone)),
+        sums=(0, *accumulate(staying)),
+        total_tokens=sum(tokens),
+        lead=_lead(messages),
+        head_limit=summaries[0] if summaries else count,
+        turns=tuple(turn for turn in turns(messages) if not summaries or turn.start < summaries[0]),
+        floor=_floor(messages, summaries),
+        last=count,
+        in_flight=count,
+        gone=gone,
+        previous_tokens=previous_tokens,
+        stood_for_tokens=max(marker.tokens if marker else 0, previous_tokens),
+    )
+    return _snapped(bare, grouping)
+
+
+def _snapped(ground: Ground, grouping: Grouping) -> Ground:
+    """The ground with its marks on borders."""
+    lead = ground.border_from(ground.lead)
+    floor = max(ground.border_from(ground.floor), lead)
+    newest = bisect_left(ground.sums, ground.sums[-1]) - 1
+    last = ground.border_until(newest) if newest >= floor else ground.end
+    running = grouping.in_flight
+    in_flight = max(ground.border_until(running[0].record), floor) if running else ground.end
+    return replace(ground, lead=lead, floor=floor, last=max(min(last, in_flight), floor), in_flight=in_flight)
+
+
+def _gone(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:
+    """Records that stay nowhere, with all that hangs on them."""
+    orphaned = grouping.orphaned()
+    return frozenset(
+        index
+        for exchange in grouping.exchanges
+        if any(i in orphaned or messages[i].superseded or messages[i].summary for i in exchange)
+        for index in exchange
+    )
+
+
+def _lead(messages: Sequence[Message]) -> int:
+    for index, message in enumerate(messages):
+        if not message.is_meta and not message.superseded and (message.role is not Role.SYSTEM or message.summary):
+            return index
+    return len(messages)
+
+
+def _floor(messages: Sequence[Message], summaries: Sequence[int]) -> int:
+    """Behind the newest summary that everything before it is older than.
+
+    A client's own summary may stand behind records that it did not replace: it follows superseded ones then.
+    """
+    first_superseded = next((i for i, message in enumerate(messages) if message.superseded), len(messages))
+    for index in reversed(summaries):
+        summary = messages[index].summary
+        if first_superseded > index or (summary and summary.origin == "compact"):
+            return index + 1
+    return 0

@@ -1,0 +1,167 @@
+"""Pruning: texts made shorter in their middle, without a summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compactor_cli.core.plan import Edit
+from compactor_cli.core.settings import PruneRule
+from compactor_cli.core.transcript import Message, Part, Role, Text, ToolCall, ToolResult
+from compactor_cli.plan.tokens import Counter, arguments_text
+
+OVERFLOW = "overflow"
+# What overflow leaves of a text at least, and below which length it leaves it alone: less shows nothing.
+LEAST_CHARS = 400
+UNTOUCHED_CHARS = 600
+_MARKER = PruneRule(name=OVERFLOW).marker
+_ROUNDS = 24
+_SHRINK_RATIO = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortening:
+    """One edit, the rule it follows, and the tokens it saves."""
+
+    edit: Edit
+    rule: str
+    saved_tokens: int
+
+
+def apply_rules(
+    messages: Sequence[Message], rules: Sequence[PruneRule], records: Iterable[int], counter: Counter
+) -> Iterator[Shortening]:
+    """What the rules make of these records, in their order. Of several rules the first that applies to a part counts.
+
+    A text that would not get shorter stays as it is: pruning twice changes nothing.
+    """
+    limits = {rule.name: _older_than(messages, rule.keep_messages) for rule in rules}
+    for record in records:
+        for index, part in enumerate(messages[record].parts):
+            for rule in rules:
+                if record < limits[rule.name] and (found := _by_rule(rule, part, counter)):
+                    text, saved = found
+                    yield Shortening(
+                        edit=Edit(record=record, part=index, text=text), rule=rule.name, saved_tokens=saved
+                    )
+                    break
+
+
+def shorten_to_fit(
+    messages: Sequence[Message], records: Sequence[int], excess_tokens: int, counter: Counter, needed_tokens: int
+) -> tuple[Shortening, ...]:
+    """Shortens the longest tool results of these records until ``excess_tokens`` are saved, as far as it goes.
+
+    Texts follow only if the results do not save even ``needed_tokens``, and only as far as these. What is touched of
+    a kind is cut to one length, not below 400 characters; texts up to 600 are left alone.
+    """
+    results = _level(messages, records, ToolResult, excess_tokens, counter)
+    missing = needed_tokens - saved_tokens(results)
+    return results if missing <= 0 else results + _level(messages, records, Text, missing, counter)
+
+
+def saved_tokens(edits: Iterable[Shortening]) -> int:
+    """What all of them save."""
+    return sum(item.saved_tokens for item in edits)
+
+
+def shortened(text: str, first_chars: int, last_chars: int, marker: str = _MARKER) -> str:
+    """The text with its middle replaced by the marker; the text itself if that is no shorter."""
+    omitted = len(text) - first_chars - last_chars
+    if omitted <= 0:
+        return text
+    short = text[:first_chars] + marker.replace("{omitted}", str(omitted)) + text[len(text) - last_chars :]
+    return short if len(short) < len(text) else text
+
+
+def _by_rule(rule: PruneRule, part: Part, counter: Counter) -> tuple[str, int] | None:
+    """The new text and the tokens saved, if the rule applies."""
+    if isinstance(part, ToolCall) and rule.kind == "tool-arguments":
+        old, new = arguments_text(part), _short_arguments(rule, part)
+    elif (isinstance(part, ToolResult) and rule.kind == "tool-result") or (
+        isinstance(part, Text) and rule.kind == "text"
+    ):
+        old, new = part.text, _short_by_rule(rule, part.text)
+    else:
+        return None
+    return None if new == old else (new, counter.count(old) - counter.count(new))
+
+
+def _short_by_rule(rule: PruneRule, text: str) -> str:
+    return shortened(text, rule.first_chars, rule.last_chars, rule.marker) if len(text) > rule.over_chars else text
+
+
+def _short_arguments(rule: PruneRule, call: ToolCall) -> str:
+    """The arguments with every long string in them shortened; JSON text if they are an object."""
+    if isinstance(call.arguments, str):
+        return _short_by_rule(rule, call.arguments)
+    return json.dumps(_short_values(rule, call.arguments), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _short_values(rule: PruneRule, value: Any) -> Any:
+    if isinstance(value, str):
+        return _short_by_rule(rule, value)
+    if isinstance(value, Mapping):
+        return {key: _short_values(rule, item) for key, item in value.items()}
+    return [_short_values(rule, item) for item in value] if isinstance(value, list) else value
+
+
+def _older_than(messages: Sequence[Message], keep_messages: int) -> int:
+    """The record from which on the newest messages stand."""
+    left = keep_messages
+    for index in range(len(messages) - 1, -1, -1):
+        if left <= 0:
+            return index + 1
+        left -= not messages[index].is_meta and messages[index].role is not Role.SYSTEM
+    return len(messages) if not keep_messages else 0
+
+
+def _level(
+    messages: Sequence[Message],
+    records: Sequence[int],
+    kind: type[ToolResult] | type[Text],
+    excess_tokens: int,
+    counter: Counter,
+) -> tuple[Shortening, ...]:
+    """All long texts of one kind cut to the greatest length that saves enough, or to the least."""
+    long = [
+        (record, index, part.text, counter.count(part.text))
+        for record in records
+        for index, part in enumerate(messages[record].parts)
+        if isinstance(part, kind) and len(part.text) > UNTOUCHED_CHARS
+    ]
+    if not long:
+        return ()
+    allowed = sum(tokens for *_, tokens in long) - excess_tokens
+    chars = _first_guess([(len(text), tokens) for _, _, text, tokens in long], allowed)
+    found: tuple[Shortening, ...] = ()
+    for _ in range(_ROUNDS):
+        found = tuple(_cut_to(long, chars, counter))
+        if saved_tokens(found) >= excess_tokens or chars <= LEAST_CHARS:
+            break
+        chars = max(int(chars * _SHRINK_RATIO), LEAST_CHARS)
+    return found
+
+
+def _first_guess(sizes: Sequence[tuple[int, int]], allowed_tokens: int) -> int:
+    """The length in characters to which all texts must be cut so that the tokens are allowed, by their mean density."""
+    chars, tokens = sum(chars for chars, _ in sizes), sum(tokens for _, tokens in sizes)
+    left = max(allowed_tokens, 0) * chars // max(tokens, 1)
+    lengths = sorted(length for length, _ in sizes)
+    for index, length in enumerate(lengths):
+        share = left // (len(lengths) - index)
+        if length > share:
+            return max(share, LEAST_CHARS)
+        left -= length
+    return max(lengths[-1], LEAST_CHARS)
+
+
+def _cut_to(long: Sequence[tuple[int, int, str, int]], chars: int, counter: Counter) -> Iterator[Shortening]:
+    for record, index, text, tokens in long:
+        half = chars // 2
+        short = shortened(text, half, half) if len(text) > max(chars, UNTOUCHED_CHARS) else text
+        if short != text:
+            edit = Edit(record=record, part=index, text=short)
+            yield Shortening(edit=edit, rule=OVERFLOW, saved_tokens=tokens - counter.count(short))

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.plan import tokens
+from compactor_cli.plan.tokens import (
+    EstimateCounter,
+    TiktokenCounter,
+    bound_message,
+    count_message,
+    counter_for,
+    encoding_of,
+    pieces,
+)
+
+
+@pytest.fixture(scope="module")
+def counter() -> TiktokenCounter:
+    return TiktokenCounter()
+
+
+def test_counts_are_those_of_tiktoken(counter: TiktokenCounter) -> None:
+    assert counter.count("Hello, world!") == 4
+    assert counter.count("") == 0
+    assert counter.method == "tiktoken o200k_base"
+
+
+def test_special_tokens_are_plain_text(counter: TiktokenCounter) -> None:
+    assert counter.count("<|endoftext|>") > 1
+
+
+def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
+    assert 0 < counter.count("a\ud800b") <= 5
+
+
+@pytest.mark.parametrize("text", [" " * 1_100_000, "\t" * 300_000, "x" * 300_000, "\n" * 300_000, "中" * 200_000])
+def test_long_runs_are_counted(counter: TiktokenCounter, text: str) -> None:
+    assert 0 < counter.count(text) <= len(text.encode())
+
+
+def test_long_texts_are_counted_exactly(counter: TiktokenCounter) -> None:
+    text = "".join(f"line {i} = {i * 7919 % 1000}\n\n  indented {i}\n\t- item\r\nnext\n" for i in range(6_000))
+    assert len(list(pieces(text))) > 3
+    whole = tokens._load_encoding("o200k_base", tokens.vocabulary_folder("o200k_base") or Path())
+    assert counter.count(text) == len(whole.encode_ordinary(text))
+
+
+@given(st.text(max_size=200), st.integers(1, 2_000))
+def test_pieces_are_the_text(text: str, times: int) -> None:
+    long = text * times
+    assert "".join(pieces(long)) == long
+    assert all(len(piece) <= tokens.PIECE_CHARS for piece in pieces(long))
+
+
+def test_a_text_is_never_more_tokens_than_bytes(counter: TiktokenCounter) -> None:
+    for text in ("中文", "🙂🙂", "a\ud800", "\x00\x01", "ß" * 40):
+        message = Message(role=Role.USER, parts=(Text(text=text),))
+        assert count_message(counter, message) <= bound_message(message)
+
+
+def test_everything_a_model_is_shown_counts() -> None:
+    counter = EstimateCounter()
+    empty = Message(role=Role.ASSISTANT)
+    assert count_message(counter, empty) == 4
+    parts = (
+        Text(text="a" * 40),
+        Thinking(text="b" * 40),
+        ToolCall(id="ignored" * 9, name="name", arguments={"k": "ü"}),
+        ToolResult(id="ignored" * 9, text="c" * 40, media_count=1),
+        Media(kind="image", size_bytes=9_000_000),
+        Media(kind="image", size_bytes=12),
+    )
+    assert (
+        count_message(counter, Message(role=Role.ASSISTANT, parts=parts)) == 4 + 10 + 10 + 1 + 3 + 10 + 1600 + 1600 + 12
+    )
+
+
+def test_what_no_model_is_shown_does_not_count() -> None:
+    parts = (Text(text="a" * 40),)
+    assert count_message(EstimateCounter(), Message(role=Role.META, parts=parts)) == 0
+    assert count_message(EstimateCounter(), Message(role=Role.USER, parts=parts, superseded=True)) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "encoding"),
+    [
+        ("gpt-4o-mini", "o200k_base"),
+        ("openai/gpt-4.1", "o200k_base"),
+        ("gpt-5-codex", "o200k_base"),
+        ("o3-mini", "o200k_base"),
+        ("gpt-4-turbo", "cl100k_base"),
+        ("gpt-3.5-turbo", "cl100k_base"),
+        ("claude-opus-4-5", ""),
+        ("", ""),
+    ],
+)
+def test_vocabularies_by_model(model: str, encoding: str) -> None:
+    assert encoding_of(model) == encoding
+
+
+def test_the_method_says_what_is_exact() -> None:
+    assert counter_for("auto", "gpt-4").method == "tiktoken cl100k_base (exact for gpt-4)"
+    assert counter_for("auto", "claude-x").method == "tiktoken o200k_base (estimate for claude-x)"
+    assert counter_for("estimate").count("12345") == 2
+
+
+def test_an_unknown_tokenizer_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="o200k_base"):
+        counter_for("o300k")
+
+
+def test_no_vocabulary_gives_an_estimate_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "vocabulary_folder", lambda name: None)
+    counter = TiktokenCounter()
+    assert counter.count("12345678") == 2
+    assert "estimate" in counter.method
+
+
+def test_a_torn_vocabulary_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / tokens.VOCABULARIES["o200k_base"][0]).write_bytes(b"torn")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    assert tokens.vocabulary_folder("o200k_base") not in (None, tmp_path)
+
+
+def test_counting_leaves_the_environment_alone_and_litellm_unloaded() -> None:
+    code = (
+        "import os, sys\n"
+        "from compactor_cli.plan.tokens import TiktokenCounter\n"
+        "assert 'tiktoken' not in sys.modules\n"
+        "TiktokenCounter().count('x')\n"
+        "print('litellm' in sys.modules, 'TIKTOKEN_CACHE_DIR' in os.environ)"
+    )
+    env = {key: value for key, value in os.environ.items() if key != "TIKTOKEN_CACHE_DIR"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.plan import Tier
+from compactor_cli.core.settings import Settings, Size, Trigger
+from compactor_cli.plan.trigger import Decision, Way, decide, tier_of
+
+
+def decided(tokens: int, *, target: Size | None = None, model: str = "", base: int = 0, **trigger: object) -> Decision:
+    settings = Settings(target=target or Size(), trigger=Trigger(**trigger))  # type: ignore[arg-type]
+    return decide(settings, tokens=tokens, base_tokens=base or tokens, model=model)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "tier"),
+    [
+        (0, Tier.NONE),
+        (649, Tier.NONE),
+        (650, Tier.LOG),
+        (750, Tier.WARN),
+        (850, Tier.COMPACT),
+        (950, Tier.EMERGENCY),
+        (2_000, Tier.EMERGENCY),
+    ],
+)
+def test_tiers_are_shares_of_the_window(tokens: int, tier: Tier) -> None:
+    assert tier_of(Trigger(), tokens, 1_000) is tier
+    assert tier_of(Trigger(), tokens, 0) is Tier.NONE
+
+
+def test_a_named_target_alone_decides() -> None:
+    assert decided(101, target=Size(tokens=100)).compacts
+    assert not decided(100, target=Size(tokens=100)).compacts
+    assert not decided(100, target=Size(tokens=100), window_tokens=50).compacts
+
+
+def test_a_share_is_of_everything_that_summaries_stand_for() -> None:
+    found = decided(300, target=Size(ratio=0.25), base=1_200)
+    assert found.target_tokens == 300
+    assert not found.compacts
+
+
+@pytest.mark.parametrize(
+    ("trigger", "start"),
+    [
+        ({"window_tokens": 1_000}, 850),
+        ({"window_tokens": 1_000, "reserve_tokens": 300}, 700),
+        ({"window_tokens": 1_000, "threshold_tokens": 500}, 500),
+        ({"threshold_tokens": 500}, 500),
+        ({"window_tokens": 100, "reserve_tokens": 300}, 1),
+    ],
+)
+def test_under_pressure_the_earliest_start_counts(trigger: dict[str, int], start: int) -> None:
+    assert decided(start, **trigger).compacts
+    assert not decided(start - 1, **trigger).compacts
+    assert decided(start, **trigger).target_tokens == max(start // 2, 1)
+
+
+def test_the_window_of_a_named_model_counts_and_must_be_known() -> None:
+    assert not decided(100_000, window_model="gpt-4o").compacts
+    assert decided(110_000, window_model="gpt-4o").compacts
+    with pytest.raises(UsageError):
+        decided(1, window_model="no-such-model")
+
+
+def test_the_transcripts_own_model_only_reports() -> None:
+    found = decided(100_000, model="gpt-4o")
+    assert found.way is Way.NATURAL
+    assert (found.compacts, found.window_tokens, found.tier) == (True, 128_000, Tier.WARN)
+    assert decided(5, model="no-such-model").window_tokens == 0
