@@ -25,11 +25,14 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         before=tuple(i for i in staying if i < plan.summary_at),
         after=tuple(i for i in staying if i >= plan.summary_at),
     )
-    new = dialect.insert(transcript, cut, insertions) if insertions else ()
+    # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
+    shortened = tuple(_shortened(record, edits.get(i), dialect) for i, record in enumerate(transcript.records))
+    edited = replace(transcript, records=shortened)
+    new = dialect.insert(edited, cut, insertions) if insertions else ()
     pieces = [
-        *(_staying(transcript.records[i], edits.get(i), dialect) for i in cut.before),
+        *(shortened[i] for i in cut.before),
         *(_inserted(raw, transcript) for raw in new),
-        *(_staying(transcript.records[i], edits.get(i), dialect) for i in cut.after),
+        *(shortened[i] for i in cut.after),
     ]
     records = tuple(_joined(pieces, transcript))
     return replace(transcript, records=records, messages=dialect.read(records, transcript.row), sha256="")
@@ -42,7 +45,7 @@ def _edits_by_record(edits: Iterable[Edit]) -> dict[int, dict[int, str]]:
     return by_record
 
 
-def _staying(record: Record, texts: dict[int, str] | None, dialect: Dialect) -> Record:
+def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -> Record:
     if not texts:
         return record
     raw = dialect.shorten(record, texts)
