@@ -17,7 +17,7 @@ from compactor_cli.core.errors import UnknownShape
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Frame, Transcript
 from compactor_cli.normalise.base import Dialect
-from compactor_cli.normalise.registry import each_dialect, get
+from compactor_cli.normalise.registry import dialects_for, get
 from compactor_cli.normalise.rows import find_row, find_rows, row_transcript
 
 # So many records are looked at before the most likely dialect is taken.
@@ -53,10 +53,10 @@ class _Reader:
     def transcripts(self) -> Iterator[Transcript]:
         while record := self._next():
             may_be_row = self.last is not None or self._certain(record.value) is None
-            if may_be_row and (row := find_row(record.value, self._dialects())):
+            if may_be_row and (row := find_row(record.value, self.forced)):
                 self.last = row.dialect
                 yield self._framed(row_transcript(record, row))
-            elif may_be_row and (rows := find_rows(record, tuple(self._dialects()))):
+            elif may_be_row and (rows := find_rows(record, self.forced)):
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))
             else:
@@ -65,12 +65,12 @@ class _Reader:
     def _next(self) -> Record | None:
         return self.coming.popleft() if self.coming else next(self.lines, None)
 
-    def _dialects(self) -> Iterable[Dialect]:
-        return (self.forced,) if self.forced else each_dialect()
+    def _dialects(self, value: Any) -> Iterable[Dialect]:
+        return (self.forced,) if self.forced else dialects_for(value)
 
     def _certain(self, value: Any) -> Dialect | None:
         """The dialect that has a mark in this value; those behind it are not even imported."""
-        return next((dialect for dialect in self._dialects() if dialect.score(value) >= _CERTAIN), None)
+        return next((dialect for dialect in self._dialects(value) if dialect.score(value) >= _CERTAIN), None)
 
     def _framed(self, transcript: Transcript) -> Transcript:
         """The transcript with the bytes before it, if there are any."""
@@ -95,10 +95,10 @@ class _Reader:
         is_row = dialect.array_path(record.value) is not None
         if not isinstance(record.value, (dict, list)) or (dialect.score(record.value) and not is_row):
             return False
-        row = find_row(record.value, self._dialects())
+        row = find_row(record.value, self.forced)
         if row or self.forced:
             return row is not None and len(row.elements) > 0
-        is_known = any(other.score(record.value) for other in self._dialects())
+        is_known = any(other.score(record.value) for other in self._dialects(record.value))
         return is_known and self._surest(chain((record,), self._ahead()), _LEAST_FOREIGN_SCORE) not in (dialect, None)
 
     def _session_dialect(self, first: Record) -> Dialect:
@@ -124,9 +124,9 @@ class _Reader:
         for value in (record.value for record in records):
             if not known and (certain := self._certain(value)):
                 return certain
-            scores = {dialect.name: dialect.score(value) for dialect in self._dialects()}
+            scores = {dialect.name: dialect.score(value) for dialect in self._dialects(value)}
             marked = next((name for name, score in scores.items() if score >= _CERTAIN), "")
-            if marked and not any(known[name] > max(known[marked], 1) and not scores[name] for name in known):
+            if marked and not any(known[name] > max(known[marked], 1) and not scores.get(name) for name in known):
                 return get(marked)
             if marked:
                 break

@@ -5,47 +5,65 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from typing import Any, NamedTuple
 
 from compactor_cli.core.errors import UsageError
 from compactor_cli.normalise.base import Dialect
 
+_ARRAY = "[]"
+
+
+class _Entry(NamedTuple):
+    """A dialect: its name, where it is, and keys of which each of its values has one (``[]``: or is an array)."""
+
+    name: str
+    where: str
+    keys: frozenset[str]
+
+
 # The order decides between dialects that know a value equally well: marks of their own first, plain chat last.
-_DIALECTS = (
-    ("claude-code", "compactor_cli.normalise.claude_code:DIALECT"),
-    ("codex", "compactor_cli.normalise.codex:DIALECT"),
-    ("pi", "compactor_cli.normalise.pi:DIALECT"),
-    ("openai-chat", "compactor_cli.normalise.openai_chat:DIALECT"),
-    ("anthropic", "compactor_cli.normalise.anthropic:DIALECT"),
-    ("tau", "compactor_cli.normalise.tau:DIALECT"),
-    ("sharegpt", "compactor_cli.normalise.sharegpt:DIALECT"),
-    ("hermes", "compactor_cli.normalise.hermes_trajectory:DIALECT"),
+_DIALECTS = tuple(
+    _Entry(name, f"compactor_cli.normalise.{module}:DIALECT", frozenset(keys.split()))
+    for name, module, keys in (
+        ("claude-code", "claude_code", "type loglines"),
+        ("codex", "codex", "type timestamp record_type"),
+        ("pi", "pi", "type"),
+        ("openai-chat", "openai_chat", "role messages body input conversations prompt traj history []"),
+        ("anthropic", "anthropic", "role messages params []"),
+        ("tau", "tau", "role messages []"),
+        ("sharegpt", "sharegpt", "from conversations conversation []"),
+        ("hermes", "hermes_trajectory", "from conversations conversation []"),
+    )
 )
 
 
 def names() -> tuple[str, ...]:
     """The names that `get` knows, without importing a dialect."""
-    return tuple(name for name, _ in _DIALECTS)
+    return tuple(entry.name for entry in _DIALECTS)
 
 
 @cache
 def get(name: str) -> Dialect:
     """The dialect of that name. Raises UsageError naming the nearest one that exists."""
-    for known, where in _DIALECTS:
-        if known == name:
-            module, attribute = where.split(":")
+    for entry in _DIALECTS:
+        if entry.name == name:
+            module, attribute = entry.where.split(":")
             dialect: Dialect = getattr(import_module(module), attribute)
             return dialect
     raise UsageError(f"no format is called {name!r}", next_step=_advice(name))
 
 
-def each_dialect() -> Iterator[Dialect]:
-    """The dialects one after another, each imported when it is reached."""
-    return (get(name) for name in names())
+def dialects_for(value: Any) -> Iterator[Dialect]:
+    """The dialects that a value may be of, judged by its keys alone; each is imported when it is reached."""
+    if isinstance(value, dict):
+        return (get(entry.name) for entry in _DIALECTS if not entry.keys.isdisjoint(value))
+    is_array = isinstance(value, list)
+    return (get(entry.name) for entry in _DIALECTS if is_array and _ARRAY in entry.keys)
 
 
 def all_dialects() -> tuple[Dialect, ...]:
     """Every dialect, in the order in which detection asks them."""
-    return tuple(each_dialect())
+    return tuple(map(get, names()))
 
 
 def _advice(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -12,6 +12,7 @@ from compactor_cli.core.errors import UnknownShape
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Container, Frame, Transcript
 from compactor_cli.normalise.base import Dialect, JsonPath
+from compactor_cli.normalise.registry import dialects_for
 from compactor_cli.read.spans import element_spans
 
 # So many elements of a row are looked at before the most likely dialect is taken.
@@ -30,10 +31,11 @@ class Row:
     elements: Sequence[Any]
 
 
-def find_row(value: Any, dialects: Iterable[Dialect]) -> Row | None:
-    """The row that a value is; where several dialects claim it, that of the surest. The same for the same value."""
+def find_row(value: Any, forced: Dialect | None = None) -> Row | None:
+    """The row that a value is, of the forced dialect or of the surest that claims it. The same for the same value."""
     if not isinstance(value, (dict, list)):
         return None
+    dialects = (forced,) if forced else dialects_for(value)
     claims = [(dialect, path) for dialect in dialects if (path := dialect.array_path(value)) is not None]
     if not claims:
         return None
@@ -79,11 +81,11 @@ def row_transcript(record: Record, row: Row) -> Transcript:
     )
 
 
-def find_rows(record: Record, dialects: Sequence[Dialect]) -> tuple[bytes, tuple[Record, ...]] | None:
+def find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tuple[Record, ...]] | None:
     """The rows of a document that is an array of rows, each as a record, and the bytes before the first."""
     for path in _ARRAYS_OF_ROWS:
         elements = _array(record.value, path)
-        if elements and any(find_row(element, dialects) for element in islice(elements, _LOOKED_AT_ELEMENTS)):
+        if elements and any(find_row(element, forced) for element in islice(elements, _LOOKED_AT_ELEMENTS)):
             start, records, suffix = _elements(record, path, elements)
             last = Record(
                 raw=records[-1].raw,

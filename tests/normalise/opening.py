@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from compactor_cli.core.transcript import Message, Role, Transcript
@@ -51,7 +50,3 @@ def inserted(transcript: Transcript, before: int, *texts: str) -> list[Any]:
 
 def joined(transcripts: Iterable[Transcript]) -> bytes:
     return b"".join(transcript.source() for transcript in transcripts)
-
-
-def without_prefix(transcript: Transcript) -> Transcript:
-    return replace(transcript, frame=replace(transcript.frame, prefix=b""))
