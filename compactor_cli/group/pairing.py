@@ -46,17 +46,23 @@ class Pair:
 
 @dataclass(slots=True)
 class _Open:
-    """Calls not answered yet. ``by_id`` holds one queue per record, newest record last; answered calls linger in it."""
+    """Calls not answered yet. Queues hold answered calls too, until these come to the front.
+
+    ``by_id`` has one queue per record, the newest record last. ``burst`` has the calls of the newest burst, by name
+    (None: all) and by the ids of the results that may take them.
+    """
 
     by_id: dict[str, list[deque[Half]]] = field(default_factory=dict)
-    burst: list[Half] = field(default_factory=list)
+    burst: dict[tuple[str | None, bool], deque[Half]] = field(default_factory=dict)
     burst_is_over: bool = False
     waiting: dict[Half, None] = field(default_factory=dict)
 
     def add(self, call: Half) -> None:
         if self.burst_is_over:
-            self.burst, self.burst_is_over = [], False
-        self.burst.append(call)
+            self.burst, self.burst_is_over = {}, False
+        for has_id in (False,) if call.id else (False, True):
+            for name in (call.name, None):
+                self.burst.setdefault((name, has_id), deque()).append(call)
         queues = self.by_id.setdefault(call.id, [])
         if not queues or not queues[-1] or queues[-1][-1].record != call.record:
             queues.append(deque())
@@ -74,21 +80,21 @@ class _Open:
     def _with_id(self, key: str) -> Half | None:
         queues = self.by_id.get(key, [])
         while queues:
-            while queues[-1]:
-                call = queues[-1].popleft()
-                if call in self.waiting:
-                    return call
+            if found := self._first(queues[-1]):
+                return found
             queues.pop()
         return None
 
     def _in_burst(self, result: Half) -> Half | None:
-        self.burst = [call for call in self.burst if call in self.waiting]
-        return next((call for call in self.burst if _may_pair(call, result)), None)
+        """The first call whose name and id do not speak against this result."""
+        names: tuple[str | None, ...] = (result.name, "") if result.name else (None,)
+        firsts = (self._first(self.burst.get((name, bool(result.id)), deque())) for name in names)
+        return min((call for call in firsts if call), key=lambda call: (call.record, call.part), default=None)
 
-
-def _may_pair(call: Half, result: Half) -> bool:
-    names_agree = not result.name or not call.name or result.name == call.name
-    return names_agree and not (call.id and result.id)
+    def _first(self, queue: deque[Half]) -> Half | None:
+        while queue and queue[0] not in self.waiting:
+            queue.popleft()
+        return queue[0] if queue else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +114,8 @@ def pair(messages: Sequence[Message]) -> Pairing:
     for record, message in enumerate(messages):
         if message.role is Role.META:
             continue
-        if is_user_words(message):
-            unanswered.burst = []
+        if is_user_words(message) or message.summary is not None:
+            unanswered.burst = {}
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 unanswered.add(Half(record=record, part=index, id=part.id, name=part.name))

@@ -19,9 +19,10 @@ class Ground:
 
     ``sums[i]`` are the tokens of the records before ``i`` that stay if their place stays: summaries, orphans
     and superseded records (``gone``) never do, and no border minds them. ``lead``: the leading system records
-    end here. ``head_limit``: the first summary, which no head reaches over. ``floor``: no tail begins before
-    it, since a summary stands before it. ``last``: the latest start of a tail, so that it holds the newest block
-    and all calls in flight; ``in_flight``: the start of the block of the first such call.
+    end here. ``head_limit``: no head reaches over it, since a summary or the newest block stands there.
+    ``floor``: no tail begins before it, since a summary stands before it (but for calls in flight). ``last``: the
+    latest start of a tail, so that it holds the newest block and all calls in flight; ``in_flight``: the start
+    of the block of the first such call.
     """
 
     messages: Sequence[Message]
@@ -89,13 +90,15 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) ->
 
 def _snapped(ground: Ground, grouping: Grouping) -> Ground:
     """The ground with its marks on borders."""
+    running = grouping.in_flight
+    in_flight = ground.border_until(running[0].record) if running else ground.end
     lead = ground.border_from(ground.lead)
-    floor = max(ground.border_from(ground.floor), lead)
+    floor = max(min(ground.border_from(ground.floor), in_flight), lead)
     newest = bisect_left(ground.sums, ground.sums[-1]) - 1
     last = ground.border_until(newest) if newest >= floor else ground.end
-    running = grouping.in_flight
-    in_flight = max(ground.border_until(running[0].record), floor) if running else ground.end
-    return replace(ground, lead=lead, floor=floor, last=max(min(last, in_flight), floor), in_flight=in_flight)
+    last = max(min(last, in_flight), floor)
+    limit = min(ground.head_limit, last)
+    return replace(ground, lead=lead, head_limit=limit, floor=floor, last=last, in_flight=in_flight)
 
 
 def _gone(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:

@@ -27,6 +27,8 @@ LEAST_SAVING_TOKENS = 200
 # Tail and summary of a transcript that all but fills its window.
 EMERGENCY_RATIO = 0.5
 
+_EMERGENCY_NOTE = ("the window is all but full: tail and summary are half as large as set",)
+
 Mark = tuple[Action, str]
 _KEEP: Mark = (Action.KEEP, "")
 
@@ -113,13 +115,12 @@ def _by_summary(case: _Case) -> Plan:
 
 def _cut(case: _Case) -> Cut:
     """The cut by the way that was decided; under pressure the natural one, if it is small enough."""
-    emergency = case.decision.way is Way.PRESSURE and case.decision.tier is Tier.EMERGENCY
     acknowledgement = case.settings.acknowledgement
     cutter = Cutter(
         ground=case.ground,
         settings=case.settings,
         frame_tokens=case.counter.count(acknowledgement) + MESSAGE_TOKENS if acknowledgement else 0,
-        scale_ratio=EMERGENCY_RATIO if emergency else 1.0,
+        scale_ratio=EMERGENCY_RATIO if _is_emergency(case.decision) else 1.0,
     )
     target = case.decision.target_tokens
     if case.decision.way is Way.TARGET:
@@ -128,6 +129,10 @@ def _cut(case: _Case) -> Cut:
     if case.decision.way is Way.NATURAL or natural.target_tokens <= target:
         return natural
     return cutter.within(target)
+
+
+def _is_emergency(decision: Decision) -> bool:
+    return decision.way is Way.PRESSURE and decision.tier is Tier.EMERGENCY
 
 
 def _pruned_middle(case: _Case, cut: Cut) -> tuple[Shortening, ...]:
@@ -183,12 +188,8 @@ def _too_short_for_a_summary(case: _Case, target: int) -> Plan:
 
 def _with_summary(case: _Case, cut: Cut) -> Plan:
     """The middle and everything that never stays is covered; what stays is shortened where it is too large."""
-    messages, gone = case.transcript.messages, case.ground.gone
-    marks = [_KEEP] * len(messages)
-    for i in range(cut.head_stop, cut.tail_start):
-        marks[i] = (Action.PRUNE, BOOKKEEPING) if messages[i].is_meta else (Action.COVER, SUMMARY)
-    for i in gone:
-        marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, SUMMARY)
+    messages = case.transcript.messages
+    marks = _marks(case, cut)
     excess = cut.kept_tokens + cut.summary_tokens - cut.target_tokens
     edits: tuple[Shortening, ...] = ()
     if excess > 0:
@@ -199,6 +200,21 @@ def _with_summary(case: _Case, cut: Cut) -> Plan:
         budget = max(cut.summary_tokens - max(missing, 0), cut.least_summary_tokens)
         cut = replace(cut, summary_tokens=budget)
     return _plan(case, marks, edits, cut.target_tokens, case.decision.reason, cut=cut)
+
+
+def _marks(case: _Case, cut: Cut) -> list[Mark]:
+    """What happens to each record beside a summary. Bookkeeping among superseded records goes with them."""
+    messages = case.transcript.messages
+    marks = [_KEEP] * len(messages)
+    first_superseded = next((i for i, message in enumerate(messages) if message.superseded), cut.head_stop)
+    for i in range(min(first_superseded, cut.head_stop), cut.tail_start):
+        if messages[i].is_meta:
+            marks[i] = (Action.PRUNE, BOOKKEEPING)
+        elif i >= cut.head_stop:
+            marks[i] = (Action.COVER, SUMMARY)
+    for i in case.ground.gone:
+        marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, SUMMARY)
+    return marks
 
 
 def _without_summary(case: _Case, edits: tuple[Shortening, ...], target: int, reason: str) -> Plan:
@@ -249,6 +265,7 @@ def _plan(
         tokens_middle=cut.covered_tokens if cut else 0,
         summary_tokens=budget,
         summary_at=next((i for i in staying if i >= cut.tail_start), len(marks)) if cut else 0,
+        notes=_EMERGENCY_NOTE if cut and _is_emergency(case.decision) else (),
         over_target=_over_target(case, kept, budget, target) if target else "",
     )
 

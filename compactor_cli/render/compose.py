@@ -8,15 +8,16 @@ from dataclasses import replace
 from compactor_cli.core.plan import Action, Edit, Plan
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.normalise.base import Cut, Dialect, Insertion
+from compactor_cli.normalise.base import Cut, Dialect, Insertion, settled
 from compactor_cli.read.values import parse
 
 
 def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Sequence[Insertion]) -> Transcript:
     """The transcript after the plan: its ``source()`` is what is to be written.
 
-    Kept records keep their bytes; only their separators may change, where a neighbour went. The
-    messages are read anew from the composed records, so that they can be checked as they will be read.
+    Kept records keep their bytes; only their separators may change, where a neighbour went, and the numbers of
+    dialects that number their records. The messages are read anew from the composed records, so that they can
+    be checked as they will be read.
     """
     edits = _edits_by_record(plan.edits)
     left_out = {i for i in plan.indices(Action.PRUNE) if i not in edits} | set(plan.indices(Action.COVER))
@@ -34,8 +35,9 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         *(_inserted(raw, transcript) for raw in new),
         *(shortened[i] for i in cut.after),
     ]
-    records = tuple(_joined(pieces, transcript))
-    return replace(transcript, records=records, messages=dialect.read(records, transcript.row), sha256="")
+    composed = replace(transcript, records=tuple(_joined(pieces, transcript)), messages=(), sha256="")
+    composed = settled(dialect, transcript, composed)
+    return replace(composed, messages=dialect.read(composed.records, composed.row))
 
 
 def _edits_by_record(edits: Iterable[Edit]) -> dict[int, dict[int, str]]:

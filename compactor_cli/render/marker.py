@@ -5,11 +5,10 @@ from __future__ import annotations
 from compactor_cli.core.marker import Marker
 from compactor_cli.core.plan import Action, Plan
 from compactor_cli.core.transcript import Transcript
-from compactor_cli.plan.previous import end_hash
 
 
-def marker_for(transcript: Transcript, plan: Plan, tokens: int) -> Marker:
-    """What the summary made by this plan stands for; ``tokens`` is the transcript's size, see `Marker`."""
+def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> Marker:
+    """What the summary made by this plan stands for; for ``tokens`` and ``end`` see `Marker`."""
     covered = plan.indices(Action.COVER)
     return Marker(
         transcript=transcript.sha256[:16],
@@ -17,5 +16,5 @@ def marker_for(transcript: Transcript, plan: Plan, tokens: int) -> Marker:
         last=covered[-1] + 1,
         records=len(transcript.records),
         tokens=tokens,
-        end=end_hash(transcript),
+        end=end,
     )

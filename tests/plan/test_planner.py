@@ -204,6 +204,7 @@ class TestPressure:
         wide = replace(self.WINDOW, keep=Keep(head_turns=0, tail_tokens=800))
         usual, emergency = planned(session(57), wide), planned(session(63), wide)
         assert emergency.tier is Tier.EMERGENCY
+        assert "half" in emergency.notes[0]
         assert emergency.tokens_kept <= usual.tokens_kept // 2 + 60
         assert emergency.summary_tokens < usual.summary_tokens
 
@@ -228,9 +229,10 @@ class TestOddRecords:
     def test_superseded_records_are_left_out_with_what_hangs_on_them(self) -> None:
         old = [replace(m, superseded=True) for m in exchanges(5, prefix="old")]
         torn = [replace(call("t"), superseded=True), answer("t", 7)]
-        plan = planned([system(), *old, *torn, summary(), user(), *exchanges(40)], TARGET)
-        assert by_name(plan, "superseded") == [*range(1, 12)]
-        assert {12, 13} <= set(covered(plan))
+        plan = planned([META, system(), *old, META, *torn, summary(), user(), *exchanges(40)], TARGET)
+        assert by_name(plan, "superseded") == [*range(2, 12), 13]
+        assert by_name(plan, "bookkeeping") == [12]
+        assert {14, 15} <= set(covered(plan))
 
     def test_records_that_a_client_kept_before_its_summary_may_be_tail(self) -> None:
         old = [replace(m, superseded=True) for m in exchanges(5, prefix="old")]
