@@ -14,6 +14,13 @@ class Action(StrEnum):
     COVER = "cover"  # replaced by the named summary
 
 
+class Mode(StrEnum):
+    """How a compacted transcript is written."""
+
+    REWRITE = "rewrite"  # what is not kept is gone
+    APPEND = "append"  # all bytes stay, the client's own boundary behind them says what is still sent
+
+
 class Tier(StrEnum):
     """How full the window is: tokens / window."""
 
@@ -34,9 +41,16 @@ class Span:
     name: str = ""
 
 
+# In place of a part: the client's own counter of tokens in a record.
+USAGE = -1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Shortens one part of one record: ``text`` is set in place of the part's text."""
+    """Shortens one part of one record: ``text`` is set in place of the part's text.
+
+    With `USAGE` as part, ``text`` is the number of tokens that the record's counter is set to.
+    """
 
     record: int
     part: int
@@ -51,7 +65,8 @@ class Plan:
     and not kept; ``tokens_kept + summary_tokens <= target_tokens`` unless ``over_target`` says why not.
     A plan that changes nothing has one KEEP span and says why in ``reason``. ``summary_tokens`` is the
     most the whole summary message may take, frame included; 0 where the plan needs no summary.
-    ``summary_at`` is the record index before which the summary is set.
+    ``summary_at`` is the record index before which the summary is set; where it is appended, the boundary
+    stands behind all records, and those before ``summary_at`` are sent before the summary, if the client can.
     """
 
     transcript_sha256: str
@@ -69,6 +84,7 @@ class Plan:
     summary_at: int = 0
     notes: tuple[str, ...] = ()
     over_target: str = ""
+    mode: Mode = Mode.REWRITE
 
     @property
     def changes(self) -> bool:

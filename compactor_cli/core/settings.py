@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,5 +112,10 @@ class Settings:
 
     def fingerprint(self) -> str:
         """16 hex digits that differ whenever two settings may give different output."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _fingerprint(self)
+
+
+@cache
+def _fingerprint(settings: Settings) -> str:
+    text = json.dumps(dataclasses.asdict(settings), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

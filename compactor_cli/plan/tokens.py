@@ -76,9 +76,10 @@ class TiktokenCounter:
 
     @property
     def name(self) -> str:
-        """The vocabulary in use, or ``estimate``."""
+        """The vocabulary in use, or ``estimate``. Found without loading it."""
         if not self._name:
-            self._load()
+            names = dict.fromkeys((self._wanted, "o200k_base", "cl100k_base"))
+            self._name = next((name for name in names if vocabulary_folder(name)), ESTIMATE)
         return self._name
 
     @property
@@ -104,24 +105,21 @@ class TiktokenCounter:
         return known
 
     def _count(self, text: str) -> int:
-        if self.name == ESTIMATE or self._encoding is None:
+        encoding = self._encoding or self._load()
+        if encoding is None:
             return estimate_tokens(text)
         try:
-            return len(self._encoding.encode_ordinary(text))
+            return len(encoding.encode_ordinary(text))
         except BaseException as error:
             # The panic of a Rust extension is no Exception; everything else is not ours to handle.
             if type(error).__name__ != "PanicException":
                 raise
             return estimate_tokens(text)
 
-    def _load(self) -> None:
-        names = dict.fromkeys((self._wanted, "o200k_base", "cl100k_base"))
-        for name in names:
-            folder = vocabulary_folder(name)
-            if folder is not None:
-                self._encoding, self._name = _load_encoding(name, folder), name
-                return
-        self._name = ESTIMATE
+    def _load(self) -> tiktoken.Encoding | None:
+        folder = None if self.name == ESTIMATE else vocabulary_folder(self.name)
+        self._encoding = _load_encoding(self.name, folder) if folder else None
+        return self._encoding
 
 
 class EstimateCounter:

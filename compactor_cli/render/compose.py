@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from compactor_cli.core.plan import Action, Edit, Plan
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.plan import USAGE, Action, Edit, Mode, Plan
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.normalise.base import Cut, Dialect, Insertion, settled
+from compactor_cli.normalise.base import Appending, Cut, Dialect, Insertion, Refreshing, settled
 from compactor_cli.read.values import parse
 
 
@@ -16,8 +17,8 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     """The transcript after the plan: its ``source()`` is what is to be written.
 
     Kept records keep their bytes; only their separators may change, where a neighbour went, and the numbers of
-    dialects that number their records. The messages are read anew from the composed records, so that they can
-    be checked as they will be read.
+    dialects that number their records. In append mode the source is a prefix of the result. The messages are
+    read anew from the composed records, so that they can be checked as they will be read.
     """
     edits = _edits_by_record(plan.edits)
     left_out = {i for i in plan.indices(Action.PRUNE) if i not in edits} | set(plan.indices(Action.COVER))
@@ -26,6 +27,9 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         before=tuple(i for i in staying if i < plan.summary_at),
         after=tuple(i for i in staying if i >= plan.summary_at),
     )
+    if plan.mode is Mode.APPEND:
+        records = _appended(transcript, plan, dialect, cut, insertions)
+        return replace(transcript, records=records, messages=dialect.read(records, transcript.row), sha256="")
     # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
     shortened = tuple(_shortened(record, edits.get(i), dialect) for i, record in enumerate(transcript.records))
     edited = replace(transcript, records=shortened)
@@ -40,6 +44,22 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     return replace(composed, messages=dialect.read(composed.records, composed.row))
 
 
+def _appended(
+    transcript: Transcript, plan: Plan, dialect: Dialect, cut: Cut, insertions: Sequence[Insertion]
+) -> tuple[Record, ...]:
+    """All records, and behind them the client's own boundary."""
+    if not isinstance(dialect, Appending) or transcript.frame.container is not Container.LINES:
+        raise UsageError(
+            f"nothing can be appended to this transcript ({dialect.title})",
+            next_step="use -i: the archive keeps the original",
+        )
+    *others, last = transcript.records
+    separator = _separator(transcript)
+    new = dialect.append(transcript, cut, insertions, plan.tokens_kept + plan.summary_tokens)
+    ended = last if b"\n" in last.ending else replace(last, ending=last.ending + separator)
+    return (*others, ended, *(replace(_inserted(raw, transcript), ending=separator) for raw in new))
+
+
 def _edits_by_record(edits: Iterable[Edit]) -> dict[int, dict[int, str]]:
     by_record: dict[int, dict[int, str]] = {}
     for edit in edits:
@@ -50,8 +70,14 @@ def _edits_by_record(edits: Iterable[Edit]) -> dict[int, dict[int, str]]:
 def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -> Record:
     if not texts:
         return record
-    raw = dialect.shorten(record, texts)
-    return replace(record, raw=raw, value=parse(raw))
+    parts = {part: text for part, text in texts.items() if part != USAGE}
+    if parts:
+        raw = dialect.shorten(record, parts)
+        record = replace(record, raw=raw, value=parse(raw))
+    if USAGE in texts and isinstance(dialect, Refreshing):
+        raw = dialect.recount(record, int(texts[USAGE]))
+        record = replace(record, raw=raw, value=parse(raw))
+    return record
 
 
 def _inserted(raw: bytes, transcript: Transcript) -> Record:
@@ -60,10 +86,19 @@ def _inserted(raw: bytes, transcript: Transcript) -> Record:
 
 def _joined(pieces: Sequence[Record], transcript: Transcript) -> Iterable[Record]:
     """The pieces with separators that fit their container, in the style of the source."""
-    mark = b"," if transcript.frame.container is Container.ARRAY else b"\n"
-    styles = (record.ending for record in transcript.records if mark in record.ending)
-    separator = next(styles, mark)
+    mark = _mark(transcript)
+    separator = _separator(transcript)
     last_ending = transcript.records[-1].ending
     for piece in pieces[:-1]:
         yield piece if mark in piece.ending else replace(piece, ending=separator)
     yield from (replace(piece, ending=last_ending) for piece in pieces[-1:])
+
+
+def _mark(transcript: Transcript) -> bytes:
+    return b"," if transcript.frame.container is Container.ARRAY else b"\n"
+
+
+def _separator(transcript: Transcript) -> bytes:
+    """What stands between two records in the source."""
+    mark = _mark(transcript)
+    return next((record.ending for record in transcript.records if mark in record.ending), mark)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
-from typing import Any
+from pathlib import Path
 
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.marker import Marker
@@ -37,13 +36,12 @@ class Template:
         return names.get("name") or names.get(language) or names["en"]
 
 
-def _folder() -> Any:
-    return files("compactor_cli.render") / "templates"
+_FOLDER = Path(__file__).with_name("templates")
 
 
 def template_names() -> tuple[str, ...]:
     """The names that `load_template` knows."""
-    return tuple(sorted(entry.name[:-5] for entry in _folder().iterdir() if entry.name.endswith(".toml")))
+    return tuple(sorted(entry.name[:-5] for entry in _FOLDER.iterdir() if entry.name.endswith(".toml")))
 
 
 @cache
@@ -51,7 +49,7 @@ def load_template(name: str) -> Template:
     """The template of this name, or a UsageError that lists the known ones."""
     if name not in template_names():
         raise UsageError(f"no template is called {name!r}", next_step=f"known: {', '.join(template_names())}")
-    data = tomllib.loads((_folder() / f"{name}.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     headings = {Section(entry.pop("section")): entry for entry in data["sections"]}
     return Template(style=Style(data["style"]), preface=data["preface"], headings=headings)
 
