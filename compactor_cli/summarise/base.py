@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from compactor_cli.core.errors import OutputError
 from compactor_cli.core.summary import Summary
 from compactor_cli.core.transcript import Transcript
 
@@ -34,10 +35,23 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A summary, and the counter table behind it (to be stored with the archive; None if there is none)."""
+    """A summary, and the counter table behind it (to be stored with the archive; None if there is none).
+
+    Of a summary that a model was asked for: ``fell_back`` why it is the digest all the same; ``invented`` names in
+    it that stand nowhere in what the model was shown; ``redacted`` how many secrets of each kind were taken out
+    before anything was sent; ``notes`` for people.
+    """
 
     summary: Summary
     state: bytes | None = None
+    fell_back: str = ""
+    invented: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class KeptAsIs(OutputError):  # noqa: N818 -- named for what is done
+    """No summary could be had from the model, and then the transcript is to stay as it is."""
 
 
 class Summariser(Protocol):

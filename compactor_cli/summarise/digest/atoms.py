@@ -1,0 +1,182 @@
+"""Atoms: the facts of a text that stand for themselves — paths, names, numbers, hashes.
+
+The definition is that of the measures (docs, "Atom"): URL · UUID · path with ``/`` · file name with a known
+extension · ``--flag`` · hex of 7 or more with a digit and a letter · date · ``#123`` · number of 4 or more
+digits (3 or more with a dot) · identifier of 5 or more characters with an inner ``_``, a camel hump or a
+digit. Dotted names are split. An atom is a verbatim piece of the text, never longer than 200 characters.
+
+A text is cut into chunks at characters that no atom but a URL holds; what a chunk says is worked out once
+and remembered, since most chunks of a transcript come again. That is what makes a scan fast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+MOST_CHARS = 200
+# Longer runs of letters and digits are encoded data, not names.
+_MOST_ID_CHARS = 64
+# A line without a blank for longer than this is a blob; reading it whole would cost time and give noise.
+_MOST_CHUNK_CHARS = 2_000
+
+
+class Kind(StrEnum):
+    """What an atom is."""
+
+    URL = "url"
+    UUID = "uuid"
+    PATH = "path"
+    FILE = "file"
+    FLAG = "flag"
+    HEX = "hex"
+    DATE = "date"
+    ISSUE = "issue"
+    NUM = "num"
+    ID = "id"
+
+
+_KIND_OF_GROUP = {kind.value: kind for kind in Kind}
+
+
+class Atom(NamedTuple):
+    """An atom with its kind."""
+
+    text: str
+    kind: Kind
+
+
+_EXTENSIONS = (
+    "py pyi pyx ipynb js jsx mjs cjs ts tsx mts cts vue svelte astro html htm css scss sass less json jsonl"
+    " ndjson json5 yaml yml toml ini cfg conf lock xml svg md mdx rst txt tex csv tsv parquet sql sqlite db sh"
+    " bash zsh fish ps1 bat cmd c h cc hh cpp hpp cxx cs fs go rs rb erb php java kt kts scala clj ex exs erl hs"
+    " ml mli swift m mm lua pl pm r jl dart zig nim sol proto graphql gql tf hcl nix cmake mk gradle bazel patch"
+    " diff log out err bak tmp tgz gz zip tar zst bz2 xz whl jar so dll exe dylib wasm png jpg jpeg gif webp ico"
+    " bmp pdf doc docx xls xlsx ppt pptx mp3 mp4 wav mov ttf woff woff2 pem crt key pkl npy npz pt onnx"
+    " safetensors gguf bin dat plist env service"
+)
+# Method names that read like a file's extension.
+_NOT_FILES = frozenset({"console.log", "Math.log", "math.log", "np.log", "torch.log", "process.env", "import.meta.env"})
+
+_SEPARATORS = b" \t\r\x0b\x0c\"'`<>()[]{},;|=!?*&^%$\\\x00\x1b"
+CHUNK_TABLE = bytes(0x20 if code in _SEPARATORS else code for code in range(256))
+
+
+@cache
+def _chunk_pattern() -> re.Pattern[str]:
+    word, start, stop = "A-Za-z0-9_\u00c0-\u024f", r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+    hexes = "[0-9a-fA-F]"
+    extensions = "|".join(sorted(_EXTENSIONS.split(), key=lambda name: (-len(name), name)))
+    return re.compile(
+        rf"(?P<uuid>{start}{hexes}{{8}}(?:-{hexes}{{4}}){{3}}-{hexes}{{12}}{stop})"
+        rf"|(?P<date>{start}(?:19|20)\d\d(?:-[01]\d-[0-3]\d|/[01]\d/[0-3]\d)(?![\d/]))"
+        rf"|(?P<path>(?<![{word}/])(?:~|[{word}.@][{word}.@+-]*)?(?:/[{word}.@+~-]+)+)"
+        rf"|(?P<flag>(?<![{word}-])--[A-Za-z][A-Za-z0-9_-]*)"
+        rf"|(?P<file>(?<![{word}])[{word}][{word}.+@-]*\.(?:{extensions}){stop})"
+        rf"|(?P<hex>{start}(?:0x{hexes}{{4,}}|(?={hexes}*\d)(?=\d*[a-fA-F]){hexes}{{7,}}){stop})"
+        rf"|(?P<issue>(?<![A-Za-z0-9_#])\#\d{{1,7}}{stop})"
+        rf"|(?P<num>(?:(?<![A-Za-z0-9_.])|(?<=\bv))(?:\d+(?:\.\d+)+|\d{{4,}}|\d{{1,3}}(?:_\d{{3}})+)(?=[A-Za-z]{{0,3}}{stop}))"
+        rf"|(?P<id>{start}[A-Za-z_][A-Za-z0-9_]{{4,}})"
+    )
+
+
+@cache
+def _id_pattern() -> re.Pattern[str]:
+    return re.compile(r"[a-z][A-Z]|[0-9]|[A-Za-z0-9]_+[A-Za-z0-9]")
+
+
+@cache
+def _hex_pattern() -> re.Pattern[str]:
+    return re.compile(r"0x[0-9a-fA-F]{4,}|(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,}")
+
+
+@cache
+def _url_pattern() -> re.Pattern[str]:
+    return re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\^,;]+")
+
+
+def _is_atom(text: str, kind: Kind) -> bool:
+    """What the pattern cannot say in one pass."""
+    if kind is Kind.ID:
+        return len(text) <= _MOST_ID_CHARS and _id_pattern().search(text) is not None
+    if kind is Kind.PATH:
+        return "/" in text[:-1] and any(char.isalpha() for char in text)
+    if kind is Kind.NUM:
+        return sum(char.isdigit() for char in text) >= 3
+    return text not in _NOT_FILES
+
+
+def _read(chunk: str) -> Iterator[Atom]:
+    for found in _chunk_pattern().finditer(chunk[:_MOST_CHUNK_CHARS]):
+        kind = _KIND_OF_GROUP[found.lastgroup or "id"]
+        text = found[0].rstrip(".:-+~") if kind is Kind.PATH else found[0]
+        if len(text) <= MOST_CHARS and _is_atom(text, kind):
+            yield Atom(text, kind)
+
+
+def _read_name(name: str) -> tuple[Atom, ...]:
+    """`_read` for what is one identifier: most new chunks are, and need no long pattern."""
+    if len(name) < 5 or len(name) > _MOST_ID_CHARS or _id_pattern().search(name) is None:
+        return ()
+    is_hex = _hex_pattern().fullmatch(name) is not None and not name.isalpha()
+    return (Atom(name, Kind.HEX if is_hex else Kind.ID),)
+
+
+def atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
+    """The atoms of a chunk (a piece of UTF-8 without separators), in order. Not remembered: see `remembered`."""
+    core = chunk.strip(b".:-+~@")
+    if core.isalpha() and (core.islower() or core.istitle() or core.isupper()) and b"--" not in chunk:
+        return ()
+    if len(chunk) < 4 and b"#" not in chunk and b"/" not in chunk:
+        return ()
+    text = chunk.decode("utf-8", "replace")
+    name = text.rstrip(".:")
+    if name.isidentifier() and name.isascii():
+        return _read_name(name)
+    return tuple(_read(text))
+
+
+# Shared by the transcripts of a batch, which share most of their words.
+remembered = lru_cache(maxsize=1 << 17)(atoms_of_chunk)
+
+
+def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
+    """The text with its URLs blanked out, and the URLs (without closing punctuation)."""
+    if "://" not in text:
+        return text, ()
+    pattern = _url_pattern()
+    urls = tuple(Atom(found[:MOST_CHARS].rstrip(".:!?*_"), Kind.URL) for found in pattern.findall(text))
+    return pattern.sub(" ", text), urls
+
+
+def chunks(text: str) -> list[bytes]:
+    """The chunks of a text without URLs, in order, line breaks being blanks."""
+    return text.replace("</", " <").encode("utf-8", "replace").translate(CHUNK_TABLE).split()
+
+
+def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
+    """`chunks` of each of many lines (which must hold no line break), in one go."""
+    text = "\n".join(lines).replace("</", " <").encode("utf-8", "replace").translate(CHUNK_TABLE)
+    return map(bytes.split, text.split(b"\n"))
+
+
+def find_atoms(text: str) -> tuple[Atom, ...]:
+    """Every atom of a text, one or many lines, URLs first, else in order; one that comes twice is there twice."""
+    rest, urls = split_urls(text)
+    return urls + tuple(atom for chunk in chunks(rest) for atom in remembered(chunk))
+
+
+def atom_texts(text: str) -> set[str]:
+    """The distinct atoms of a text (the bulk variant: about ten times the speed of reading it with a pattern)."""
+    rest, urls = split_urls(text)
+    found = {atom.text for chunk in set(chunks(rest)) for atom in remembered(chunk)}
+    found.update(url.text for url in urls)
+    return found
+
+
+def atom_kinds(text: str) -> dict[str, Kind]:
+    """The distinct atoms of a text with their kinds, in order of first sight."""
+    return {atom.text: atom.kind for atom in find_atoms(text)}

@@ -1,0 +1,134 @@
+"""Decisions with their reasons: sentences in which a cue word says that something was chosen, or why."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from compactor_cli.core.summary import Item
+from compactor_cli.summarise.digest.events import Event, EventKind
+from compactor_cli.summarise.digest.quote import Meter, chosen, one_line, opening, records_of, sentences
+
+_LEAST_CHARS, _MOST_CHARS = 12, 320
+# What newest means against the strength of a cue: the last sentence of a transcript gains as much as a choice.
+_RECENCY = 2.0
+_MOST_ANSWER_CHARS = 200
+_ANSWER_WEIGHT = 2.5
+_MOST_PER_MESSAGE = 2
+_ENDING_CHARS = 1_500
+_ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A sentence that decides or gives a reason, or a question with the user's answer.
+
+    ``weight``: how surely it decides, 1 (a reason) to 4 (the user chose from a list).
+    """
+
+    text: str
+    records: tuple[int, ...]
+    weight: float
+
+
+@cache
+def _choice() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:decided|decision|we chose|I chose|choosing|(?:go|going|went) with|opt(?:ed|ing)? for|instead of|rather"
+        r" than|let'?s (?:use|go|keep|drop|skip)|we(?:'ll| will| should) (?:use|keep|go)|I'?ll use|prefer(?:red|s)?"
+        r"|switch(?:ed|ing)? to|intentional(?:ly)?|by design|agreed|trade-?off|the (?:fix|solution) (?:is|was))\b"
+        r"|决定|改用|采用|选择|改为|而不是|建议使用|决议|ことにし|採用|に決め|ではなく|代わりに",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _reason() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:because|the reason|root cause|turns out|the (?:issue|problem|cause|bug) (?:is|was)|so that|due to"
+        r"|since (?:it|the|we)|that's why|which means)\b"
+        r"|因为|由于|原因|所以|之所以|なので|ためです|ために|理由|原因",
+        re.IGNORECASE,
+    )
+
+
+def decisions(events: Sequence[Event]) -> tuple[Decision, ...]:
+    """What was decided, in order: sentences of the assistant, and its questions with what the user answered.
+
+    Other messages of the user are not searched: they are kept verbatim elsewhere.
+    """
+    found: dict[str, Decision] = {}
+    asked = _Asked()
+    for event in events:
+        for decision in (*_sentences_of(event), *asked.answered(event)):
+            found.pop(decision.text, None)
+            found[decision.text] = decision
+    return tuple(found.values())
+
+
+def _sentences_of(event: Event) -> Iterator[Decision]:
+    if event.kind is EventKind.ASSISTANT:
+        for sentence in sentences(event.text):
+            if weight := _weight(sentence):
+                yield Decision(text=sentence, records=(event.record,), weight=weight)
+    elif event.kind is EventKind.RESULT and event.text.startswith(_ANSWERED):
+        yield Decision(text=opening(event.text, 2 * _MOST_CHARS), records=(event.record,), weight=4.0)
+
+
+class _Asked:
+    """The assistant's last question, until somebody goes on."""
+
+    def __init__(self) -> None:
+        self.question = ""
+        self.record = -1
+
+    def answered(self, event: Event) -> Iterator[Decision]:
+        """The question with its answer, if this event is the user's short answer."""
+        if event.kind is EventKind.ASSISTANT:
+            self.question, self.record = _last_question(event.text), event.record
+            return
+        if event.kind is EventKind.USER and self.question and len(event.text) <= _MOST_ANSWER_CHARS:
+            text = f'{opening(self.question, _MOST_CHARS)} → "{one_line(event.text)}"'
+            yield Decision(text=text, records=records_of((self.record, event.record)), weight=_ANSWER_WEIGHT)
+        self.question = ""
+
+
+def _last_question(text: str) -> str:
+    """The question that a text ends with, or nearly; empty if there is none."""
+    if "?" not in text[-_ENDING_CHARS:] and "?" not in text[-_ENDING_CHARS:]:
+        return ""
+    ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
+    asked = [sentence for sentence in sentences(ending)[-3:] if sentence.endswith(("?", "?"))]
+    return asked[-1] if asked else ""
+
+
+def _weight(sentence: str) -> float:
+    if not _LEAST_CHARS <= len(sentence) <= _MOST_CHARS or sentence.endswith((":", "?", "?", ":")):
+        return 0.0
+    chosen_one, reasoned = _choice().search(sentence) is not None, _reason().search(sentence) is not None
+    return 2.0 * chosen_one + 1.0 * reasoned
+
+
+def decision_items(found: Sequence[Decision], budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    """The strongest and newest decisions that fit, in the order they were made."""
+    ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
+    items = [Item(text=one.text, records=one.records) for one in found]
+    taken = {item.text for item in chosen(_spread(items[at] for at in ranked), budget_tokens, meter)}
+    return tuple(item for item in items if item.text in taken)
+
+
+def _spread(items: Iterable[Item]) -> Iterator[Item]:
+    """The items without all but the first few of one message: what follows argues for the same."""
+    seen: Counter[tuple[int, ...]] = Counter()
+    for item in items:
+        seen[item.records] += 1
+        if not item.records or seen[item.records] <= _MOST_PER_MESSAGE:
+            yield item
+
+
+def last_decision(found: Sequence[Decision]) -> Decision | None:
+    """The newest sentence that chooses (a reason alone is none)."""
+    return next((one for one in reversed(found) if one.weight >= 2.0), None)

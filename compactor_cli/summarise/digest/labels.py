@@ -1,0 +1,63 @@
+"""Labels: what the lines of an event stand under — its file, its command, or its tool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compactor_cli.summarise.digest.commands import shown
+from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
+from compactor_cli.summarise.digest.quote import head
+from compactor_cli.summarise.digest.tools import PATH_KEYS, argument, command_of
+
+_MOST_CHARS = 100
+_LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description", "subject")
+_FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
+
+
+class Labels:
+    """The labels of a run of events, each worked out once."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+        self._known: dict[int, tuple[str, bool]] = {}
+
+    def of(self, number: int) -> str:
+        """The label of an event; empty for what was said."""
+        return self._told(number)[0]
+
+    def is_file(self, number: int) -> bool:
+        """Whether the label is the path of a file."""
+        return self._told(number)[1]
+
+    def _told(self, number: int) -> tuple[str, bool]:
+        told = self._known.get(number)
+        if told is None:
+            told = self._known[number] = self._read(self._events[number])
+        return told
+
+    def _read(self, event: Event) -> tuple[str, bool]:
+        is_answer = event.kind is EventKind.RESULT and 0 <= event.call < len(self._events)
+        call = self._events[event.call] if is_answer else event
+        if call.kind is not EventKind.CALL:
+            return event.name, False
+        path = _path(call)
+        return (path, True) if path else (_tool_label(call), False)
+
+
+def _path(call: Event) -> str:
+    if call.tool not in _FILE_TOOLS or argument(call.arguments, _LOOKUP_KEYS[:1]):
+        return ""
+    path = argument(call.arguments, PATH_KEYS)
+    return "" if "\n" in path else path
+
+
+def _tool_label(call: Event) -> str:
+    if call.tool is ToolKind.COMMAND:
+        command = shown(command_of(call.arguments))
+        return f"`{_short(command)}`" if command else call.name
+    told = argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
+    return f"{call.name} {_short(told)}".strip()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_CHARS else head(text, _MOST_CHARS)

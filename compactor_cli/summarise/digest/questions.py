@@ -1,0 +1,24 @@
+"""Questions that nobody has answered yet: at the end of what is known, one asks and the other has not spoken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compactor_cli.core.summary import Item
+from compactor_cli.summarise.digest.events import Event, EventKind
+from compactor_cli.summarise.digest.quote import Meter, chosen, sentences
+
+_SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
+_MOST_QUESTIONS = 4
+_MOST_CHARS = 400
+
+
+def question_items(
+    events: Sequence[Event], kept: Sequence[Event], budget_tokens: int, meter: Meter
+) -> tuple[Item, ...]:
+    """The questions of the last speaker, if nothing is said in ``events`` or behind them that may answer."""
+    last = next((event for event in reversed(events) if event.kind in _SPEAKERS), None)
+    if last is None or any(event.kind in _SPEAKERS and event.record > last.record for event in kept):
+        return ()
+    asked = [text for text in sentences(last.text) if text.endswith(("?", "?")) and len(text) <= _MOST_CHARS]
+    return chosen((Item(text=text, records=(last.record,)) for text in asked[-_MOST_QUESTIONS:]), budget_tokens, meter)

@@ -1,0 +1,208 @@
+"""Sections: the shares of the budget, and the items that each reserved section gets for its share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from compactor_cli.core.summary import Item, Section
+from compactor_cli.summarise.digest.commands import command_items
+from compactor_cli.summarise.digest.contents import content_items, contents
+from compactor_cli.summarise.digest.decisions import decision_items, last_decision
+from compactor_cli.summarise.digest.errors import error_items
+from compactor_cli.summarise.digest.events import EventKind
+from compactor_cli.summarise.digest.files import file_items
+from compactor_cli.summarise.digest.material import Material
+from compactor_cli.summarise.digest.plan_state import plan_items
+from compactor_cli.summarise.digest.previous import whole_summaries
+from compactor_cli.summarise.digest.questions import question_items
+from compactor_cli.summarise.digest.quote import ELLIPSIS, Meter, chosen, clipped, opening, records_of
+from compactor_cli.summarise.digest.turns import turn_items
+from compactor_cli.summarise.digest.user_words import Said, user_items
+
+# Shares of the whole budget (docs, "Reserved sections", and for the other sections what reads well at 2,000
+# tokens); key lines get what is left. Below `SMALL_TOKENS` the task and the user's words come first.
+SHARES: Mapping[Section, float] = {
+    Section.TASK: 0.08,
+    Section.PLAN: 0.05,
+    Section.QUESTIONS: 0.02,
+    Section.FILES: 0.09,
+    Section.ERRORS: 0.03,
+    Section.DECISIONS: 0.05,
+    Section.COMMANDS: 0.05,
+    Section.USER: 0.18,
+    Section.HISTORY: 0.16,
+}
+SMALL_SHARES: Mapping[Section, float] = {
+    Section.TASK: 0.44,
+    Section.PLAN: 0.14,
+    Section.QUESTIONS: 0.02,
+    Section.FILES: 0.12,
+    Section.ERRORS: 0.04,
+    Section.DECISIONS: 0.0,
+    Section.COMMANDS: 0.0,
+    Section.USER: 0.15,
+    Section.HISTORY: 0.09,
+}
+SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
+HEADING_TOKENS = 6
+_MOST_TASK_TOKENS = 600
+# Another client's summary that takes no more than this is carried whole: its author knew what mattered.
+_PREVIOUS_RATIO = 0.35
+# What the contents of files may take where they are asked for.
+_CONTENTS_RATIO = 0.25
+# A turn that is told with what came of it takes about so many tokens; with very many turns, the history may
+# take up to 1 + `_MANY_TURNS` times its share.
+_TURN_TOKENS = 40
+_MANY_TURNS = 0.7
+# What the history gets beside in a conversation without files, whose turns are what there is to tell.
+_TALK_RATIO = 0.15
+_STOOD_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """The items of the reserved sections; ``turns`` are the history's lines by turn."""
+
+    items: Mapping[Section, tuple[Item, ...]]
+    turns: Mapping[int, Item]
+
+
+def share(section: Section, tokens: int) -> int:
+    """The tokens of a section out of so many, between the small and the large table by size."""
+    large = min(1.0, max(0.0, (tokens - SMALL_TOKENS) / (LARGE_TOKENS - SMALL_TOKENS)))
+    ratio = SHARES[section] * large + SMALL_SHARES[section] * (1.0 - large)
+    return int(tokens * ratio)
+
+
+def reserved(material: Material, tokens: int, meter: Meter, restore_files: int = 0) -> Reserved:
+    """The reserved sections for a summary of so many tokens, with the contents of so many files.
+
+    What they do not use goes to the user's words, the history and the key lines, more to the history where
+    the conversation is not about code.
+    """
+    found: dict[Section, tuple[Item, ...]] = {}
+    spare = 0
+    for section, build in _BUILDERS.items():
+        room = share(section, tokens)
+        found[section] = build(material, room - HEADING_TOKENS, meter) if room > HEADING_TOKENS + 8 else ()
+        spare += room - _cost(found[section], meter)
+    found[Section.FILES] += _contents(material, restore_files, int(tokens * _CONTENTS_RATIO), meter)
+    found[Section.PREVIOUS] = whole_summaries(material.events, int(tokens * _PREVIOUS_RATIO), meter)
+    room = share(Section.USER, tokens) + max(0, spare) // 3
+    found[Section.USER] = user_items(_still_to_quote(material, found), room - HEADING_TOKENS, meter)
+    spare += share(Section.USER, tokens) - _cost(found[Section.USER], meter)
+    many = min(1.0, len(material.turns) * _TURN_TOKENS / max(1, tokens))
+    talk = _TALK_RATIO * (1.0 - material.scores.coding) * tokens
+    room = int(share(Section.HISTORY, tokens) * (1.0 + many * _MANY_TURNS) + talk) + max(0, spare) // 3
+    turns = turn_items(material.turns, room - HEADING_TOKENS, meter, material.words)
+    return Reserved(items=found, turns=turns)
+
+
+def _cost(items: tuple[Item, ...], meter: Meter) -> int:
+    return sum(meter.item(item) for item in items) + (HEADING_TOKENS if items else 0)
+
+
+def _still_to_quote(material: Material, found: Mapping[Section, tuple[Item, ...]]) -> tuple[Said, ...]:
+    """The user's messages but those that the task section shows."""
+    words = material.words
+    shown = [item.text for item in found[Section.TASK] if item.text.startswith((words.request, words.earlier))]
+    return tuple(one for one in material.said if not any(_quotes(text, one.text) for text in shown))
+
+
+def _quotes(item: str, text: str) -> bool:
+    """Whether an item shows this text, whole or shortened."""
+    quoted = item.partition(": ")[2]
+    return quoted == text or (ELLIPSIS in quoted and text.startswith(quoted.partition(ELLIPSIS)[0].rstrip()))
+
+
+def _task(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
+    room = min(room, _MOST_TASK_TOKENS)
+    items: list[Item] = []
+    for offer in (*_requests(material, room * 3 // 4, meter), *_standing(material, meter, room)):
+        if sum(map(meter.item, items)) + meter.item(offer) <= room:
+            items.append(offer)
+    return tuple(items)
+
+
+def _requests(material: Material, room: int, meter: Meter) -> list[Item]:
+    """The newest message of the user, with the one before it that says more where it is a few words only."""
+    words = material.words
+    newest = material.said[-1:]
+    longer = [message for message in material.said if not message.is_short]
+    before = longer[-1:] if newest and newest[0].is_short else ()
+    items = []
+    for label, messages in ((words.request, newest), (words.earlier, before)):
+        for message in messages:
+            text = clipped(message.text, max(12, room - 10), meter)
+            items.append(Item(text=f"{label}{words.colon}{text}", records=records_of((message.record,))))
+    return items
+
+
+def _standing(material: Material, meter: Meter, room: int) -> list[Item]:
+    """The next open step, the last decision, and what the assistant said last."""
+    words = material.words
+    items = []
+    if step := material.plan.next_step:
+        items.append(Item(text=f"{words.step}{words.colon}{step.text}", records=records_of((step.record,))))
+    if decision := last_decision(material.decisions):
+        text = f"{words.decision}{words.colon}{decision.text}"
+        items.append(Item(text=text, records=decision.records))
+    last = next((event for event in reversed(material.events) if event.kind is EventKind.ASSISTANT), None)
+    if last:
+        text = opening(last.text, min(_STOOD_CHARS, room * 2))
+        items.insert(0, Item(text=f"{words.stood}{words.colon}{text}", records=(last.record,)))
+    return [item for item in items if not item.text.endswith(words.colon)]
+
+
+def _plan(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
+    return plan_items(material.plan, room, meter, material.words)
+
+
+def _questions(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
+    return question_items(material.events, material.kept, room, meter)
+
+
+def _files(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
+    return file_items(material.files, room, meter, material.words)
+
+
+def _contents(material: Material, number: int, room: int, meter: Meter) -> tuple[Item, ...]:
+    """The last known contents of the files worked on last."""
+    there = [state for state in material.files if state.is_changed and not (state.is_deleted or state.moved_to)]
+    states = there[:number]
+    if not states:
+        return ()
+    found = contents(material.events, material.touches, [state.path for state in states])
+    return content_items(states, found, room, meter, material.words)
+
+
+def _errors(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
+    new = error_items(material.troubles, room, meter, material.words)
+    known = [f"`{run.key}`" for run in material.runs]
+    carried = (Item(text=text) for text in reversed(material.memory.errors) if not any(key in text for key in known))
+    return (*new, *chosen(carried, room - sum(map(meter.item, new)), meter))
+
+
+def _decisions(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
+    shown = last_decision(material.decisions)
+    others = [one for one in material.decisions if shown is None or one.text != shown.text]
+    return decision_items(others, room, meter)
+
+
+def _commands(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
+    new = command_items(material.runs, room, meter, material.words)
+    names = {item.text.partition("` ")[0] for item in new}
+    carried = (Item(text=text) for text in reversed(material.memory.commands) if text.partition("` ")[0] not in names)
+    return (*new, *chosen(carried, room - sum(map(meter.item, new)), meter))
+
+
+_BUILDERS: Mapping[Section, Callable[[Material, int, Meter], tuple[Item, ...]]] = {
+    Section.TASK: _task,
+    Section.PLAN: _plan,
+    Section.QUESTIONS: _questions,
+    Section.FILES: _files,
+    Section.ERRORS: _errors,
+    Section.DECISIONS: _decisions,
+    Section.COMMANDS: _commands,
+}

@@ -1,0 +1,144 @@
+"""Statements: the pieces of a text that can stand alone — a sentence, a command, a signature, an error.
+
+Every statement is a verbatim piece of the text it comes from: only what stands around it is taken off
+(bullets, quotes, trailing commas), and of a line too long to be shown the parts around its facts remain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+MOST_CHARS = 320
+# A line longer than this is cut into sentences where it has any.
+_SENTENCE_CHARS = 160
+_WINDOW_CHARS = 110
+GAP = " … "
+_LEAST_CHARS = 6
+
+
+@cache
+def _sentence_end() -> re.Pattern[str]:
+    # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
+    return re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#\d])|(?<=[。！？；])")
+
+
+@cache
+def _call_opening() -> re.Pattern[str]:
+    return re.compile(r"^[A-Za-z_]\w{1,24}=")
+
+
+@cache
+def _item() -> re.Pattern[str]:
+    return re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]\])\s+\S")
+
+
+@cache
+def _noise() -> re.Pattern[str]:
+    # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
+    return re.compile(r"[A-Za-z0-9+/=_-]{80,}|(?:\\x[0-9a-f]{2}){8}|(?:[^\s\w]\s*){12}")
+
+
+@cache
+def _signature() -> re.Pattern[str]:
+    return re.compile(
+        r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
+        r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|let|var|import|from|use|package"
+        r"|CREATE|ALTER|SELECT|INSERT|UPDATE|DELETE)\b"
+    )
+
+
+@cache
+def _trouble() -> re.Pattern[str]:
+    return re.compile(r"\b(?:\w*Error|\w*Exception|[Ee]rror|FAILED|FAIL|[Ff]ailed|panic|[Ww]arning|fatal)\b")
+
+
+def is_item(line: str) -> bool:
+    """Whether a line is an item of a list."""
+    return _item().match(line) is not None
+
+
+def without_key(line: str) -> str:
+    """A line of a call without the ``key=`` of its argument."""
+    found = _call_opening().match(line)
+    return line[found.end() :] if found else line
+
+
+def sentences(line: str) -> tuple[str, ...]:
+    """A line as the sentences it consists of; a short line is one."""
+    if len(line) <= _SENTENCE_CHARS:
+        return (line,)
+    return tuple(piece for piece in _sentence_end().split(line) if piece)
+
+
+def is_noise(text: str) -> bool:
+    """Whether a text says nothing to a reader: brackets, rules, encoded or minified data."""
+    if len(text) < _LEAST_CHARS:
+        return True
+    letters = sum(map(str.isalnum, text))
+    if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):
+        return True
+    return _noise().search(text) is not None and "://" not in text
+
+
+def quality(text: str) -> float:
+    """How well a line reads alone, from 0.5 (a scrap) to 1.1 (an error)."""
+    if _trouble().search(text):
+        return 1.1
+    if _signature().match(text):
+        return 1.0
+    blanks = text.count(" ")
+    if text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return ")):
+        return 0.6
+    if blanks == 0:
+        return 0.6
+    return 1.0 if blanks >= 3 else 0.85
+
+
+def windowed(text: str, spots: Sequence[tuple[int, int]], most_chars: int = MOST_CHARS) -> str:
+    """The parts of a long text around ``spots`` (start, stop), most important first, cut at blanks, joined by ``GAP``.
+
+    Guarantee: every part is verbatim, and the whole is no longer than ``most_chars`` plus the gaps.
+    """
+    if len(text) <= most_chars:
+        return text
+    taken: list[tuple[int, int]] = []
+    left = most_chars
+    for start, stop in spots:
+        if any(a <= start and stop <= b for a, b in taken):
+            continue
+        near = _around(text, start, stop)
+        if near[1] - near[0] > left:
+            break
+        left -= near[1] - near[0]
+        taken.append(near)
+    if not taken:
+        taken = [_around(text, 0, 0)]
+    pieces = [text[a:b].strip() for a, b in _united(taken)]
+    begins, ends = min(taken)[0] == 0, max(taken)[1] == len(text)
+    return ("" if begins else GAP.lstrip()) + GAP.join(pieces) + ("" if ends else GAP.rstrip())
+
+
+def _around(text: str, start: int, stop: int) -> tuple[int, int]:
+    side = max(20, (_WINDOW_CHARS - (stop - start)) // 2)
+    first, last = max(0, start - side), min(len(text), stop + side)
+    if first and (blank := text.find(" ", first, start)) >= 0:
+        first = blank + 1
+    if last < len(text) and (blank := text.rfind(" ", stop, last)) >= 0:
+        last = blank
+    return first, last
+
+
+def _united(parts: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Parts in order, those that touch or overlap made one."""
+    current: tuple[int, int] | None = None
+    for part in sorted(parts):
+        if current is None or part[0] > current[1] + 1:
+            if current is not None:
+                yield current
+            current = part
+        else:
+            current = (current[0], max(current[1], part[1]))
+    if current is not None:
+        yield current

@@ -1,0 +1,266 @@
+"""The counter table: what one scan of the events says about every atom. The table is the state of a digest.
+
+Every counter is a sum, a minimum or a maximum, so the tables of two parts of a transcript merge into exactly
+the table of the whole: that carries knowledge from one compaction to the next, and up a hierarchy, without
+reading a text twice. Positions and lengths are tokens estimated as characters / 4; a scan counts no tokens.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain
+
+from compactor_cli.summarise.digest import words
+from compactor_cli.summarise.digest.atoms import Atom, Kind, chunks_by_line, remembered, split_urls
+from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
+from compactor_cli.summarise.digest.lines import Lines
+
+KINDS = tuple(Kind)
+_KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
+_BY_KIND = {
+    EventKind.USER: "users",
+    EventKind.ASSISTANT: "assistants",
+    EventKind.CALL: "calls",
+    EventKind.RESULT: "results",
+    EventKind.SUMMARY: "summaries",
+}
+_BY_TOOL = {ToolKind.EDIT: "edits", ToolKind.COMMAND: "commands", ToolKind.READ: "reads"}
+COUNTS = ("users", "assistants", "calls", "results", "summaries", "edits", "commands", "reads", "errors", "lines")
+# A transcript that says more different things than this is not worth remembering what each chunk said.
+_MANY = 1 << 30
+_MOST_REMEMBERED = 1 << 19
+
+
+def _column() -> array[int]:
+    return array("q")
+
+
+@dataclass(slots=True, kw_only=True)
+class Columns:
+    """One counter a column, one atom a row.
+
+    ``users`` … ``summaries``: events of that kind that hold the atom; ``edits`` … ``reads``: calls of such
+    tools; ``errors``: results that are errors; ``lines``: lines, repeated ones counted each time; ``first`` and
+    ``last``: tokens before the first and last event with it; ``fewest``: atoms in the event with fewest.
+    """
+
+    kinds: array[int] = field(default_factory=_column)
+    users: array[int] = field(default_factory=_column)
+    assistants: array[int] = field(default_factory=_column)
+    calls: array[int] = field(default_factory=_column)
+    results: array[int] = field(default_factory=_column)
+    summaries: array[int] = field(default_factory=_column)
+    edits: array[int] = field(default_factory=_column)
+    commands: array[int] = field(default_factory=_column)
+    reads: array[int] = field(default_factory=_column)
+    errors: array[int] = field(default_factory=_column)
+    lines: array[int] = field(default_factory=_column)
+    first: array[int] = field(default_factory=_column)
+    last: array[int] = field(default_factory=_column)
+    fewest: array[int] = field(default_factory=_column)
+
+    def items(self) -> Iterator[tuple[str, array[int]]]:
+        """The columns by name, in order of definition."""
+        return ((item.name, getattr(self, item.name)) for item in fields(self))
+
+    def append(self, row: Sequence[int]) -> None:
+        """One row more."""
+        for (_, column), value in zip(self.items(), row, strict=True):
+            column.append(value)
+
+    def fill(self) -> None:
+        """Makes the counters as long as ``kinds`` and ``first``, where new atoms are entered."""
+        missing = len(self.kinds) - len(self.last)
+        if missing:
+            for _, column in self.items():
+                if len(column) < len(self.kinds):
+                    column.frombytes(bytes(column.itemsize * missing))
+            self.fewest[-missing:] = array("q", (_MANY,)) * missing
+
+    def row(self, at: int) -> tuple[int, ...]:
+        """The counters of one atom, in order of the columns."""
+        return tuple(column[at] for _, column in self.items())
+
+
+@dataclass(slots=True, kw_only=True)
+class Spoken:
+    """The words of user and assistant: how often (``times``), in how many events (``events``), and in how many of
+    them as a name (``names``); ``total``: how many events there were.
+    """
+
+    times: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    names: Counter[str] = field(default_factory=Counter)
+    total: int = 0
+
+    def add(self, text: str) -> None:
+        """Counts the words of one event."""
+        found = words.raw_terms(text)
+        self.times.update(found)
+        self.events.update(set(found))
+        self.names.update(words.names(text))
+        self.total += 1
+
+    def __add__(self, newer: Spoken) -> Spoken:
+        return Spoken(
+            times=self.times + newer.times,
+            events=self.events + newer.events,
+            names=self.names + newer.names,
+            total=self.total + newer.total,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Table:
+    """What is known about every atom and every word said.
+
+    ``atoms``: the row of each atom. ``length_tokens``: of all events together. ``events``: how many there were.
+    ``lines``: the distinct lines of the newest scan; not part of the state.
+    """
+
+    atoms: dict[str, int] = field(default_factory=dict)
+    columns: Columns = field(default_factory=Columns)
+    spoken: Spoken = field(default_factory=Spoken)
+    length_tokens: int = 0
+    events: int = 0
+    lines: Lines = field(default_factory=Lines)
+
+    def merge(self, newer: Table) -> Table:
+        """The table of this part and the one behind it, exactly as if both had been scanned as one."""
+        merged = Table(
+            atoms=dict(self.atoms),
+            columns=Columns(**{name: column[:] for name, column in self.columns.items()}),
+            spoken=self.spoken + newer.spoken,
+            length_tokens=self.length_tokens + newer.length_tokens,
+            events=self.events + newer.events,
+        )
+        _merge_rows(merged, newer, self.length_tokens)
+        return merged
+
+
+def _merge_rows(merged: Table, newer: Table, shift: int) -> None:
+    rows: list[int] = []
+    columns = merged.columns
+    for atom, at in newer.atoms.items():
+        row = merged.atoms.get(atom)
+        if row is None:
+            row = merged.atoms[atom] = len(columns.kinds)
+            columns.append(newer.columns.row(at))
+            columns.first[row] += shift
+        else:
+            for name in COUNTS:
+                getattr(columns, name)[row] += getattr(newer.columns, name)[at]
+            columns.fewest[row] = min(columns.fewest[row], newer.columns.fewest[at])
+            columns.last[row] = newer.columns.last[at]
+        columns.last[row] += shift
+        rows.append(row)
+    merged.lines = newer.lines.renumbered(rows)
+
+
+def build(events: Sequence[Event]) -> Table:
+    """The table of these events, in one scan that reads every distinct line once.
+
+    Guarantees: ``build(a).merge(build(b))`` has the counters of ``build(a + b)`` for any division of the events.
+    """
+    return _Scan().run(events)
+
+
+class _Rows(dict[bytes, tuple[int, ...]]):
+    """Chunk → rows of its atoms, worked out at first sight."""
+
+    def __init__(self, row_of: Callable[[Atom], int]) -> None:
+        super().__init__()
+        self._row_of = row_of
+
+    def __missing__(self, chunk: bytes) -> tuple[int, ...]:
+        rows = tuple(self._row_of(atom) for atom in remembered(chunk))
+        if len(self) < _MOST_REMEMBERED:
+            self[chunk] = rows
+        return rows
+
+
+class _Scan:
+    def __init__(self) -> None:
+        self.table = Table()
+        self.columns = self.table.columns
+        self.rows = _Rows(self._row_of)
+        self.seen: Counter[int] = Counter()
+        self.at_tokens = 0
+
+    def run(self, events: Sequence[Event]) -> Table:
+        for number, event in enumerate(events):
+            self._count(event, self._read(event.text, number))
+            if event.kind in (EventKind.USER, EventKind.ASSISTANT):
+                self.table.spoken.add(event.text)
+            self.at_tokens += len(event.text) // 4 + 1
+        self._count_lines()
+        self.table.length_tokens = self.at_tokens
+        self.table.events = len(events)
+        return self.table
+
+    def _row_of(self, atom: Atom) -> int:
+        row = self.table.atoms.get(atom.text)
+        if row is None:
+            row = self.table.atoms[atom.text] = len(self.columns.kinds)
+            self.columns.kinds.append(_KIND_CODES[atom.kind])
+            self.columns.first.append(self.at_tokens)
+        return row
+
+    def _read(self, text: str, event: int) -> set[int]:
+        """The atoms of an event, by row; only lines that were not there before are looked into."""
+        lines = self.table.lines
+        stripped = list(map(str.strip, text.split("\n")))
+        known = list(map(lines.numbers.get, stripped))
+        if None in known:
+            self._enter([line for line, number in zip(stripped, known, strict=True) if number is None])
+        numbers = list(map(lines.numbers.__getitem__, stripped))
+        self.seen.update(numbers)
+        distinct = set(numbers)
+        lines.last.update(dict.fromkeys(distinct, event))
+        return set(chain.from_iterable(map(lines.atoms.__getitem__, distinct)))
+
+    def _enter(self, new: Iterable[str]) -> None:
+        lines = dict.fromkeys(new)
+        rests, urls = [], {}
+        for line in lines:
+            if "://" in line:
+                rest, urls[line] = split_urls(line)
+                rests.append(rest)
+            else:
+                rests.append(line)
+        of_chunk, add = self.rows.__getitem__, self.table.lines.add
+        for line, chunks in zip(lines, chunks_by_line(rests), strict=True):
+            rows = tuple(chain.from_iterable(map(of_chunk, chunks)))
+            if line in urls:
+                rows += tuple(map(self._row_of, urls[line]))
+            add(line, tuple(dict.fromkeys(rows)) if len(rows) > 1 else rows)
+
+    def _count(self, event: Event, found: set[int]) -> None:
+        self.columns.fill()
+        columns, at, size = self.columns, self.at_tokens, len(found)
+        last, fewest = columns.last, columns.fewest
+        counters = self._counters(event)
+        for row in found:
+            last[row] = at
+            if size < fewest[row]:
+                fewest[row] = size
+            for counter in counters:
+                counter[row] += 1
+
+    def _counters(self, event: Event) -> list[array[int]]:
+        names = [_BY_KIND[event.kind]]
+        if event.kind is EventKind.CALL and event.tool in _BY_TOOL:
+            names.append(_BY_TOOL[event.tool])
+        if event.kind is EventKind.RESULT and event.is_error:
+            names.append("errors")
+        return [getattr(self.columns, name) for name in names]
+
+    def _count_lines(self) -> None:
+        column, lines = self.columns.lines, self.table.lines
+        for number, rows in enumerate(lines.atoms):
+            times = self.seen[number]
+            for row in rows:
+                column[row] += times

@@ -1,0 +1,121 @@
+"""What a tool does, told from its name and arguments, for the common agents and for names not seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class ToolKind(StrEnum):
+    """What a tool call does to the world."""
+
+    EDIT = "edit"
+    READ = "read"
+    COMMAND = "command"
+    PLAN = "plan"
+    OTHER = "other"
+
+
+# Names without case, underscores and hyphens.
+_NAMES = {
+    ToolKind.EDIT: "edit write multiedit notebookedit applypatch replace writefile editfile strreplacefile createfile "
+    "writetofile applydiff searchandreplace insertcontent strreplace create insert fswrite patch multireplace "
+    "multireplacestringinfile replacestringinfile editnotebook deletefile filewrite fileedit strreplacebasededittool "
+    "strreplaceeditor savefile appendfile searchreplace multireplacefilecontent replacefilecontent replaceincode",
+    ToolKind.READ: "read grep glob ls readfile readmanyfiles listfiles listdirectory listdir searchfiles viewfile view "
+    "open findfiles searchfilecontent grepsearch globsearch filesearch find fsread readmultiplefiles cat notebookread "
+    "openfile viewimage readmediafile codebasesearch searchtext listcodedefinitionnames searchdir searchfile finddir "
+    "viewcodeitem grepfiles readnotebook scrolldown scrollup goto lsp",
+    ToolKind.COMMAND: "bash shell execcommand localshell runshellcommand executebash executecommand runcommand "
+    "terminal runinterminal shellcommand execute exec bashoutput runterminalcmd runipython executeipythoncell "
+    "containerexec cmdrun runbash powershell ipython python executecode runpython codeexecution bashcodeexecution "
+    "writestdin run process executepython jupyter submitcommand",
+    ToolKind.PLAN: "todowrite exitplanmode updateplan writetodos settodolist updatetodolist todo todolist todoread "
+    "taskcreate taskupdate tasklist taskget managetodolist tasktracker plan setplan planning writeplan",
+}
+_KIND_OF = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_EDIT_WORDS = ("edit", "write", "replace", "patch", "insert", "create", "append", "delete", "save")
+_READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", "list", "show")
+_COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
+_VIEWING = ("view", "view_range", "read", "open")
+PATH_KEYS = (
+    "file_path",
+    "path",
+    "absolute_path",
+    "filepath",
+    "filePath",
+    "file",
+    "filename",
+    "file_name",
+    "target_file",
+    "notebook_path",
+    "AbsolutePath",
+    "TargetFile",
+    "relative_workspace_path",
+    "uri",
+)
+COMMAND_KEYS = ("command", "cmd", "script", "code", "input", "chars", "CommandLine")
+
+
+def short_name(name: str) -> str:
+    """The tool's name without the server or namespace in front of it, without case, ``_`` and ``-``."""
+    last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
+    return last.replace("_", "").replace("-", "").replace(" ", "").lower()
+
+
+def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
+    """What a call of this tool with these arguments does."""
+    short = short_name(name)
+    kind = _KIND_OF.get(short)
+    if kind is ToolKind.COMMAND and "*** Begin Patch" in command_of(arguments):
+        return ToolKind.EDIT
+    if kind is ToolKind.EDIT and _has(arguments, "command") and argument(arguments, ("command",)) in _VIEWING:
+        return ToolKind.READ
+    return kind or _by_words(short, arguments)
+
+
+def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:
+    if "todo" in short:
+        return ToolKind.PLAN
+    if any(word in short for word in _COMMAND_WORDS):
+        return ToolKind.COMMAND
+    # A shop's `search_flights` or `update_order` names no file: only a path argument makes it file work.
+    if not any(_has(arguments, key) for key in PATH_KEYS):
+        return ToolKind.OTHER
+    if any(word in short for word in _EDIT_WORDS):
+        return ToolKind.EDIT
+    return ToolKind.READ if any(word in short for word in _READ_WORDS) else ToolKind.OTHER
+
+
+def _has(arguments: Mapping[str, Any] | str, key: str) -> bool:
+    return isinstance(arguments, Mapping) and isinstance(arguments.get(key), str)
+
+
+def argument(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> str:
+    """The first of these arguments that is a text, or an empty string."""
+    if isinstance(arguments, str):
+        return ""
+    return next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
+
+
+def command_of(arguments: Mapping[str, Any] | str) -> str:
+    """The command line of a command call: the script itself where a shell is called with ``-c``."""
+    if isinstance(arguments, str):
+        return arguments
+    for key in COMMAND_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (list, tuple)):
+            return _joined([str(word) for word in value])
+        if isinstance(value, Mapping):
+            return command_of(value)
+    action = arguments.get("action")
+    return command_of(action) if isinstance(action, Mapping) else ""
+
+
+def _joined(words: list[str]) -> str:
+    if len(words) >= 3 and words[1] in ("-c", "-lc", "-ic", "/c", "-Command"):
+        return words[2]
+    return " ".join(words)

@@ -1,0 +1,154 @@
+"""Values: what each fact of a candidate is worth, in units of one atom that is sure to be used again.
+
+Facts are numbered, since a choice compares hundreds of thousands of them: atoms by their row, pairs and
+phrases by the numbers of their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp, log, log1p
+
+from compactor_cli.summarise.digest import words
+from compactor_cli.summarise.digest.atoms import atom_kinds
+from compactor_cli.summarise.digest.candidates import Candidate
+from compactor_cli.summarise.digest.events import EventKind, ToolKind
+from compactor_cli.summarise.digest.facts import MOST_PAIR_CHARS, Facts
+from compactor_cli.summarise.digest.salience import Scores, weights
+
+# docs, "Key lines".
+PAIR_VALUE = 0.08
+PAIR_WORDS = 20
+PHRASE_VALUE = 0.4
+TERM_VALUE = 0.5
+# Pairs of atoms less likely than this are worth less than the time to count them.
+_LEAST_PAIR_CHANCE = 0.03
+_BITS = 21
+_MOST_WORDS = (1 << _BITS) - 1
+# Rows, pairs, terms and phrases share one space of numbers: rows first, the others above and below.
+_PAIRS = 1 << 44
+_TERMS = 1 << 43
+_SPEAKERS = ("U", "A", "Cbash", "Cedit", "R")
+_EDIT, _RESULT = 3, 4
+
+
+class _Numbers(dict[str, int]):
+    """Word → number, in order of first sight; words beyond the last number share it.
+
+    ``telling``: the words that can make a pair.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.telling: set[int] = set()
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = min(len(self), _MOST_WORDS)
+        if words.is_near(word):
+            self.telling.add(number)
+        return number
+
+
+class Valuer:
+    """The values of the facts of candidates."""
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores = scores
+        self.numbers = _Numbers()
+        self.length_tokens = max(1, scores.table.length_tokens)
+        self.counts: dict[int, tuple[int, int, int]] = {}
+        self.chances: dict[tuple[int, int, int], float] = {}
+
+    def facts(self, candidates: Sequence[Candidate]) -> list[dict[int, float]]:
+        """Fact → value for each candidate."""
+        read = [[self.numbers[word] for word in words.words(candidate.text)] for candidate in candidates]
+        phrases = [_phrases(numbers) for numbers in read]
+        for candidate, found in zip(candidates, phrases, strict=True):
+            self._count(candidate, found)
+        return [self._facts(*each) for each in zip(candidates, read, phrases, strict=True)]
+
+    def of_name(self, row: int) -> dict[int, float]:
+        """The one fact that an atom alone tells."""
+        return {row: self.scores.rows[row]}
+
+    def known(self, facts: Facts) -> set[int]:
+        """The numbers of facts that are shown already."""
+        rows, numbers = self.scores.table.atoms, self.numbers
+        known = {row for atom in facts.atoms if (row := rows.get(atom)) is not None}
+        for atom, word in facts.pairs:
+            if word in numbers and (row := rows.get(atom)) is not None:
+                known.add(_pair(row, numbers[word]))
+        for phrase in facts.phrases:
+            if all(word in numbers for word in phrase):
+                known.update(_phrases([numbers[word] for word in phrase]))
+        return known
+
+    def _count(self, candidate: Candidate, phrases: Iterable[int]) -> None:
+        speaker = _speaker(candidate)
+        at, flag, counts = candidate.at_tokens, 1 << speaker, self.counts
+        for phrase in phrases:
+            times, flags, last = counts.get(phrase, (0, 0, 0))
+            counts[phrase] = (times + 1, flags | flag, at if at > last else last)
+
+    def _facts(self, candidate: Candidate, numbers: Iterable[int], phrases: Iterable[int]) -> dict[int, float]:
+        text = candidate.text
+        facts = {phrase: PHRASE_VALUE * self._chance(phrase) for phrase in phrases}
+        near: list[int] | None = None if len(text) <= MOST_PAIR_CHARS else []
+        p = self.scores.rows
+        for row in self._rows(text):
+            facts[row] = p[row]
+            if p[row] >= _LEAST_PAIR_CHANCE:
+                if near is None:
+                    near = self._near(numbers)
+                facts.update(dict.fromkeys([_PAIRS | row << _BITS | number for number in near], PAIR_VALUE * p[row]))
+        if self.scores.terms:
+            for term in words.terms(text):
+                facts[_TERMS | self.numbers[term]] = TERM_VALUE * self.scores.terms.get(term, 0.0)
+        return facts
+
+    def _rows(self, text: str) -> Sequence[int]:
+        """The atoms of a text; those of a whole line are known from the scan."""
+        lines = self.scores.table.lines
+        number = lines.numbers.get(text)
+        if number is not None:
+            return lines.atoms[number]
+        rows = self.scores.table.atoms
+        return [row for atom in atom_kinds(text) if (row := rows.get(atom)) is not None]
+
+    def _near(self, numbers: Iterable[int]) -> list[int]:
+        telling = self.numbers.telling
+        return [number for number in dict.fromkeys(numbers) if number in telling][:PAIR_WORDS]
+
+    def _chance(self, phrase: int) -> float:
+        """How likely a phrase is used again."""
+        key = self.counts[phrase]
+        value = self.chances.get(key)
+        if value is None:
+            value = self.chances[key] = _chance(*key, self.length_tokens)
+        return value
+
+
+def _pair(row: int, word: int) -> int:
+    return _PAIRS | row << _BITS | word
+
+
+def _phrases(numbers: Sequence[int]) -> Iterable[int]:
+    """Three words in a row as one number below zero."""
+    return [
+        -1 - (first << 2 * _BITS | second << _BITS | third)
+        for first, second, third in zip(numbers, numbers[1:], numbers[2:], strict=False)
+    ]
+
+
+def _speaker(candidate: Candidate) -> int:
+    if candidate.kind is EventKind.CALL:
+        return _EDIT if candidate.tool is ToolKind.EDIT else _SPEAKERS.index("Cbash")
+    return _RESULT if candidate.kind is EventKind.RESULT else 0 if candidate.kind is EventKind.USER else 1
+
+
+def _chance(times: int, flags: int, last: int, length_tokens: int) -> float:
+    w = weights("phrase_salience")
+    logit = w["intercept"] + w["logn"] * log(times)
+    logit += sum(w[name] for bit, name in enumerate(_SPEAKERS) if flags >> bit & 1)
+    logit += w["rec"] * last / length_tokens + w["lsince"] * log1p(max(0, length_tokens - last) / 1000)
+    return 1.0 / (1.0 + exp(-logit))
