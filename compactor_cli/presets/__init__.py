@@ -1,0 +1,66 @@
+"""Presets: one TOML file of settings per system, and the loader for them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.settings import Settings
+from compactor_cli.presets.overlay import nearest, settings_from
+
+DEFAULT = "hermes"
+# Not importlib.resources: importing that takes longer than reading a preset.
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A named set of settings. ``about`` is one line for lists; ``toml`` the file as it stands."""
+
+    name: str
+    about: str
+    settings: Settings
+    toml: str
+
+
+def preset_names() -> tuple[str, ...]:
+    """The presets that come with the package, in alphabetical order."""
+    return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
+
+
+def load_preset(name: str) -> Preset:
+    """The preset of that name; a name with a slash or ending in ``.toml`` is a file.
+
+    Raises UsageError if there is none, or if the file says what no setting can be.
+    """
+    text = _file_text(name) if "/" in name or name.endswith(".toml") else _own_text(name)
+    table = _parsed(text, name)
+    about = str(table.pop("about", ""))
+    settings = settings_from(table, Settings(), f"preset {name}")
+    return Preset(name=name, about=about, settings=replace(settings, preset=name), toml=text)
+
+
+def _own_text(name: str) -> str:
+    names = preset_names()
+    if name not in names:
+        advice = nearest(name, names) or f"one of {', '.join(names)}, or a file NAME.toml"
+        raise UsageError(f"no preset is called {name}", next_step=advice)
+    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _file_text(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise UsageError(f"the preset cannot be read: {reason}", place=name) from error
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"not valid TOML: {error}", next_step="mend the file", place=f"preset {name}") from error

@@ -1,0 +1,85 @@
+"""Overlay: a table of a preset or configuration file laid over Settings, key by key."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.settings import PruneRule, Settings, Size
+from compactor_cli.presets import values
+
+
+def settings_from(table: Mapping[str, Any], base: Settings, where: str) -> Settings:
+    """``base`` with every value that ``table`` names; the others stay.
+
+    Keys are the names of the fields of `Settings`, ``-`` standing for ``_``. ``prune`` replaces all
+    rules. Raises UsageError that names the key, and the nearest known one where the key is unknown.
+    """
+    return typing.cast(Settings, _overlay(table, base, where))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Advice for an unknown name: the known one it resembles most, or where to look."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _overlay(table: Mapping[str, Any], base: Any, where: str) -> Any:
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{table!r} is no table", next_step="write a table of keys", place=where)
+    types = typing.get_type_hints(type(base))
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in types:
+            advice = nearest(name, types) or f"known keys: {', '.join(types)}"
+            raise UsageError(f"unknown key {key}", next_step=advice, place=where)
+        changes[name] = _field(types[name], name, value, getattr(base, name), f"{where}: {name}")
+    return dataclasses.replace(base, **changes)
+
+
+def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
+    if kind is Size:
+        return _size(value, where)
+    if dataclasses.is_dataclass(kind):
+        return _overlay(value, base, where)
+    if kind == tuple[PruneRule, ...]:
+        return _rules(value, where)
+    if kind is int and name.endswith("_tokens"):
+        return values.tokens(value, where)
+    return _PLAIN[kind](value, where)
+
+
+def _size(value: Any, where: str) -> Size:
+    """A size as people write it, or as reports and plans hold it (``tokens`` and ``ratio``)."""
+    if not isinstance(value, Mapping):
+        return values.size(value, where)
+    return Size(
+        tokens=values.tokens(value.get("tokens", 0), where),
+        ratio=values.ratio(value.get("ratio", 0.0), where),
+    )
+
+
+def _rules(value: Any, where: str) -> tuple[PruneRule, ...]:
+    if not isinstance(value, list) or not all(isinstance(rule, Mapping) and rule.get("name") for rule in value):
+        raise UsageError("rules are tables with a name each", next_step="write [[prune]] and name = …", place=where)
+    return tuple(_overlay(rule, PruneRule(name=""), f"{where}: {rule['name']}") for rule in value)
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{value!r} is no text", next_step="put it in quotes", place=where)
+    return value
+
+
+_PLAIN: Mapping[type, Callable[[object, str], Any]] = {
+    int: values.count,
+    float: values.ratio,
+    bool: values.switch,
+    str: _text,
+}
