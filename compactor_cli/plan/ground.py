@@ -69,6 +69,7 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) ->
     staying = (0 if i in gone else tokens[i] for i in range(count))
     summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
     marker = previous_marker(transcript) if summaries else None
+    limit = _head_limit(messages, summaries)
     previous_tokens = sum(tokens[i] for i in summaries)
     bare = Ground(
         messages=messages,
@@ -76,8 +77,8 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) ->
         sums=(0, *accumulate(staying)),
         total_tokens=sum(tokens),
         lead=_lead(messages),
-        head_limit=summaries[0] if summaries else count,
-        turns=tuple(turn for turn in turns(messages) if not summaries or turn.start < summaries[0]),
+        head_limit=limit,
+        turns=tuple(turn for turn in turns(messages) if turn.start < limit),
         floor=_floor(messages, summaries),
         last=count,
         in_flight=count,
@@ -119,14 +120,35 @@ def _lead(messages: Sequence[Message]) -> int:
     return len(messages)
 
 
+def _head_limit(messages: Sequence[Message], summaries: Sequence[int]) -> int:
+    """The first summary; where it was appended behind the tail, the first record that it replaced."""
+    if not summaries:
+        return len(messages)
+    first = summaries[0]
+    is_appended = _replaced_before(messages, first) >= 0 and _is_ours(messages[first])
+    return next(i for i in range(first + 1) if i == first or (is_appended and messages[i].superseded))
+
+
 def _floor(messages: Sequence[Message], summaries: Sequence[int]) -> int:
-    """Behind the newest summary that everything before it is older than.
+    """Behind the newest summary that everything before it is older than; where a summary was appended behind the
+    tail, behind what it replaced.
 
     A client's own summary may stand behind records that it did not replace: it follows superseded ones then.
     """
-    first_superseded = next((i for i, message in enumerate(messages) if message.superseded), len(messages))
     for index in reversed(summaries):
-        summary = messages[index].summary
-        if first_superseded > index or (summary and summary.origin == "compact"):
+        replaced = _replaced_before(messages, index)
+        if replaced < 0:
             return index + 1
+        if _is_ours(messages[index]):
+            return replaced + 1
     return 0
+
+
+def _replaced_before(messages: Sequence[Message], index: int) -> int:
+    """The last superseded record before this one, -1 if there is none. Bookkeeping is not replaced by anything."""
+    found = (i for i in range(index - 1, -1, -1) if messages[i].superseded and not messages[i].is_meta)
+    return next(found, -1)
+
+
+def _is_ours(message: Message) -> bool:
+    return message.summary is not None and message.summary.origin == "compact"

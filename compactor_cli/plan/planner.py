@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
-from compactor_cli.core.plan import Action, Plan, Span, Tier
+from compactor_cli.core.plan import Action, Mode, Plan, Tier
 from compactor_cli.core.settings import Settings
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import Grouping
+from compactor_cli.plan.append import append_settings, appended
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.cut import Cut, Cutter
 from compactor_cli.plan.ground import Ground, survey
 from compactor_cli.plan.previous import base_tokens
 from compactor_cli.plan.prune import Shortening, apply_rules, saved_tokens, shorten_to_fit
+from compactor_cli.plan.refresh import Mark, refreshed, spans_of
 from compactor_cli.plan.tokens import MESSAGE_TOKENS, Counter, bound_message, count_messages
 from compactor_cli.plan.trigger import Decision, Way, decide
 
@@ -29,7 +30,6 @@ EMERGENCY_RATIO = 0.5
 
 _EMERGENCY_NOTE = ("the window is all but full: tail and summary are half as large as set",)
 
-Mark = tuple[Action, str]
 _KEEP: Mark = (Action.KEEP, "")
 
 
@@ -47,13 +47,18 @@ class _Case:
     decision: Decision
 
 
-def make_plan(transcript: Transcript, grouping: Grouping, settings: Settings, counter: Counter) -> Plan:
+def make_plan(
+    transcript: Transcript, grouping: Grouping, settings: Settings, counter: Counter, mode: Mode = Mode.REWRITE
+) -> Plan:
     """Decide what happens to every record. Deterministic; time is linear in the transcript.
 
     The plan is checked by `check_plan` before it is returned. Raises `UsageError` if the settings name a model
-    whose window is not known.
+    whose window is not known, or if nothing can be appended in this dialect.
     """
+    if mode is Mode.APPEND:
+        settings = append_settings(settings, transcript.dialect)
     plan = _proven_small(transcript, settings) or _counted(transcript, grouping, settings, counter)
+    plan = appended(plan) if mode is Mode.APPEND else refreshed(plan, transcript)
     check_plan(plan, transcript, grouping)
     return plan
 
@@ -67,7 +72,7 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
     return Plan(
         transcript_sha256=transcript.sha256,
         fingerprint=settings.fingerprint(),
-        spans=_spans([_KEEP] * len(transcript.messages)),
+        spans=spans_of([_KEEP] * len(transcript.messages)),
         reason=f"at most {bound:,} tokens <= target {target:,}",
         target_tokens=target,
         tokens_before=bound,
@@ -254,7 +259,7 @@ def _plan(
     return Plan(
         transcript_sha256=case.transcript.sha256,
         fingerprint=case.settings.fingerprint(),
-        spans=_spans(marks),
+        spans=spans_of(marks),
         edits=tuple(item.edit for item in edits),
         reason=reason,
         tier=case.decision.tier,
@@ -283,14 +288,3 @@ def _over_target(case: _Case, kept: int, budget: int, target: int) -> str:
     if not budget:
         return f"{over:,} tokens over: what could be left out is no larger than a summary"
     return f"{over:,} tokens over: the newest exchange cannot be made any shorter"
-
-
-def _spans(marks: Sequence[Mark]) -> tuple[Span, ...]:
-    """Runs of equal marks."""
-    spans: list[Span] = []
-    start = 0
-    for (action, name), run in groupby(marks):
-        stop = start + sum(1 for _ in run)
-        spans.append(Span(start=start, stop=stop, action=action, name=name))
-        start = stop
-    return tuple(spans)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from compactor_cli.core.errors import UsageError
 
@@ -46,6 +47,20 @@ def required_window_tokens(model: str) -> int:
     return found
 
 
+def table_entry(model: str) -> dict[str, Any]:
+    """What the table says about a model (prices, sizes), found as `window_tokens` finds it; empty if unknown.
+
+    Entries of other providers are not looked at: what they say about prices is their own.
+    """
+    table = _table() if model else ""
+    for name in _spellings(model) if table else ():
+        key = f"{json.dumps(name)}: {{"
+        at = table.find(key)
+        if at >= 0 and (entry := _parsed(table, at + len(key) - 1)):
+            return entry
+    return {}
+
+
 def _spellings(model: str) -> tuple[str, ...]:
     plain = re.sub(r"\[[^\]]*\]$", "", model.strip())
     names = [plain, plain.lower()]
@@ -72,13 +87,17 @@ def _entries_ending(table: str, name: str) -> Iterator[int]:
 
 
 def _size(table: str, brace: int) -> int:
-    """``max_input_tokens`` of one entry. Only that entry is parsed: the whole table takes longer than a compaction."""
+    size = _parsed(table, brace).get("max_input_tokens")
+    return size if isinstance(size, int) else 0
+
+
+def _parsed(table: str, brace: int) -> dict[str, Any]:
+    """One entry. Only that is parsed: the whole table takes longer than a compaction."""
     try:
         entry, _ = json.JSONDecoder().raw_decode(table, brace)
     except ValueError:
-        return 0
-    size = entry.get("max_input_tokens")
-    return size if isinstance(size, int) else 0
+        return {}
+    return entry if isinstance(entry, dict) else {}
 
 
 def _nearest(model: str) -> list[str]:

@@ -1,0 +1,223 @@
+"""One transcript: group → plan → summarise → render → compose → check. Reads and writes no file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter as Tally
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from compactor_cli.core.errors import InvariantError, UsageError
+from compactor_cli.core.marker import Marker
+from compactor_cli.core.plan import Action, Mode, Plan
+from compactor_cli.core.report import Outcome, TranscriptReport
+from compactor_cli.core.settings import Settings
+from compactor_cli.core.summary import Source, Summary
+from compactor_cli.core.transcript import Message, Role, Transcript
+from compactor_cli.group.exchanges import Grouping, group
+from compactor_cli.normalise.base import Insertion
+from compactor_cli.normalise.registry import get
+from compactor_cli.plan.check import check_plan
+from compactor_cli.plan.planner import make_plan
+from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
+from compactor_cli.plan.tokens import Counter, count_messages
+from compactor_cli.render.compose import compose
+from compactor_cli.render.marker import marker_for
+from compactor_cli.render.text import load_template, render
+from compactor_cli.summarise.base import Answer, Request, Summariser
+
+LoadState = Callable[[str], bytes | None]
+
+# What the last digits of hashes may add when the digest's state is named after the summary was fitted.
+_MARKER_SLACK_TOKENS = 8
+_PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
+# Set in place of the summary once, to see what the dialect and the acknowledgement put around it.
+_TRIAL = "."
+_NO_SUMMARY = Answer(summary=Summary(source=Source.DIGEST, sections=()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """One transcript compacted, or left as it was (``output`` is then its source).
+
+    ``state`` is the counter table behind the summary, to be stored under the hash its marker names.
+    """
+
+    output: bytes
+    report: TranscriptReport
+    plan: Plan
+    state: bytes | None = None
+    summary_text: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output differs from the source."""
+        return self.report.outcome is Outcome.COMPACTED
+
+
+def plan_transcript(transcript: Transcript, settings: Settings, *, counter: Counter, mode: Mode = Mode.REWRITE) -> Plan:
+    """What `compact_transcript` would do, without doing it."""
+    return make_plan(transcript, group(transcript.messages), settings, counter, mode)
+
+
+def compact_transcript(
+    transcript: Transcript,
+    settings: Settings,
+    *,
+    counter: Counter,
+    summariser: Summariser,
+    load_state: LoadState,
+    plan: Plan | None = None,
+    mode: Mode = Mode.REWRITE,
+) -> Compaction:
+    """Compacts one transcript by its plan (made here unless given).
+
+    The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
+    appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
+    made for another mode; the caller then leaves the source as it is.
+    """
+    grouping = group(transcript.messages)
+    if plan is None:
+        plan = make_plan(transcript, grouping, settings, counter, mode)
+    else:
+        check_plan(plan, transcript, grouping)
+        _check_mode(plan, mode)
+    if not plan.changes:
+        return _unchanged(transcript, plan, grouping, counter)
+    case = _Case(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
+    answer, text = case.summary(summariser, load_state) if plan.summary_tokens else (_NO_SUMMARY, "")
+    return case.applied(answer, text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One transcript with the plan that is being applied to it."""
+
+    transcript: Transcript
+    settings: Settings
+    counter: Counter
+    grouping: Grouping
+    plan: Plan
+
+    def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
+        """The answer of the summariser, and the text it is written as."""
+        template = load_template(self.settings.template)
+        previous = previous_marker(self.transcript)
+        trial = self._composed(_TRIAL)
+        around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
+        marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
+        request = Request(
+            transcript=self.transcript,
+            covered=self.plan.indices(Action.COVER),
+            kept=self.plan.indices(Action.KEEP),
+            budget_tokens=self.plan.summary_tokens - around_tokens - _MARKER_SLACK_TOKENS,
+            render=partial(render, template=template, marker=replace(marker, state=_PLACEHOLDER_STATE)),
+            count=self.counter.count,
+            focus=self.settings.focus,
+            language=self.settings.language,
+            state=load_state(previous.state) if previous and previous.state else None,
+            restore_files=self.settings.restore_files,
+        )
+        answer = summariser.summarise(request)
+        state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
+        return answer, render(answer.summary, template, replace(marker, state=state))
+
+    def _size_tokens(self, previous: Marker | None) -> int:
+        if previous is None:
+            return self.plan.tokens_before
+        return base_tokens(self.transcript, count_messages(self.counter, self.transcript.messages))
+
+    def _composed(self, text: str) -> Transcript:
+        insertions = _insertions(text, self.settings.acknowledgement)
+        return compose(self.transcript, self.plan, get(self.transcript.dialect), insertions)
+
+    def _tokens(self, transcript: Transcript) -> int:
+        return sum(count_messages(self.counter, transcript.messages))
+
+    def applied(self, answer: Answer, text: str) -> Compaction:
+        """The compaction with this summary, checked; or none, where it would be no smaller."""
+        transcript, plan = self.transcript, self.plan
+        compacted = self._composed(text)
+        tokens_after = self._tokens(compacted)
+        output = compacted.source()
+        grows = plan.mode is Mode.REWRITE and len(output) >= len(transcript.source())
+        if grows or tokens_after >= plan.tokens_before:
+            no_gain = replace(plan, reason="a summary would be no smaller")
+            return _unchanged(transcript, no_gain, self.grouping, self.counter)
+        _check(compacted, plan, tokens_after)
+        report = replace(
+            _report(transcript, plan, self.grouping, self.counter),
+            outcome=Outcome.COMPACTED,
+            tokens_after=tokens_after,
+            bytes_after=len(output),
+            summary_source=answer.summary.source.value if text else "",
+            summary_tokens=self.counter.count(text) if text else 0,
+            state_used=answer.summary.state_used,
+            lost=dict(answer.summary.lost),
+            retention=dict(answer.summary.retention),
+        )
+        return Compaction(output=output, report=report, plan=plan, state=answer.state, summary_text=text)
+
+
+def _insertions(text: str, acknowledgement: str) -> tuple[Insertion, ...]:
+    if not text:
+        return ()
+    summary = Insertion(role=Role.USER, text=text, is_summary=True)
+    return (summary, Insertion(role=Role.ASSISTANT, text=acknowledgement)) if acknowledgement else (summary,)
+
+
+def _check(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
+    """The output, read back: every call with its results, and within the target."""
+    grouping = group(_sent(compacted.messages) if plan.mode is Mode.APPEND else compacted.messages)
+    if grouping.orphan_calls or grouping.orphan_results:
+        raise InvariantError("the output would hold a tool call without its result")
+    if tokens_after > plan.target_tokens and not plan.over_target:
+        raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
+
+
+def _sent(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages with those that the client does not send emptied."""
+    return tuple(Message(role=Role.META) if message.superseded else message for message in messages)
+
+
+def _check_mode(plan: Plan, mode: Mode) -> None:
+    if plan.mode is not mode and plan.changes:
+        how = "appending" if plan.mode is Mode.APPEND else "rewriting"
+        raise UsageError(f"the plan was made for {how}", next_step="make a new plan with the same options")
+
+
+def _unchanged(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> Compaction:
+    report = _report(transcript, plan, grouping, counter)
+    return Compaction(output=transcript.source(), report=report, plan=plan)
+
+
+def _report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
+    """What is known before acting: the report of a transcript that stays as it is."""
+    size_bytes = len(transcript.source())
+    pruned: Tally[str] = Tally()
+    for span in plan.spans:
+        if span.action is Action.PRUNE:
+            pruned[span.name] += span.stop - span.start
+    return TranscriptReport(
+        outcome=Outcome.UNCHANGED,
+        sha256=transcript.sha256,
+        dialect=transcript.dialect,
+        records=len(transcript.records),
+        reason=plan.reason,
+        tier=plan.tier.value,
+        token_method=counter.method,
+        window_tokens=plan.window_tokens,
+        target_tokens=plan.target_tokens,
+        tokens_before=plan.tokens_before,
+        tokens_after=plan.tokens_before,
+        bytes_before=size_bytes,
+        bytes_after=size_bytes,
+        kept=len(plan.indices(Action.KEEP)),
+        covered=len(plan.indices(Action.COVER)),
+        pruned=dict(pruned),
+        over_target=plan.over_target,
+        orphans=tuple(map(str, (*grouping.orphan_calls, *grouping.orphan_results))),
+        in_flight=tuple(map(str, grouping.in_flight)),
+        notes=plan.notes,
+    )

@@ -1,0 +1,78 @@
+"""Every real transcript of a dialect we know, through the whole engine, at two targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compactor_cli.core.errors import UnknownShape
+from compactor_cli.core.plan import Action
+from compactor_cli.core.settings import Settings, Size
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.engine import Compaction, compact_transcript
+from compactor_cli.group.exchanges import group
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.plan.tokens import counter_for
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import open_stream
+from compactor_cli.summarise.digest.digest import Digest
+
+FOLDERS = (
+    "anthropic-request",
+    "claude-code",
+    "codex-rollout",
+    "derived",
+    "openai-chat-request",
+    "pi-session",
+)
+COUNTER = counter_for("auto", "")
+
+
+def transcripts_of(path: Path) -> list[Transcript]:
+    with open_stream(str(path)) as stream:
+        records = read_records(stream.reader, str(path), OnInvalid.KEEP)
+        return list(open_transcripts(records, prefix=records.prefix))
+
+
+def compacted(transcript: Transcript, target: Size) -> Compaction:
+    return compact_transcript(
+        transcript, Settings(target=target), counter=COUNTER, summariser=Digest(), load_state=lambda name: None
+    )
+
+
+def check(transcript: Transcript, target: Size) -> bool:
+    """The promises of one compaction; whether it changed anything."""
+    done = compacted(transcript, target)
+    if not done.changed:
+        assert done.output == transcript.source()
+        return False
+    (again,) = open_transcripts(
+        read_records(done.output.splitlines(keepends=True), "again"), dialect=transcript.dialect
+    )
+    grouping = group(again.messages)
+    assert not grouping.orphan_calls
+    assert not grouping.orphan_results
+    assert done.report.tokens_after <= done.report.target_tokens or done.report.over_target
+    kept = {transcript.records[i].raw for i in done.plan.indices(Action.KEEP)}
+    assert kept <= {record.raw for record in again.records}
+    assert compacted(again, target).output == done.output
+    return True
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_real_transcripts(corpus: Path, folder: str) -> None:
+    changed = read = 0
+    for path in sorted(path for path in (corpus / folder).rglob("*.json*") if path.is_file()):
+        try:
+            transcripts = transcripts_of(path)
+        except UnknownShape:
+            # Side files of sessions lie among them; each starts like no record of any dialect.
+            assert path.name.endswith(".meta.json"), path
+            continue
+        assert b"".join(transcript.source() for transcript in transcripts) == path.read_bytes(), path
+        for transcript in transcripts:
+            read += 1
+            changed += check(transcript, Size(ratio=0.25)) + check(transcript, Size(tokens=8_000))
+    assert read
+    assert changed or folder.endswith("-request")

@@ -1,0 +1,157 @@
+"""One transcript through the whole engine: what every output must hold, whatever went in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compactor_cli.core.errors import InvariantError
+from compactor_cli.core.marker import find_marker
+from compactor_cli.core.plan import Action
+from compactor_cli.core.settings import Settings, Size
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
+from compactor_cli.group.exchanges import group
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.plan.tokens import EstimateCounter, count_messages
+from compactor_cli.read.jsonl import read_records
+from compactor_cli.summarise.base import Answer, Request
+from compactor_cli.summarise.digest.digest import Digest
+
+COUNTER = EstimateCounter()
+WORDS = "parser cache index /src/app/main.py retry_limit 4096 because error fixed test_login user asked for it".split()
+
+
+def transcript_of(messages: list[dict[str, Any]]) -> Transcript:
+    lines = [orjson.dumps(message) + b"\n" for message in messages]
+    (transcript,) = open_transcripts(read_records(lines, "test.jsonl"))
+    return transcript
+
+
+def run(transcript: Transcript, target: Size, **kwargs: Any) -> Compaction:
+    return compact_transcript(
+        transcript,
+        Settings(target=target),
+        counter=COUNTER,
+        summariser=Digest(),
+        load_state=lambda name: None,
+        **kwargs,
+    )
+
+
+def read_again(compaction: Compaction) -> Transcript:
+    (transcript,) = open_transcripts(read_records(compaction.output.splitlines(keepends=True), "again.jsonl"))
+    return transcript
+
+
+def text(minimum: int = 1, maximum: int = 60) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(WORDS), min_size=minimum, max_size=maximum).map(" ".join)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Chats with calls that repeat their ids, come in parallel, have no result or lost their call."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": draw(text(maximum=20))}]
+    for _ in range(draw(st.integers(1, 12))):
+        messages.append({"role": "user", "content": draw(text())})
+        for _ in range(draw(st.integers(0, 4))):
+            ids = draw(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=3, unique=True))
+            calls = [{"id": i, "type": "function", "function": {"name": "run", "arguments": '{"x": 1}'}} for i in ids]
+            messages.append({"role": "assistant", "content": draw(text() | st.none()), "tool_calls": calls})
+            answered = draw(st.lists(st.sampled_from([*ids, "lost"]), unique=True, max_size=4))
+            messages.extend({"role": "tool", "tool_call_id": i, "content": draw(text(maximum=400))} for i in answered)
+        messages.append({"role": "assistant", "content": draw(text())})
+    return messages
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    messages=conversations(),
+    target=st.sampled_from([Size(tokens=600), Size(tokens=1_500), Size(ratio=0.25), Size(ratio=0.6)]),
+)
+def test_every_output_keeps_its_promises(messages: list[dict[str, Any]], target: Size) -> None:
+    transcript = transcript_of(messages)
+    done = run(transcript, target)
+    if not done.changed:
+        assert done.output == transcript.source()
+        return
+    again = read_again(done)
+    grouping = group(again.messages)
+    kept = [transcript.records[i].raw for i in done.plan.indices(Action.KEEP)]
+    assert not grouping.orphan_calls
+    assert not grouping.orphan_results
+    assert done.report.tokens_after == sum(count_messages(COUNTER, again.messages))
+    assert done.report.tokens_after <= done.report.target_tokens or done.report.over_target
+    assert len(done.output) < len(transcript.source())
+    assert set(kept) <= {record.raw for record in again.records}
+    assert sum(len(done.plan.indices(action)) for action in Action) == len(messages)
+
+
+@settings(max_examples=60, deadline=None)
+@given(messages=conversations(), target=st.sampled_from([Size(tokens=800), Size(ratio=0.4)]))
+def test_a_second_run_changes_nothing(messages: list[dict[str, Any]], target: Size) -> None:
+    done = run(transcript_of(messages), target)
+    assert run(read_again(done), target).output == done.output
+
+
+def long_chat(turns: int = 12, first: int = 0) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are careful."}]
+    for turn in range(first, first + turns):
+        messages.append({"role": "user", "content": f"Please mend handler_{turn} in src/module_{turn}.py."})
+        call = {"id": f"c{turn}", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        body = "\n".join(f"def function_{turn}_{n}(value_{n}): return {n * turn}" for n in range(60))
+        messages.append({"role": "tool", "tool_call_id": f"c{turn}", "content": body})
+        messages.append(
+            {"role": "assistant", "content": f"handler_{turn} now returns early because the cache is warm."}
+        )
+    return messages
+
+
+def test_new_records_update_the_summary_and_leave_one() -> None:
+    first = run(transcript_of(long_chat()), Size(tokens=2_500))
+    grown = [*(orjson.loads(line) for line in first.output.splitlines()), *long_chat(first=12)[1:]]
+    second = run(transcript_of(grown), Size(tokens=2_500))
+    summaries = [message for message in read_again(second).messages if message.summary]
+    assert first.changed
+    assert second.changed
+    assert len(summaries) == 1
+    old, new = find_marker(first.summary_text), find_marker(second.summary_text)
+    assert old
+    assert new
+    assert new.tokens > old.tokens
+    assert new.transcript != old.transcript
+
+
+def test_a_plan_that_was_shown_is_the_plan_that_is_applied() -> None:
+    transcript = transcript_of(long_chat())
+    plan = plan_transcript(transcript, Settings(target=Size(tokens=2_000)), counter=COUNTER)
+    assert run(transcript, Size(tokens=2_000), plan=plan).output == run(transcript, Size(tokens=2_000)).output
+
+
+def test_a_plan_for_another_transcript_is_refused() -> None:
+    plan = plan_transcript(transcript_of(long_chat()), Settings(target=Size(tokens=2_000)), counter=COUNTER)
+    with pytest.raises(InvariantError, match="another transcript"):
+        run(transcript_of(long_chat(9)), Size(tokens=2_000), plan=plan)
+
+
+def test_a_summariser_that_takes_too_much_is_caught() -> None:
+    class Talkative:
+        def summarise(self, request: Request) -> Answer:
+            generous = Request(
+                **{name: getattr(request, name) for name in request.__slots__} | {"budget_tokens": 2_000}
+            )
+            return Digest().summarise(generous)
+
+    with pytest.raises(InvariantError, match="over its target"):
+        compact_transcript(
+            transcript_of(long_chat(40)),
+            Settings(target=Size(tokens=1_000)),
+            counter=COUNTER,
+            summariser=Talkative(),
+            load_state=lambda name: None,
+        )
