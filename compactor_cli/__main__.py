@@ -1,0 +1,76 @@
+"""Entry points: the exit code, and death by the signal that was sent.
+
+A run that is stopped unwinds first, so that no half-written file stays, and then dies of the signal
+itself: a shell, a loop or a service manager sees that it was interrupted. A second signal kills at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import NoReturn
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked this process to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def compact() -> NoReturn:
+    """The filter."""
+    from compactor_cli.cli.compact import main
+
+    _run(main)
+
+
+def compactor() -> NoReturn:
+    """The toolbox."""
+    from compactor_cli.cli.compactor import main
+
+    _run(main)
+
+
+def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
+    _listen()
+    try:
+        code = main(sys.argv[1:])
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except Stopped as stop:
+        _die(stop.number)
+    except KeyboardInterrupt:
+        _die(signal.SIGINT)
+    except BrokenPipeError:
+        _die(signal.SIGPIPE)
+    sys.exit(code)
+
+
+def _listen() -> None:
+    """Turn the first signal into an exception; signals that the caller ignores (nohup) stay ignored."""
+    for number in _STOPPING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise Stopped(number)
+
+
+def _die(number: int) -> NoReturn:
+    """End by the signal itself; its usual exit code is for where it is blocked."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    compactor()

@@ -1,0 +1,109 @@
+"""Depot: the way of one original into the archive, begun only when there is something to lose."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from compactor_cli.batch.rows import Row
+from compactor_cli.batch.tally import Tally
+from compactor_cli.core.errors import Changed
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.read.streams import STDIN, ContentHash, open_stream
+from compactor_cli.write.archive import Archive, ArchiveWriter
+from compactor_cli.write.layout import Part
+
+_PIECE_BYTES = 1 << 20
+# Sessions are continued and compacted again, with what the digest counted; rows of a dataset are not, and a
+# file on the disk for each of a million of them would cost more than the compaction.
+MOST_STATES = 64
+
+
+class Depot:
+    """Archives the input at ``path`` while it is read; nothing is stored of an input that stays as it is.
+
+    ``archive`` None: nothing is stored at all. A file is copied from when its first transcript changes,
+    catching up with what was read before; a pipe, which cannot be read twice, from its start.
+    """
+
+    def __init__(self, archive: Archive | None, path: str) -> None:
+        self.content = ContentHash()
+        self.stored = ""
+        self._archive = archive
+        self._path = path
+        self._writer: ArchiveWriter | None = None
+        self._stack = ExitStack()
+        self._offset = 0
+        self._states = 0
+        self._part: Part | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def watch(self, piece: memoryview) -> None:
+        """An observer of the input's stream."""
+        self.content(piece)
+        if self._writer is not None:
+            self._writer(piece)
+
+    def begin(self, can_be_read_again: bool) -> None:
+        """Before the first byte is read."""
+        if not can_be_read_again:
+            self._start()
+
+    def add(self, transcript: Transcript, row: Row) -> None:
+        """The next transcript; its digest's state is durable on return."""
+        length = len(transcript.source())
+        if row.changed and self._archive:
+            self._start()
+            self._list_part()
+            self._part = Part(sha256=transcript.sha256, offset=self._offset, length=length)
+            if row.state is not None and self._states < MOST_STATES:
+                self._archive.store_state(row.state)
+                self._states += 1
+        self._offset += length
+
+    def commit(self, tally: Tally) -> None:
+        """The input was read to its end, and changes: the original is durable on return.
+
+        Raises `Changed` if the bytes archived are not those that were read.
+        """
+        if self._archive is None:
+            return
+        writer = self._start()
+        if writer.sha256 != self.content.sha256:
+            raise Changed("the file changed while it was read", place=self._path, next_step="run again later")
+        if self._part and self._part.sha256 != writer.sha256:
+            self._list_part()
+        blob = writer.commit()
+        self.stored = str(self._archive.folder / blob.stored)
+        source = self._path if self._path == STDIN else str(Path(self._path).absolute())
+        self._archive.record(blob, records=tally.record_count, dialect=tally.dialect, source=source)
+
+    def _start(self) -> ArchiveWriter:
+        """The writer, caught up with the stream."""
+        if self._writer is None:
+            assert self._archive is not None  # noqa: S101 -- for the type checker; callers look
+            self._writer = self._stack.enter_context(self._archive.writer())
+            if self.content.size_bytes:
+                self._catch_up(self._writer)
+        return self._writer
+
+    def _catch_up(self, writer: ArchiveWriter) -> None:
+        missing = self.content.size_bytes
+        with open_stream(self._path) as again:
+            while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
+                writer(piece)
+                missing -= len(piece)
+
+    def _list_part(self) -> None:
+        if self._part is not None and self._writer is not None:
+            self._writer.add_part(self._part)
+        self._part = None

@@ -1,0 +1,177 @@
+"""Jobs: one input from its first look to its replaced file.
+
+The order is the guarantee: the archive is durable before the output takes effect, and the output before
+the source is replaced. Whatever fails leaves the source as it was. Rows of a dataset pass one by one.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compactor_cli.batch.depot import Depot
+from compactor_cli.batch.outputs import Output
+from compactor_cli.batch.rows import Row, RowMaker
+from compactor_cli.batch.tally import Tally
+from compactor_cli.core.errors import Changed, CompactError
+from compactor_cli.core.records import Place
+from compactor_cli.core.report import InputReport, Outcome
+from compactor_cli.core.settings import Settings
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.read.jsonl import OnInvalid, Records, read_records
+from compactor_cli.read.sources import Source
+from compactor_cli.read.streams import STDIN, Observer, Stream, look_at, open_stream
+from compactor_cli.write.archive import Archive
+from compactor_cli.write.layout import default_archive_dir
+from compactor_cli.write.targets import Kind, Target
+
+if TYPE_CHECKING:
+    from compactor_cli.batch.planfile import Saved
+
+View = Callable[[Transcript, Row], str]
+
+
+class Purpose(StrEnum):
+    """What a run is for."""
+
+    ACT = "act"  # compact and write
+    PLAN = "plan"  # decide, write nothing
+    TRY = "try"  # compact, write nothing
+
+
+class Originals(StrEnum):
+    """Whether originals are archived."""
+
+    ARCHIVED = "archived"
+    NOT_KEPT = "not kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One input and where its result goes."""
+
+    source: Source
+    target: Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What holds for all inputs of a run.
+
+    ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
+    each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
+    shown of each transcript.
+    """
+
+    settings: Settings
+    purpose: Purpose = Purpose.ACT
+    dialect: str = ""
+    on_invalid: OnInvalid = OnInvalid.FAIL
+    min_age_seconds: float = 0.0
+    originals: Originals = Originals.ARCHIVED
+    archive_dir: str = ""
+    plans: Mapping[str, Saved] | None = None
+    view: View | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Sinks:
+    """Who gets what comes up on the way: texts to show, lines of a plan file, bytes read (for progress)."""
+
+    show: Callable[[str], object] | None = None
+    save: Callable[[bytes], object] | None = None
+    progress: Observer | None = None
+
+
+def run_job(job: Job, orders: Orders, sinks: Sinks) -> InputReport:
+    """Do one job. Whatever goes wrong with this input is in its report; only a gone reader is raised."""
+    try:
+        return _compact(job, orders, sinks)
+    except CompactError as error:
+        return failed(job, error)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        defect = CompactError(f"{type(error).__name__}: {error}", next_step="this is a defect, please report it")
+        return failed(job, defect, reason=traceback.format_exc())
+
+
+def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
+    """The report of an input that failed."""
+    path = job.source.path
+    place = error.place or path
+    where = str(Place(path="standard input", line=place.line) if isinstance(place, Place) and path == STDIN else place)
+    return InputReport(
+        path=path,
+        outcome=Outcome.FAILED,
+        reason="changed" if isinstance(error, Changed) else reason,
+        error=f"{'standard input' if where == STDIN else where}: {error.what}",
+        next_step=error.next_step,
+        exit_code=error.exit_code,
+    )
+
+
+def _compact(job: Job, orders: Orders, sinks: Sinks) -> InputReport:
+    path = job.source.path
+    if path != STDIN and orders.min_age_seconds and look_at(path).age_seconds() < orders.min_age_seconds:
+        return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
+    archive = Archive(_archive_dir(job, orders))
+    keeps = orders.purpose is Purpose.ACT and orders.originals is Originals.ARCHIVED
+    with Depot(archive if keeps else None, path) as depot:
+        watchers = (depot.watch, sinks.progress) if sinks.progress else (depot.watch,)
+        with open_stream(path, watchers) as stream:
+            if keeps:
+                depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
+            records = read_records(stream.reader, path, orders.on_invalid)
+            tally = Tally(records=records)
+            rows = _rows(job, orders, sinks, records, tally, archive)
+            output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
+    return tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
+
+
+def _rows(
+    job: Job, orders: Orders, sinks: Sinks, records: Records, tally: Tally, archive: Archive
+) -> Iterator[tuple[Transcript, Row]]:
+    """Every transcript of the input and what became of it, one at a time."""
+    maker = RowMaker(settings=orders.settings, plans=orders.plans, load_state=archive.load_state)
+    make = maker.plan if orders.purpose is Purpose.PLAN else maker.compact
+    for transcript in open_transcripts(records, dialect=orders.dialect, prefix=records.prefix):
+        row = make(transcript)
+        tally.add(row.report)
+        if orders.view and sinks.show:
+            sinks.show(orders.view(transcript, row))
+        if sinks.save:
+            from compactor_cli.batch.planfile import plan_line
+
+            sinks.save(plan_line(job.source.path, row.plan, row.summary))
+        yield transcript, row
+
+
+def _write(job: Job, rows: Iterator[tuple[Transcript, Row]], tally: Tally, depot: Depot, stream: Stream) -> str:
+    """Write the rows: archive durable, then output, then the source replaced. The path written."""
+    with Output(job.target, stream) as output:
+        for transcript, row in rows:
+            depot.add(transcript, row)
+            output.write(row.output, row.changed)
+        if not tally.count:
+            output.write(tally.records.prefix, changed=False)
+        if tally.is_altered:
+            depot.commit(tally)
+        return output.finish(tally.is_altered)
+
+
+def _exhaust(rows: Iterator[tuple[Transcript, Row]]) -> str:
+    for _ in rows:
+        pass
+    return ""
+
+
+def _archive_dir(job: Job, orders: Orders) -> Path:
+    if orders.archive_dir:
+        return Path(orders.archive_dir)
+    return default_archive_dir(job.source.path, in_place=job.target.kind is Kind.IN_PLACE)

@@ -1,0 +1,162 @@
+"""Rows: one transcript of an input decided, or compacted, or passed through where that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from compactor_cli.core.errors import CompactError, InvariantError, OutputError, UsageError
+from compactor_cli.core.plan import Action, Plan, Span
+from compactor_cli.core.report import Outcome, TranscriptReport
+from compactor_cli.core.settings import Settings
+from compactor_cli.core.transcript import Container, Transcript
+from compactor_cli.engine import LoadState, compact_transcript, plan_transcript
+from compactor_cli.plan.tokens import Counter, counter_for
+from compactor_cli.summarise.base import Answer, Request, Summariser
+
+if TYPE_CHECKING:
+    from compactor_cli.batch.planfile import Saved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What became of one transcript. ``output`` is its source where nothing changed."""
+
+    output: bytes
+    report: TranscriptReport
+    plan: Plan
+    summary: str = ""
+    state: bytes | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output differs from the source."""
+        return self.report.outcome is Outcome.COMPACTED
+
+
+class _Digest:
+    """The digest, imported when the first summary is written: most runs of a timer write none."""
+
+    def summarise(self, request: Request) -> Answer:
+        """The summary of ``request.covered`` within its budget."""
+        from compactor_cli.summarise.digest.digest import Digest
+
+        return Digest().summarise(request)
+
+
+@dataclass(slots=True, kw_only=True)
+class RowMaker:
+    """Works on the transcripts of one input by one set of settings.
+
+    ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
+    raises; a row of a dataset that fails is passed through unchanged and its report says so.
+    """
+
+    settings: Settings
+    load_state: LoadState
+    plans: Mapping[str, Saved] | None = None
+    _summariser: Summariser = field(default_factory=_Digest)
+
+    def plan(self, transcript: Transcript) -> Row:
+        """The decision alone; the output stays the source."""
+        try:
+            saved = self._saved(transcript)
+            plan = (
+                saved.plan
+                if saved
+                else plan_transcript(
+                    transcript, self.settings, counter=_counter(self.settings.tokenizer, transcript.model)
+                )
+            )
+        except Exception as error:
+            return self._passed(transcript, error)
+        return Row(output=b"", plan=plan, report=_planned(transcript, plan))
+
+    def compact(self, transcript: Transcript) -> Row:
+        """The transcript compacted."""
+        try:
+            return self._compact(transcript)
+        except Exception as error:
+            return self._passed(transcript, error)
+
+    def _compact(self, transcript: Transcript) -> Row:
+        saved = self._saved(transcript)
+        done = compact_transcript(
+            transcript,
+            self.settings,
+            counter=_counter(self.settings.tokenizer, transcript.model),
+            summariser=self._summariser,
+            load_state=self.load_state,
+            plan=saved.plan if saved else None,
+        )
+        if saved and done.changed and done.summary_text != saved.summary:
+            advice = "plan again: the summary depends on the version and on the archive"
+            raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
+        if done.changed:
+            _check_retention(done.report, self.settings)
+        return Row(output=done.output, report=done.report, plan=done.plan, summary=done.summary_text, state=done.state)
+
+    def _saved(self, transcript: Transcript) -> Saved | None:
+        if self.plans is None:
+            return None
+        if transcript.sha256 not in self.plans:
+            what = "the plan does not know this transcript, or it changed since"
+            raise OutputError(what, next_step="make a new plan with --plan-out", place=_place(transcript))
+        return self.plans[transcript.sha256]
+
+    def _passed(self, transcript: Transcript, error: Exception) -> Row:
+        """The row as it was, with what went wrong; raises for a session, and for what is wrong with the command."""
+        if transcript.frame.container is Container.LINES or isinstance(error, UsageError):
+            raise error
+        what = str(error) if isinstance(error, CompactError) else f"defect: {type(error).__name__}: {error}"
+        has_place = isinstance(error, CompactError) and error.place
+        reason = what if has_place else f"{_place(transcript)}: {what}"
+        whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
+        plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason="failed")
+        report = replace(_planned(transcript, plan), outcome=Outcome.FAILED, reason=reason)
+        return Row(output=transcript.source(), report=report, plan=plan)
+
+
+@lru_cache(maxsize=64)
+def _counter(tokenizer: str, model: str) -> Counter:
+    """One counter for all transcripts of a model: texts that come again are counted once."""
+    return counter_for(tokenizer, model)
+
+
+def _check_retention(report: TranscriptReport, settings: Settings) -> None:
+    least = settings.min_retention_ratio
+    short = [f"{kind} {share:.0%}" for kind, share in report.retention.items() if share < least]
+    if short:
+        what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
+        raise OutputError(what, next_step="raise the target, or lower --min-retention")
+
+
+def _planned(transcript: Transcript, plan: Plan) -> TranscriptReport:
+    """The report of a decision that was not carried out."""
+    size_bytes = len(transcript.source())
+    return TranscriptReport(
+        outcome=Outcome.COMPACTED if plan.changes else Outcome.UNCHANGED,
+        sha256=transcript.sha256,
+        dialect=transcript.dialect,
+        records=len(transcript.records),
+        reason=plan.reason,
+        tier=plan.tier.value,
+        window_tokens=plan.window_tokens,
+        target_tokens=plan.target_tokens,
+        tokens_before=plan.tokens_before,
+        tokens_after=min(plan.tokens_kept + plan.summary_tokens, plan.tokens_before)
+        if plan.changes
+        else plan.tokens_before,
+        bytes_before=size_bytes,
+        bytes_after=size_bytes,
+        kept=len(plan.indices(Action.KEEP)),
+        covered=len(plan.indices(Action.COVER)),
+        over_target=plan.over_target,
+        notes=plan.notes,
+    )
+
+
+def _place(transcript: Transcript) -> str:
+    return str(transcript.records[0].place) if transcript.records else ""

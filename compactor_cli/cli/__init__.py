@@ -1,0 +1,1 @@
+"""The command line: ``compact``, the filter, and ``compactor``, the toolbox around it."""

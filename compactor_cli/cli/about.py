@@ -1,0 +1,62 @@
+"""``compactor presets``, ``formats``, ``schema``: what there is."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from compactor_cli.cli.table import table
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+
+
+@click.command()
+@click.argument("name", required=False)
+@AS_JSON
+def presets(name: str | None, as_json: bool) -> int:
+    """List the presets, or print one as TOML.
+
+    What is printed is a file to start one of your own from: compact --preset FILE.toml
+    """
+    from compactor_cli.presets import load_preset, preset_names
+
+    if name:
+        click.echo(load_preset(name).toml, nl=False)
+        return 0
+    rows = [(known, load_preset(known).about) for known in preset_names()]
+    _show(("preset", "what it does"), rows, as_json)
+    return 0
+
+
+@click.command()
+@AS_JSON
+def formats(as_json: bool) -> int:
+    """List the formats that are read and written, by the names that --format takes."""
+    from compactor_cli.normalise.registry import all_dialects
+
+    _show(("format", "what it is"), [(dialect.name, dialect.title) for dialect in all_dialects()], as_json)
+    return 0
+
+
+@click.command()
+@click.argument("name", required=False)
+@AS_JSON
+def schema(name: str | None, as_json: bool) -> int:
+    """List the JSON Schemas, or print one."""
+    from compactor_cli.schema import schema_names, schema_text
+
+    if name:
+        click.echo(schema_text(name), nl=False)
+        return 0
+    rows = [(known, json.loads(schema_text(known)).get("description", "")) for known in schema_names()]
+    _show(("schema", "what it describes"), rows, as_json)
+    return 0
+
+
+def _show(head: tuple[str, str], rows: list[tuple[str, str]], as_json: bool) -> None:
+    if as_json:
+        for name, about in rows:
+            click.echo(json.dumps({"name": name, "about": about}, ensure_ascii=False))
+    else:
+        click.echo(table(head, rows), nl=False)

@@ -1,0 +1,96 @@
+"""Account: the report as a file, and what is said about each input."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from compactor_cli import __version__
+from compactor_cli.batch.jobs import Purpose
+from compactor_cli.cli.console import Console
+from compactor_cli.core.errors import InvariantError
+from compactor_cli.core.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.core.settings import Settings
+from compactor_cli.read.streams import STDIN
+from compactor_cli.write.atomic import atomic_writer
+
+
+def write_report(
+    path: str, *, settings: Settings | None, inputs: Sequence[InputReport], exit_code: int, error: str
+) -> None:
+    """Write the report (``-`` is standard output) as JSON by the schema ``report``."""
+    from compactor_cli.schema import faults
+
+    report = {
+        "version": __version__,
+        "exit_code": exit_code,
+        "error": error,
+        "settings": dataclasses.asdict(settings) if settings else None,
+        "inputs": [dataclasses.asdict(item) for item in inputs],
+    }
+    # In ASCII: names of files may hold bytes that are not UTF-8.
+    text = json.dumps(report, indent=2) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        with atomic_writer(path) as file:
+            file.write(text.encode())
+    if wrong := faults("report", json.loads(text)):
+        raise InvariantError(
+            f"the report is not by its schema: {wrong[0]}", next_step="this is a defect, please report it"
+        )
+
+
+def tell(report: InputReport, purpose: Purpose, console: Console) -> None:
+    """Say what became of one input."""
+    if report.error:
+        advice = f": {report.next_step}" if report.next_step else ""
+        console.error(report.error + advice)
+        if report.reason.startswith("Traceback"):
+            console.why(report.reason)
+    name = "standard input" if report.path == STDIN else report.path
+    for item in report.transcripts:
+        _warn(name, item, console)
+    if report.outcome is Outcome.SKIPPED and report.reason == "live":
+        console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it all the same")
+    elif report.outcome is Outcome.SKIPPED:
+        console.note(f"{name}: skipped ({report.reason})")
+    elif report.outcome is Outcome.UNCHANGED and purpose is Purpose.ACT:
+        console.note(f"{name}: unchanged ({report.reason or 'nothing to do'})")
+    elif report.outcome is Outcome.COMPACTED and purpose is Purpose.ACT:
+        console.done(f"{name}: {_sizes(report)}{_kept_where(report)}", kind="compacted")
+
+
+def tell_all(reports: Sequence[InputReport], purpose: Purpose, console: Console) -> None:
+    """Say what became of all inputs, if there are several."""
+    if len(reports) < 2 or purpose is not Purpose.ACT:
+        return
+    counts = Counter(report.outcome.value for report in reports)
+    said = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
+    before, after = (sum(getattr(report, name) for report in reports) for name in ("tokens_before", "tokens_after"))
+    console.done(f"{len(reports):,} inputs: {said}; {before:,} → {after:,} tokens")
+
+
+def _warn(name: str, item: TranscriptReport, console: Console) -> None:
+    if item.outcome is Outcome.FAILED:
+        console.warn(f"{item.reason}; passed on unchanged")
+    if item.over_target:
+        console.warn(f"{name}: over its target: {item.over_target}")
+    for warning in item.warnings:
+        console.warn(f"{name}: {warning}")
+    for note in item.notes:
+        console.note(f"{name}: {note}")
+
+
+def _sizes(report: InputReport) -> str:
+    saved = 1 - report.tokens_after / report.tokens_before if report.tokens_before else 0.0
+    many = sum(report.counts.values())
+    rows = f" in {many:,} conversations" if many > 1 else ""
+    return f"{report.tokens_before:,} → {report.tokens_after:,} tokens (−{saved:.0%}){rows}"
+
+
+def _kept_where(report: InputReport) -> str:
+    return f"; the original is {report.archive}" if report.archive else ""

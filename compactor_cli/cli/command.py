@@ -1,0 +1,85 @@
+"""Command: the filter as a click command, made from the table of options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from compactor_cli.cli.options import OPTIONS, SECTIONS, Kind, Option
+
+HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
+
+Reads session files and datasets (JSONL, also gzip or zstd) of many agents, known by their content. The
+middle becomes a summary, the rest is kept byte for byte; standard output holds the result and nothing else."""
+
+USAGE = "[OPTIONS] [FILE|DIR]…"
+
+EXAMPLES = """\
+compact < session.jsonl > small.jsonl
+compact -t 32k session.jsonl -o small.jsonl
+compact -r sessions/ --output-dir compacted/ -j 2
+compact -i -r ~/.agent/sessions --min-age 1h --report last.json"""
+
+EXIT_CODES = """\
+0    done, or nothing to do
+1    --check: something would change
+2    usage or configuration; nothing was touched
+3    an input failed; the others are complete
+4    --strict: a summary fell back to the digest
+75   try later: a lock is held
+129, 130, 143, 141   died of the signal; the reader closed the pipe"""
+
+
+class Filter(click.Command):
+    """A command whose help is in sections."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The usage line."""
+        formatter.write_usage(ctx.command_path, USAGE)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by section, examples and exit codes."""
+        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        for title, options in SECTIONS:
+            with formatter.section(title):
+                formatter.write_dl([found for option in options if (found := records.pop(option.name))])
+        with formatter.section("Other"):
+            records.pop("operands", None)
+            formatter.write_dl([found for found in records.values() if found])
+        for title, text in (("Examples", EXAMPLES), ("Exit codes", EXIT_CODES)):
+            with formatter.section(title):
+                for line in text.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def make_command(run: Callable[..., int]) -> click.Command:
+    """The filter. ``run`` gets what was said, by option name, and ``operands``; it gives the exit code."""
+    from compactor_cli import __version__
+
+    version = click.version_option(
+        __version__, prog_name="compact", message="%(prog)s %(version)s", help="Show the version."
+    )
+    command = Filter(
+        "compact",
+        params=[*map(_parameter, OPTIONS), click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED)],
+        callback=run,
+        help=HELP,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    return version(command)
+
+
+def _parameter(option: Option) -> click.Option:
+    """The click option. Values stay as they were written: one reader serves all layers."""
+    more: dict[str, Any] = {"help": option.help, "default": None}
+    if option.kind is Kind.FLAG:
+        more["is_flag"] = True
+    elif option.kind is Kind.TALLY:
+        more["count"] = True
+    elif option.kind is not Kind.PAIR:
+        more["type"] = click.UNPROCESSED
+        more["multiple"] = option.kind is Kind.LIST
+        more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
+    return click.Option([*option.flags, option.name], **more)

@@ -1,0 +1,75 @@
+"""``compactor``: the toolbox. A tool is imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from compactor_cli.cli.program import invoke
+
+# Name: where it is, and its line in the help.
+TOOLS = {
+    "run": ("compactor_cli.cli.compact:command", "Compact transcripts; the same as the command compact."),
+    "stats": ("compactor_cli.cli.stats:stats", "Count records, tokens, turns and exchanges."),
+    "restore": ("compactor_cli.cli.originals:restore", "Fetch an original from the archive."),
+    "verify": ("compactor_cli.cli.originals:verify", "Check an archive or transcripts."),
+    "eval": ("compactor_cli.cli.evaluation:evaluation", "Measure what compaction keeps, against baselines."),
+    "presets": ("compactor_cli.cli.about:presets", "List the presets, or print one."),
+    "formats": ("compactor_cli.cli.about:formats", "List the formats that are read and written."),
+    "schema": ("compactor_cli.cli.about:schema", "List the JSON Schemas, or print one."),
+}
+
+
+class Toolbox(click.Group):
+    """A group whose commands are imported on use; the list in its help imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        return list(TOOLS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The tool of that name, or None."""
+        if cmd_name not in TOOLS:
+            return None
+        module, attribute = TOOLS[cmd_name][0].split(":")
+        found: click.Command = getattr(import_module(module), attribute)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The tool; an unknown one is answered with the nearest."""
+        if args[0] not in TOOLS and not args[0].startswith("-"):
+            from compactor_cli.presets.overlay import nearest
+
+            advice = nearest(args[0], TOOLS) or f"one of {', '.join(TOOLS)}"
+            raise click.UsageError(f"no command is called {args[0]} ({advice})", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The names and their lines."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in TOOLS.items()])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the toolbox; the exit code."""
+    return invoke(_toolbox(), "compactor", arguments)
+
+
+def _toolbox() -> Toolbox:
+    from compactor_cli import __version__
+
+    version = click.version_option(
+        __version__, prog_name="compactor", message="%(prog)s %(version)s", help="Show the version."
+    )
+    return version(
+        Toolbox(
+            "compactor",
+            help="Tools around compact: look at transcripts, fetch originals, check and measure.",
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+            no_args_is_help=True,
+        )
+    )

@@ -1,0 +1,168 @@
+"""Configuration: the layers, and what comes of them.
+
+From strongest to weakest: command line, ``COMPACT_*``, the project's file, the user's file, the preset,
+what is built in. The project's file is ``compact.toml``, or ``[tool.compact]`` in ``pyproject.toml``, in the
+working directory; inside a git work tree the folders up to its root are searched too, and the nearest
+file is used alone. A file holds option names (``keep-tail = "16k"``) and tables of `Settings`
+(``[trigger]``, ``[keep]``, ``[budget]``, ``[[prune]]``).
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.cli.options import OPTIONS, REFUSED_IN_PROJECT, Kind, Option, Scope
+from compactor_cli.cli.reading import read_value, setting
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.settings import Settings
+from compactor_cli.presets import DEFAULT, load_preset
+from compactor_cli.presets.overlay import nearest, settings_from
+
+PREFIX = "COMPACT_"
+PROJECT_FILES = ("compact.toml", "pyproject.toml")
+
+_BY_NAME = {option.name: option for option in OPTIONS}
+_TABLES = frozenset(field.name for field in fields(Settings)) - _BY_NAME.keys()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Where values come from, option values (read) by name, and tables of `Settings` (raw)."""
+
+    where: str
+    options: Mapping[str, Any]
+    tables: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What the layers come to. ``options``: what is not a setting, by name; ``sources``: strongest first."""
+
+    settings: Settings
+    options: Mapping[str, Any]
+    sources: tuple[str, ...]
+
+
+def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:
+    """The configuration of a run in ``folder``; ``given`` is what the command line says, by option name.
+
+    Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
+    for what a layer may not say.
+    """
+    layers = [_command_line(given), _environment(environ), _project(folder), _user(environ)]
+    layers = [layer for layer in layers if layer.options or layer.tables]
+    said: dict[str, Any] = {}
+    for layer in reversed(layers):
+        said |= layer.options
+    preset = load_preset(said.get("preset", DEFAULT))
+    settings = preset.settings
+    for layer in reversed(layers):
+        settings = _laid_over(settings, layer)
+    options = {name: value for name, value in said.items() if not _BY_NAME[name].into}
+    sources = (*(layer.where for layer in layers), f"preset {preset.name}")
+    return Configuration(settings=settings, options=options, sources=sources)
+
+
+def _laid_over(settings: Settings, layer: Layer) -> Settings:
+    settings = settings_from(layer.tables, settings, layer.where)
+    for name, value in layer.options.items():
+        if _BY_NAME[name].into:
+            settings = setting(_BY_NAME[name], value, settings)
+    return settings
+
+
+def _command_line(given: Mapping[str, Any]) -> Layer:
+    options = {name: read_value(_BY_NAME[name], value, f"--{name.replace('_', '-')}") for name, value in given.items()}
+    return Layer(where="command line", options=options, tables={})
+
+
+def _environment(environ: Mapping[str, str]) -> Layer:
+    options: dict[str, Any] = {}
+    for variable in sorted(name for name in environ if name.startswith(PREFIX) and environ[name]):
+        option = _known(variable.removeprefix(PREFIX).lower(), "environment", variable)
+        value: Any = environ[variable]
+        options[option.name] = read_value(
+            option, value.split(os.pathsep) if option.kind is Kind.LIST else value, variable
+        )
+    return Layer(where="environment", options=options, tables={})
+
+
+def _known(name: str, where: str, written: str) -> Option:
+    """The option of this name that may be said outside the command line."""
+    option = _BY_NAME.get(name)
+    if option is None:
+        names = [item.name for item in OPTIONS if item.scope is not Scope.COMMAND_LINE]
+        if where == "environment":
+            advice = nearest(written, [PREFIX + name.upper() for name in names])
+        else:
+            advice = nearest(written.replace("_", "-"), [name.replace("_", "-") for name in (*names, *_TABLES)])
+        raise UsageError(f"unknown key {written}", next_step=advice or "see compact --help", place=where)
+    if option.scope is Scope.COMMAND_LINE:
+        raise UsageError(f"{written} can only be said on the command line", next_step="leave it out", place=where)
+    return option
+
+
+def _user(environ: Mapping[str, str]) -> Layer:
+    base = environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".config"
+    path = folder / "compact" / "config.toml"
+    table = _table(path)
+    return _file_layer(table or {}, str(path))
+
+
+def _project(folder: Path) -> Layer:
+    for place in _searched(folder.absolute()):
+        for name in PROJECT_FILES:
+            table = _table(place / name)
+            if table is not None and name == "pyproject.toml":
+                table = table.get("tool", {}).get("compact")
+            if table is not None:
+                _refuse(table, str(place / name))
+                return _file_layer(table, str(place / name))
+    return Layer(where="", options={}, tables={})
+
+
+def _searched(folder: Path) -> tuple[Path, ...]:
+    """The folder, and those above it up to the root of its git work tree; outside one, the folder alone."""
+    above = (folder, *folder.parents)
+    for depth, place in enumerate(above):
+        if (place / ".git").exists():
+            return above[: depth + 1]
+    return (folder,)
+
+
+def _refuse(table: Mapping[str, Any], where: str) -> None:
+    for key in table:
+        name = key.replace("-", "_")
+        if name in REFUSED_IN_PROJECT:
+            what = f"a project's file may not {REFUSED_IN_PROJECT[name]} ({key})"
+            raise UsageError(what, next_step="say it on the command line or in your own config.toml", place=where)
+
+
+def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
+    tables: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name in _TABLES or (name == "budget" and isinstance(value, Mapping)):
+            tables[name] = value
+        else:
+            options[name] = read_value(_known(name, where, key), value, f"{where}: {key}")
+    return Layer(where=where, options=options, tables=tables)
+
+
+def _table(path: Path) -> dict[str, Any] | None:
+    """The file's top table; None if there is no such file. Raises UsageError for one that cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"not valid TOML: {error}", next_step="mend the file", place=str(path)) from error
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", next_step="check its owner", place=str(path)) from error

@@ -1,0 +1,201 @@
+"""The options as data: one table for flags, configuration keys, environment variables and help.
+
+An option named ``keep_tail`` is ``--keep-tail`` on the command line, ``COMPACT_KEEP_TAIL`` in the
+environment and ``keep-tail`` in a configuration file.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    """What a value is; decides how it is read."""
+
+    FLAG = "flag"  # said or not said
+    PAIR = "pair"  # --x / --no-x
+    TALLY = "tally"  # counted: -vv
+    TEXT = "text"
+    LIST = "list"  # said any number of times
+    COUNT = "count"
+    TOKENS = "tokens"
+    SIZE = "size"
+    RATIO = "ratio"
+    SECONDS = "seconds"
+    CHOICE = "choice"
+    KEEP = "keep"  # tokens, turns or messages
+    BUDGET = "budget"  # a curve or a size
+
+
+class Scope(StrEnum):
+    """Where an option may be said."""
+
+    ANYWHERE = "anywhere"
+    NOT_PROJECT = "not in a project's file"
+    COMMAND_LINE = "command line only"
+
+
+class Option(NamedTuple):
+    """One option. ``flags`` as click takes them; ``metavar`` for help; ``into`` a field of Settings."""
+
+    name: str
+    flags: tuple[str, ...]
+    kind: Kind
+    help: str
+    scope: Scope = Scope.ANYWHERE
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    into: str = ""
+
+
+_ONLY = Scope.COMMAND_LINE
+_OWN = Scope.NOT_PROJECT
+
+INPUT = (
+    Option("recursive", ("-r", "--recursive"), Kind.FLAG, "Take the transcripts below folders.", _ONLY),
+    Option("files_from", ("--files-from",), Kind.TEXT, "Read more operands from FILE (- is stdin).", _ONLY, "FILE"),
+    Option("null", ("-0", "--null"), Kind.FLAG, "Names in --files-from end with NUL.", _ONLY),
+    Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", metavar="GLOB"),
+    Option("exclude", ("--exclude",), Kind.LIST, "With -r: leave out names like GLOB.", metavar="GLOB"),
+    Option("format", ("--format",), Kind.TEXT, "Read as this dialect (see: compactor formats).", metavar="NAME"),
+    Option(
+        "on_invalid",
+        ("--on-invalid",),
+        Kind.CHOICE,
+        "A line that is not JSON: fail this input (default), keep or drop the line.",
+        choices=("fail", "keep", "drop"),
+    ),
+    Option(
+        "min_age",
+        ("--min-age",),
+        Kind.SECONDS,
+        "Skip files changed more recently; default 10m with -i and -r.",
+        metavar="AGE",
+    ),
+)
+
+OUTPUT = (
+    Option("output", ("-o", "--output"), Kind.TEXT, "Write to FILE, whole or not at all.", _ONLY, "FILE"),
+    Option("output_dir", ("--output-dir",), Kind.TEXT, "Write below DIR, the tree mirrored.", _ONLY, "DIR"),
+    Option("in_place", ("-i", "--in-place"), Kind.FLAG, "Archive each file, then replace it.", _ONLY),
+    Option("force", ("-f", "--force"), Kind.FLAG, "Overwrite; replace hard-linked or read-only files.", _ONLY),
+    Option("archive_dir", ("--archive-dir",), Kind.TEXT, "Keep originals below DIR.", _OWN, "DIR"),
+    Option("archive", ("--archive/--no-archive",), Kind.PAIR, "Keep the originals (default).", _OWN),
+    Option(
+        "compress",
+        ("--compress",),
+        Kind.CHOICE,
+        "Compression of the output; default: as the input in place, else by name.",
+        choices=("none", "gzip", "zstd"),
+    ),
+    Option("lock", ("--lock/--no-lock",), Kind.PAIR, "Lock the output root; exit 75 when held.", _OWN),
+)
+
+CONTROL = (
+    Option(
+        "target", ("-t", "--target"), Kind.SIZE, "Tokens the output may use: 32k, 25%.", metavar="TOKENS", into="target"
+    ),
+    Option(
+        "window",
+        ("-w", "--window"),
+        Kind.TOKENS,
+        "Context window; compact under pressure only.",
+        metavar="TOKENS",
+        into="trigger.window_tokens",
+    ),
+    Option(
+        "model_window",
+        ("--model-window",),
+        Kind.TEXT,
+        "The window of this model.",
+        metavar="MODEL",
+        into="trigger.window_model",
+    ),
+    Option(
+        "preset", ("--preset",), Kind.TEXT, "Settings by name or FILE.toml (see: compactor presets).", metavar="NAME"
+    ),
+    Option(
+        "keep_head", ("--keep-head",), Kind.KEEP, "Head to keep: 4k tokens, or 2turns.", metavar="SIZE", into="keep"
+    ),
+    Option(
+        "keep_tail",
+        ("--keep-tail",),
+        Kind.KEEP,
+        "Tail to keep: 16k tokens, 3turns or 2messages.",
+        metavar="SIZE",
+        into="keep",
+    ),
+    Option(
+        "budget", ("--budget",), Kind.BUDGET, "Summary size: scaled, tiered, N or N%.", metavar="SIZE", into="budget"
+    ),
+    Option("focus", ("--focus",), Kind.TEXT, "Keep details about this first.", metavar="TEXT", into="focus"),
+    Option("lang", ("--lang",), Kind.TEXT, "Language of the summary: auto, en, zh, …", metavar="LANG", into="language"),
+    Option("template", ("--template",), Kind.TEXT, "Shape of the summary.", metavar="NAME", into="template"),
+    Option("tokenizer", ("--tokenizer",), Kind.TEXT, "What counts tokens.", metavar="NAME", into="tokenizer"),
+    Option(
+        "restore_files",
+        ("--restore-files",),
+        Kind.COUNT,
+        "Carry the last state of N files worked on.",
+        metavar="N",
+        into="restore_files",
+    ),
+    Option(
+        "min_retention",
+        ("--min-retention",),
+        Kind.RATIO,
+        "Fail where less of the middle survives.",
+        metavar="SHARE",
+        into="min_retention_ratio",
+    ),
+    Option("strict", ("--strict/--no-strict",), Kind.PAIR, "Exit 4 where a summary fell back to the digest."),
+)
+
+PREVIEW = (
+    Option("dry_run", ("-n", "--dry-run"), Kind.FLAG, "Write nothing; print the plan.", _ONLY),
+    Option("check", ("--check",), Kind.FLAG, "Write nothing; exit 1 if something would change.", _ONLY),
+    Option("diff", ("--diff",), Kind.FLAG, "Write nothing; show before and after.", _ONLY),
+    Option("plan_out", ("--plan-out",), Kind.TEXT, "Save the plan.", _ONLY, "FILE"),
+    Option("plan", ("--plan",), Kind.TEXT, "Apply a saved plan exactly.", _ONLY, "FILE"),
+)
+
+RUN = (
+    Option(
+        "jobs",
+        ("-j", "--jobs"),
+        Kind.COUNT,
+        "Processes (default 1; 0: one per core); the output order stays.",
+        metavar="N",
+    ),
+    Option("keep_going", ("--keep-going/--fail-fast",), Kind.PAIR, "After a failed input: go on (default) or stop."),
+    Option("report", ("--report",), Kind.TEXT, "Write what happened as JSON (- is stdout).", _OWN, "FILE"),
+    Option("color", ("--color",), Kind.CHOICE, "Colours for people.", choices=("auto", "always", "never")),
+    Option("quiet", ("-q", "--quiet"), Kind.TALLY, "No progress, no warnings; -qq: no errors.", _ONLY),
+    Option("verbose", ("-v", "--verbose"), Kind.TALLY, "Say what was done; -vv: and why.", _ONLY),
+)
+
+SECTIONS = (
+    ("Input", INPUT),
+    ("Output", OUTPUT),
+    ("What to keep", CONTROL),
+    ("Look first", PREVIEW),
+    ("The run", RUN),
+)
+
+OPTIONS: tuple[Option, ...] = tuple(option for _, options in SECTIONS for option in options)
+
+# Names a project's file may be tempted to set: refused there with the reason, whatever this version knows.
+REFUSED_IN_PROJECT = {
+    "model": "turn on the network",
+    "api_base": "turn on the network",
+    "key_file": "name keys",
+    "api_key": "name keys",
+    "hook_before": "run commands",
+    "hook_after": "run commands",
+    "archive": "weaken the archive",
+    "no_archive": "weaken the archive",
+    "archive_dir": "weaken the archive",
+    "lock": "switch off the lock",
+    "report": "choose files to write",
+}

@@ -1,0 +1,131 @@
+"""``compactor restore`` and ``verify``: originals fetched, archives and transcripts checked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from compactor_cli.cli.config import configure
+from compactor_cli.cli.console import Console, counted, visible
+from compactor_cli.core.errors import CompactError
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.group.exchanges import group
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.streams import STDIN, open_stream
+from compactor_cli.recall.restore import find, restore_to
+from compactor_cli.recall.restore import restore as write_to
+from compactor_cli.recall.verify import verify as verify_archive
+from compactor_cli.schema import faults, schema_names
+from compactor_cli.write.atomic import Existing
+from compactor_cli.write.layout import BESIDE, default_archive_dir
+from compactor_cli.write.manifest import MANIFEST
+
+FAILED = 3
+# Of one transcript with the same fault in every record, some are enough.
+NAMED_FAULTS = 5
+
+ARCHIVE_DIR = click.option(
+    "--archive-dir", metavar="DIR", help=f"The archive; default: {BESIDE} here, and the one in your data folder."
+)
+
+
+@click.command()
+@click.argument("sha256", metavar="HASH")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all.")
+@click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
+@ARCHIVE_DIR
+def restore(sha256: str, output: str | None, force: bool, archive_dir: str | None) -> int:
+    """Fetch an original, or one conversation of it, by the first 8 or more digits of its hash.
+
+    The hash stands in the summary's marker line, in reports, and in the archive's MANIFEST.jsonl.
+    """
+    found = find(_archives(archive_dir), sha256)
+    if output and output != "-":
+        restore_to(found, output, Existing.REPLACE if force else Existing.REFUSE)
+        Console("compactor").done(f"{output}: restored")
+    else:
+        write_to(found, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    return 0
+
+
+@click.command()
+@click.argument("operands", nargs=-1, metavar="[ARCHIVE|FILE]…", type=click.UNPROCESSED)
+@click.option("--format", "dialect", default="", metavar="NAME", help="Read files as this dialect.")
+@ARCHIVE_DIR
+def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> int:
+    """Check archives (folders) or transcripts (files); without operands, your archives.
+
+    An archive is sound if every original has the hash it is named by. A transcript is sound if it can be read,
+    every call has its results and every result its call, and its records are by the schema of its format.
+    """
+    console = Console("compactor")
+    named = operands or tuple(str(folder) for folder in _archives(archive_dir) if (folder / MANIFEST).exists())
+    if not named:
+        console.warn("there is no archive yet")
+    is_sound = True
+    for name in named:
+        try:
+            problems, line = _archive(name) if Path(name).is_dir() else _file(name, dialect)
+        except CompactError as error:
+            problems, line = (str(error),), ""
+        is_sound = is_sound and not problems
+        for problem in problems:
+            console.error(problem)
+        if not problems:
+            click.echo(line)
+    console.finish()
+    return 0 if is_sound else FAILED
+
+
+def _archives(said: str | None) -> tuple[Path, ...]:
+    """The archives to look in: the one that is named, else the one here and the one in the data folder."""
+    chosen = said or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
+    if chosen:
+        return (Path(chosen),)
+    return (Path(BESIDE), default_archive_dir(STDIN, in_place=False))
+
+
+def _archive(name: str) -> tuple[tuple[str, ...], str]:
+    found = verify_archive(name)
+    problems = tuple(str(problem) for problem in found.problems)
+    size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
+    return problems, f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
+
+
+def _file(name: str, dialect: str) -> tuple[tuple[str, ...], str]:
+    problems: list[str] = []
+    conversations = records = 0
+    with open_stream(name) as stream:
+        lines = read_records(stream.reader, name)
+        for transcript in open_transcripts(lines, dialect=dialect, prefix=lines.prefix):
+            problems += _faults(transcript)
+            conversations += 1
+            records += len(transcript.records)
+    return tuple(
+        problems
+    ), f"{visible(name)}: sound, {counted(conversations, 'conversation')}, {counted(records, 'record')}"
+
+
+def _faults(transcript: Transcript) -> Iterator[str]:
+    """What is wrong with one transcript."""
+    grouping = group(transcript.messages)
+    for half, what in (
+        *((half, "a call without its result") for half in grouping.orphan_calls),
+        *((half, "a result without its call") for half in grouping.orphan_results),
+    ):
+        yield f"{transcript.records[half.record].place}: {what}"
+    if transcript.dialect not in schema_names():
+        return
+    named = 0
+    for record in transcript.records:
+        for fault in faults(transcript.dialect, record.value):
+            yield f"{record.place}: {fault}"
+            named += 1
+        if named >= NAMED_FAULTS:
+            return

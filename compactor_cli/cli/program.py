@@ -1,0 +1,75 @@
+"""Program: a click command run by our rules for errors and exit codes.
+
+Click's own ``main`` turns Ctrl-C and a broken pipe into exit code 1; this does not.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+USAGE = 2
+FAILED = 3
+
+
+def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> int:
+    """Run the command; the exit code. Errors are said on standard error."""
+    _complete(command, program)
+    try:
+        with command.make_context(program, list(arguments)) as context:
+            return command.invoke(context) or 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return USAGE
+    except click.ClickException as error:
+        _say(program, _worded(error, program))
+        return USAGE
+    except Exception as error:
+        return _failed(program, error, arguments)
+
+
+def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
+    """Say an error of ours, or a defect; the exit code. A broken pipe and a full disk are told apart."""
+    from compactor_cli.core.errors import CompactError
+
+    if isinstance(error, CompactError):
+        _say(program, str(error))
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        raise error
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were")
+        return FAILED
+    if "-vv" in arguments:
+        import traceback
+
+        traceback.print_exc()
+    _say(program, f"{type(error).__name__}: {error}: this is a defect; -vv shows where, please report it")
+    return FAILED
+
+
+def _worded(error: click.ClickException, program: str) -> str:
+    text = error.format_message()
+    return f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
+
+
+def _say(program: str, text: str) -> None:
+    from compactor_cli.cli.console import Console
+
+    Console(program).error(text)
+
+
+def _complete(command: click.Command, program: str) -> None:
+    """Answer a shell that asks for completions (``_COMPACT_COMPLETE=bash_source compact``)."""
+    variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
+    instruction = os.environ.get(variable)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(command, {}, program, variable, instruction))

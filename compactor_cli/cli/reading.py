@@ -1,0 +1,94 @@
+"""Reading: an option's value from any layer, and the setting it stands for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from compactor_cli.cli.options import Kind, Option
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.settings import Budget, Keep, Settings, Size
+from compactor_cli.presets import values
+
+CURVES = ("scaled", "tiered")
+_KEPT = re.compile(r"(\d+)\s*(turns?|messages?)")
+
+
+def read_value(option: Option, value: Any, where: str) -> Any:
+    """The value in the type of its kind. Raises UsageError that names ``where`` and says what to write."""
+    if option.name == "target" and values.size(value, where) == Size():
+        raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place=where)
+    if option.kind in _READERS:
+        return _READERS[option.kind](value, where)
+    if option.kind is Kind.KEEP:
+        return _kept(value, where)
+    if option.kind is Kind.BUDGET:
+        return Budget(curve=value) if value in CURVES else Budget(size=values.size(value, where))
+    if option.kind is Kind.LIST:
+        return _texts(value, where)
+    if option.kind is Kind.CHOICE and value not in option.choices:
+        advice = f"one of {', '.join(option.choices)}"
+        raise UsageError(f"“{value}” is not a choice", next_step=advice, place=where)
+    return _text(value, where)
+
+
+def setting(option: Option, value: Any, settings: Settings) -> Settings:
+    """``settings`` with what this option says. A head or tail said anew replaces the one of the preset."""
+    if option.name == "keep_head":
+        return replace(settings, keep=_head(settings.keep, *value))
+    if option.name == "keep_tail":
+        return replace(settings, keep=_tail(settings.keep, *value))
+    if option.name == "budget":
+        return replace(settings, budget=replace(value, most_ratio=settings.budget.most_ratio))
+    if option.into.startswith("trigger."):
+        change = {option.into.removeprefix("trigger."): value}
+        return replace(settings, trigger=replace(settings.trigger, **change))
+    return replace(settings, **{option.into: value})
+
+
+def _kept(value: Any, where: str) -> tuple[str, int]:
+    """The unit (tokens, turns, messages) and the number."""
+    found = _KEPT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        return "tokens", values.tokens(value, where)
+    unit = found[2].removesuffix("s") + "s"
+    if unit == "messages" and where.replace("_", "-").lower().endswith("keep-head"):
+        raise UsageError("the head is kept by tokens or turns", next_step="write 4k or 2turns", place=where)
+    return unit, int(found[1])
+
+
+def _head(keep: Keep, unit: str, number: int) -> Keep:
+    if unit == "turns":
+        return replace(keep, head_turns=number, head_tokens=0)
+    return replace(keep, head_tokens=number, head_turns=(keep.head_turns or Keep().head_turns) if number else 0)
+
+
+def _tail(keep: Keep, unit: str, number: int) -> Keep:
+    none = replace(keep, tail_tokens=0, tail_messages=0, tail_turns=0)
+    return replace(none, **{f"tail_{unit}": number})
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple):
+        raise UsageError(f"{value!r} is no list", next_step='write ["a", "b"]', place=where)
+    return tuple(_text(item, where) for item in items)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{value!r} is no text", next_step="put it in quotes", place=where)
+    return value
+
+
+_READERS = {
+    Kind.FLAG: values.switch,
+    Kind.PAIR: values.switch,
+    Kind.TALLY: values.count,
+    Kind.COUNT: values.count,
+    Kind.TOKENS: values.tokens,
+    Kind.SIZE: values.size,
+    Kind.RATIO: values.ratio,
+    Kind.SECONDS: values.seconds,
+}

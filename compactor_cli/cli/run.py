@@ -1,0 +1,248 @@
+"""A run of the filter: configuration, inputs, the batch, and what is told about it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.batch.jobs import Job, Orders, Purpose, Sinks, View
+from compactor_cli.batch.run import AfterFailure, Done, run_batch
+from compactor_cli.cli.account import tell, tell_all, write_report
+from compactor_cli.cli.config import Configuration, configure
+from compactor_cli.cli.console import Console, wants_color
+from compactor_cli.cli.progress import Progress
+from compactor_cli.cli.wishes import Wishes, check
+from compactor_cli.core.errors import CompactError, UsageError
+from compactor_cli.core.report import InputReport
+from compactor_cli.core.settings import Settings
+from compactor_cli.read.sources import Source, Walk, find_sources
+from compactor_cli.read.streams import STDIN
+from compactor_cli.write.atomic import atomic_writer, make_folders
+from compactor_cli.write.lock import lock
+from compactor_cli.write.targets import STDOUT, Destination, Kind, Target, plan_targets
+
+if TYPE_CHECKING:
+    from compactor_cli.batch.planfile import PlanFile
+
+WOULD_CHANGE = 1
+# Each lock takes a file descriptor, of which a process commonly has 1,024.
+MOST_LOCKS = 200
+
+
+def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
+    """Compact what the operands name; the exit code. Raises CompactError for what concerns the whole run.
+
+    A report that was asked for is written in every case, also when the run is stopped.
+    """
+    report = str(given.get("report", ""))
+    # Standard output is only known to be free for it when the wishes are checked.
+    book = _Book(report="" if report == STDOUT else report)
+    try:
+        configuration = configure(given, os.environ, Path.cwd())
+        wishes = Wishes(**configuration.options)
+        check(wishes, given)
+        book.report, book.settings = wishes.report, configuration.settings
+        if sys.stdout is None and wishes.stdout_is_taken:
+            raise UsageError("standard output is closed", next_step="name a file with -o")
+        code = _run(operands, wishes, configuration, book)
+    except CompactError as error:
+        with suppress(CompactError):
+            book.write(error.exit_code, str(error))
+        raise
+    except KeyboardInterrupt as stop:
+        with suppress(CompactError):
+            book.write(128 + getattr(stop, "number", signal.SIGINT), "stopped by a signal")
+        raise
+    book.write(code, "")
+    return code
+
+
+@dataclass(slots=True)
+class _Book:
+    """What is known for the report so far."""
+
+    report: str
+    settings: Settings | None = None
+    inputs: tuple[InputReport, ...] = ()
+
+    def write(self, exit_code: int, error: str) -> None:
+        if self.report:
+            write_report(self.report, settings=self.settings, inputs=self.inputs, exit_code=exit_code, error=error)
+
+
+def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, book: _Book) -> int:
+    console = Console("compact", wishes.level, wishes.color)
+    console.why(f"settings from: {', '.join(configuration.sources)}")
+    plan_file = _plan_file(wishes)
+    settings = book.settings = plan_file.settings if plan_file else configuration.settings
+    _check_names(settings, wishes)
+    jobs = _jobs(operands, wishes)
+    orders = _orders(wishes, settings, plan_file)
+    reports: list[InputReport] = []
+    with ExitStack() as stack:
+        for folder in _roots(jobs, wishes):
+            stack.enter_context(lock(folder))
+        try:
+            for done in _batch(jobs, orders, wishes, console, stack):
+                reports.append(done.report)
+                tell(done.report, orders.purpose, console)
+        finally:
+            book.inputs = tuple(reports)
+            console.finish()
+    tell_all(reports, orders.purpose, console)
+    return _exit_code(reports, wishes)
+
+
+def _plan_file(wishes: Wishes) -> PlanFile | None:
+    if not wishes.plan:
+        return None
+    from compactor_cli.batch.planfile import read_plan_file
+
+    return read_plan_file(wishes.plan)
+
+
+def _exit_code(reports: Sequence[InputReport], wishes: Wishes) -> int:
+    from compactor_cli.core.report import Report
+
+    report = Report(version="", settings={}, inputs=tuple(reports))
+    if wishes.check and not report.exit_code:
+        return WOULD_CHANGE if report.would_change else 0
+    return report.exit_code
+
+
+def _check_names(settings: Settings, wishes: Wishes) -> None:
+    """Raise UsageError for names that nothing goes by, before anything is touched."""
+    from compactor_cli.normalise.registry import get
+    from compactor_cli.plan.tokens import counter_for
+    from compactor_cli.plan.trigger import named_window_tokens
+    from compactor_cli.render.text import load_template
+
+    load_template(settings.template)
+    counter_for(settings.tokenizer)
+    named_window_tokens(settings.trigger)
+    if wishes.format:
+        get(wishes.format)
+
+
+def _jobs(operands: Sequence[str], wishes: Wishes) -> tuple[Job, ...]:
+    walk = Walk(exclude=wishes.exclude, skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir))))
+    if wishes.include:
+        walk = replace(walk, include=wishes.include)
+    sources = find_sources(
+        operands or (() if wishes.files_from else (STDIN,)),
+        recursive=wishes.recursive,
+        walk=walk,
+        files_from=wishes.files_from,
+        null_separated=wishes.null,
+    )
+    return tuple(
+        Job(source=source, target=target) for source, target in zip(sources, _targets(sources, wishes), strict=True)
+    )
+
+
+def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:
+    if wishes.purpose is not Purpose.ACT:
+        kind = Kind.IN_PLACE if wishes.in_place else Kind.STDOUT
+        return tuple(Target(path=source.path, kind=kind) for source in sources)
+    destination = Destination(
+        output=wishes.output,
+        output_dir=wishes.output_dir,
+        in_place=wishes.in_place,
+        force=wishes.force,
+        compress=wishes.compression,
+    )
+    return plan_targets(sources, destination)
+
+
+def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> Orders:
+    return Orders(
+        settings=settings,
+        purpose=wishes.purpose,
+        dialect=wishes.format,
+        on_invalid=wishes.invalid,
+        min_age_seconds=wishes.min_age_seconds,
+        originals=wishes.originals,
+        archive_dir=wishes.archive_dir,
+        plans=plan_file.by_sha256 if plan_file else None,
+        view=_view(wishes),
+    )
+
+
+def _view(wishes: Wishes) -> View | None:
+    if wishes.purpose is Purpose.ACT:
+        return None
+    from compactor_cli.cli.views import diff_view, plan_view
+
+    if wishes.diff:
+        color = wants_color(wishes.color, sys.stdout, os.environ)
+        return lambda transcript, row: (
+            diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color) if row.changed else ""
+        )
+    if wishes.dry_run and wishes.plan_out != STDOUT:
+        return lambda transcript, row: plan_view(transcript, row.plan)
+    return None
+
+
+def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
+    """The folders to lock: where files are replaced or written by the tree."""
+    if not wishes.lock or wishes.purpose is not Purpose.ACT:
+        return ()
+    if wishes.output_dir:
+        make_folders(Path(wishes.output_dir))
+        return (wishes.output_dir,)
+    if not wishes.in_place:
+        return ()
+    roots = sorted({os.path.realpath(job.source.root) for job in jobs})
+    if len(roots) > MOST_LOCKS:
+        roots = [os.path.commonpath(roots)]
+    return tuple(root for root in roots if Path(root).is_dir())
+
+
+def _batch(jobs: Sequence[Job], orders: Orders, wishes: Wishes, console: Console, stack: ExitStack) -> Iterator[Done]:
+    """The inputs one by one, what comes up on the way shown, saved and counted."""
+    single = len(jobs) == 1
+    progress = stack.enter_context(
+        Progress(
+            label=console.program,
+            total=_size_bytes(jobs[0]) if single else len(jobs),
+            unit="B" if single else "file",
+            shown=console.watched,
+        )
+    )
+    console.before_line = progress.make_room
+    sinks = Sinks(
+        show=sys.stdout.write if orders.view else None,
+        save=_plan_saver(wishes, orders, stack),
+        progress=(lambda piece: progress.advance(len(piece))) if single and console.watched else None,
+    )
+    after_failure = AfterFailure.GO_ON if wishes.keep_going else AfterFailure.STOP
+    for done in run_batch(jobs, orders, processes=wishes.processes, after_failure=after_failure, sinks=sinks):
+        if sinks.show and done.shown:
+            sinks.show(done.shown)
+        if sinks.save and done.plans:
+            sinks.save(done.plans)
+        if not single:
+            progress.advance(1)
+        yield done
+
+
+def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
+    """Where lines of the plan file go; None where none is asked for."""
+    if not wishes.plan_out:
+        return None
+    from compactor_cli.batch.planfile import header_line
+
+    file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(atomic_writer(wishes.plan_out))
+    file.write(header_line(orders.settings))
+    return file.write
+
+
+def _size_bytes(job: Job) -> int:
+    path = Path(job.source.path)
+    return path.stat().st_size if path.is_file() else 0

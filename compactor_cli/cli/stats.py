@@ -1,0 +1,126 @@
+"""``compactor stats``: what is in transcripts, before anything is done to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import click
+
+from compactor_cli.cli.config import configure
+from compactor_cli.cli.console import Console
+from compactor_cli.cli.table import table
+from compactor_cli.cli.wishes import Wishes
+from compactor_cli.core.errors import CompactError
+from compactor_cli.core.settings import Settings
+from compactor_cli.core.transcript import Role, Transcript
+from compactor_cli.group.exchanges import group
+from compactor_cli.group.turns import turns
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.plan.tokens import Counter, count_messages, counter_for
+from compactor_cli.plan.trigger import named_window_tokens
+from compactor_cli.plan.window import window_tokens
+from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.sources import Source, Walk, find_sources
+from compactor_cli.read.streams import STDIN, open_stream
+
+FAILED = 3
+HEAD = ("path", "format", "conversations", "records", "messages", "tokens", "turns", "exchanges", "orphans", "pressure")
+
+
+@dataclass(slots=True, kw_only=True)
+class Stats:
+    """One input counted. ``pressure_ratio``: the fullest conversation; None where no window is known.
+
+    ``exchanges`` are calls with their results; ``orphans`` calls or results without their other half.
+    """
+
+    path: str
+    formats: list[str] = field(default_factory=list)
+    conversations: int = 0
+    records: int = 0
+    messages: int = 0
+    tokens: int = 0
+    turns: int = 0
+    exchanges: int = 0
+    orphans: int = 0
+    window_tokens: int = 0
+    pressure_ratio: float | None = None
+    token_method: str = ""
+    invalid_lines: int = 0
+
+
+@click.command()
+@click.argument("operands", nargs=-1, metavar="[FILE|DIR]…", type=click.UNPROCESSED)
+@click.option("-r", "--recursive", is_flag=True, default=None, help="Take the transcripts below folders.")
+@click.option("--include", multiple=True, metavar="GLOB", help="With -r: take names like GLOB.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="With -r: leave out names like GLOB.")
+@click.option("--format", metavar="NAME", help="Read as this dialect.")
+@click.option("--on-invalid", metavar="fail|keep|drop", help="A line that is not JSON.")
+@click.option("-w", "--window", metavar="TOKENS", help="The context window.")
+@click.option("--model-window", metavar="MODEL", help="The window of this model.")
+@click.option("--tokenizer", metavar="NAME", help="What counts tokens.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
+def stats(operands: tuple[str, ...], as_json: bool, **said: object) -> int:
+    """Count records, messages, tokens, turns and exchanges of each input; without one, of standard input."""
+    given = {name: value for name, value in said.items() if value not in (None, ())}
+    configuration = configure(given, os.environ, Path.cwd())
+    wishes = Wishes(**configuration.options)
+    console = Console("compactor")
+    walk = Walk(include=wishes.include or Walk().include, exclude=wishes.exclude)
+    counted: list[Stats] = []
+    failures = 0
+    for source in find_sources(operands or (STDIN,), recursive=wishes.recursive, walk=walk):
+        try:
+            counted.append(count(source, wishes, configuration.settings))
+        except CompactError as error:
+            console.error(str(error))
+            failures += 1
+        else:
+            if as_json:
+                sys.stdout.write(json.dumps(asdict(counted[-1])) + "\n")
+    if not as_json and counted:
+        sys.stdout.write(table(HEAD, [_row(item) for item in counted]))
+    console.finish()
+    return FAILED if failures else 0
+
+
+def count(source: Source, wishes: Wishes, settings: Settings) -> Stats:
+    """One input counted, its conversations one by one. Raises CompactError."""
+    found = Stats(path=source.path, window_tokens=named_window_tokens(settings.trigger))
+    counters: dict[str, Counter] = {}
+    with open_stream(source.path) as stream:
+        records = read_records(stream.reader, source.path, wishes.invalid)
+        for transcript in open_transcripts(records, dialect=wishes.format, prefix=records.prefix):
+            counter = counters.setdefault(transcript.model, counter_for(settings.tokenizer, transcript.model))
+            _add(found, transcript, counter)
+        found.invalid_lines = records.invalid_count
+    return found
+
+
+def _add(found: Stats, transcript: Transcript, counter: Counter) -> None:
+    grouping = group(transcript.messages)
+    tokens = sum(count_messages(counter, transcript.messages))
+    if transcript.dialect not in found.formats:
+        found.formats.append(transcript.dialect)
+    found.conversations += 1
+    found.records += len(transcript.records)
+    found.messages += sum(message.role is not Role.META for message in transcript.messages)
+    found.tokens += tokens
+    found.turns += len(turns(transcript.messages))
+    paired = {pair.call.record for pair in grouping.pairs}
+    found.exchanges += sum(not paired.isdisjoint(exchange) for exchange in grouping.exchanges)
+    found.orphans += len(grouping.orphan_calls) + len(grouping.orphan_results)
+    found.token_method = counter.method
+    if window := found.window_tokens or window_tokens(transcript.model):
+        found.pressure_ratio = max(found.pressure_ratio or 0.0, round(tokens / window, 4))
+
+
+def _row(found: Stats) -> tuple[object, ...]:
+    pressure = None if found.pressure_ratio is None else f"{found.pressure_ratio:.0%}"
+    name = "standard input" if found.path == STDIN else found.path
+    counts = (found.conversations, found.records, found.messages, found.tokens, found.turns, found.exchanges)
+    return (name, ", ".join(found.formats), *counts, found.orphans, pressure)

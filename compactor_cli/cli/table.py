@@ -1,0 +1,48 @@
+"""Tables for people: columns as wide as what stands in them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from compactor_cli.cli.console import visible
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """The rows under their heads; numbers right, everything else left. Ends with a line feed."""
+    texts = [list(head), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(_width(row[column]) for row in texts) for column in range(len(head))]
+    right = [bool(rows) and all(_is_number(row[column]) for row in rows) for column in range(len(head))]
+    lines = (
+        "  ".join(_padded(cell, width, side) for cell, width, side in zip(row, widths, right, strict=True))
+        for row in texts
+    )
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return "–" if cell is None else visible(str(cell))
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or isinstance(cell, int | float) or str(cell).endswith("%")
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    blanks = " " * (width - _width(text))
+    return blanks + text if right else text + blanks
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal: wide characters take two, marks on the one before take none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,135 @@
+"""Views: a plan, and what a compaction changes, for people. Records are counted from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from compactor_cli.cli.console import Color, counted, painted, visible
+from compactor_cli.core.plan import Action, Plan, Span, Tier
+from compactor_cli.core.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+
+EXCERPT_CHARS = 96
+# Of a long run of covered records the ends are enough to see what it is.
+SHOWN_RECORDS = 6
+
+_VERBS = {Action.KEEP: "keep", Action.PRUNE: "prune", Action.COVER: "summarise"}
+
+
+def where(transcript: Transcript) -> str:
+    """``path``, with the line for a row of a dataset or a later session of a stream."""
+    if not transcript.records:
+        return "-"
+    place = transcript.records[0].place
+    name = "standard input" if place.path == "-" else place.path
+    is_whole = place.line == 1 and transcript.frame.container is Container.LINES
+    return visible(name if is_whole else f"{name}:{place.line}")
+
+
+def plan_view(transcript: Transcript, plan: Plan) -> str:
+    """The decision, a line per span."""
+    size = f"{counted(len(transcript.records), 'record')}, {plan.tokens_before:,} tokens"
+    head = f"{where(transcript)}: {transcript.dialect}, {size}"
+    if not plan.changes:
+        return f"{head}: unchanged ({plan.reason or 'nothing to do'})\n"
+    most = plan.tokens_kept + plan.summary_tokens
+    lines = [f"{head} → at most {most:,}{_aim(plan)}"]
+    lines += [f"  {_range(region):>15}  {_said(region)}" for region in _regions(plan)]
+    if plan.summary_tokens:
+        lines.append(f"  the summary takes at most {plan.summary_tokens:,} of {plan.tokens_middle:,} tokens")
+    if plan.edits:
+        lines.append(f"  texts shortened: {len(plan.edits):,}")
+    lines += [f"  {note}" for note in (*plan.notes, plan.over_target) if note]
+    return "\n".join(lines) + "\n"
+
+
+def diff_view(transcript: Transcript, plan: Plan, summary: str, tokens_after: int, color: bool) -> str:
+    """Before and after: kept records counted, left-out ones named, the summary in full."""
+    name = where(transcript)
+    head = [
+        painted(f"--- {name}  {plan.tokens_before:,} tokens", Color.RED, color),
+        painted(f"+++ {name}  {tokens_after:,} tokens", Color.GREEN, color),
+    ]
+    return "\n".join([*head, *_hunks(transcript, plan, summary, color)]) + "\n"
+
+
+def _regions(plan: Plan) -> list[tuple[Span, ...]]:
+    """Runs of kept spans, and runs of all others: bookkeeping between covered records is no news."""
+    runs = groupby(plan.spans, key=lambda span: span.action is Action.KEEP)
+    return [tuple(spans) for _, spans in runs]
+
+
+def _said(region: tuple[Span, ...]) -> str:
+    """What is done to how many records, by rule."""
+    counts: dict[tuple[Action, str], int] = {}
+    for span in region:
+        key = (span.action, span.name)
+        counts[key] = counts.get(key, 0) + span.stop - span.start
+    said = (f"{_VERBS[action]} {count:,} ({name})" for (action, name), count in counts.items())
+    return f"keep {counts.popitem()[1]:,}" if region[0].action is Action.KEEP else ", ".join(said)
+
+
+def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Iterator[str]:
+    told = not summary
+    for region in _regions(plan):
+        if not told and region[0].start >= plan.summary_at:
+            yield from _added(summary, color)
+            told = True
+        yield painted(f"@@ {_range(region)}: {_said(region)} @@", Color.CYAN, color)
+        yield from _gone(transcript, plan, region, color)
+    if not told:
+        yield from _added(summary, color)
+
+
+def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: bool) -> Iterator[str]:
+    """The first and the last of the records that do not stay as they are."""
+    if region[0].action is Action.KEEP:
+        return
+    edits = {edit.record: edit for edit in plan.edits}
+    indices = range(region[0].start, region[-1].stop)
+    shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
+    ends = shown if len(shown) <= SHOWN_RECORDS else [*shown[: SHOWN_RECORDS // 2], -1, *shown[-SHOWN_RECORDS // 2 :]]
+    for index in ends:
+        said = _excerpt(transcript.messages[index]) if index >= 0 else f"… {len(shown) - SHOWN_RECORDS:,} more …"
+        yield painted(f"- {said}", Color.RED, color)
+        if index in edits:
+            yield painted(f"+ {_short(edits[index].text)}", Color.GREEN, color)
+
+
+def _added(summary: str, color: bool) -> Iterator[str]:
+    return (painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines())
+
+
+def _excerpt(message: Message) -> str:
+    said = " ".join(filter(None, (_part(part) for part in message.parts)))
+    return f"{message.role.value}: {_short(said)}"
+
+
+def _part(part: object) -> str:
+    if isinstance(part, Text | ToolResult):
+        return part.text[: EXCERPT_CHARS * 2]
+    if isinstance(part, Thinking):
+        return "(thinking)"
+    if isinstance(part, ToolCall):
+        return f"{part.name}({str(part.arguments)[:EXCERPT_CHARS]})"
+    return "(media)"
+
+
+def _short(text: str) -> str:
+    line = visible(" ".join(text[: EXCERPT_CHARS * 3].split()))
+    return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
+
+
+def _range(region: tuple[Span, ...]) -> str:
+    first, last = region[0].start + 1, region[-1].stop
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+
+
+def _aim(plan: Plan) -> str:
+    parts = [f"target {plan.target_tokens:,}"] if plan.target_tokens else []
+    if plan.window_tokens:
+        share = plan.tokens_before / plan.window_tokens
+        parts.append(f"pressure {share:.0%} of {plan.window_tokens:,}")
+    if plan.tier is not Tier.NONE:
+        parts.append(plan.tier.value)
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,0 +1,133 @@
+"""Wishes: what the layers say about a run, beside the settings, typed and checked against each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compactor_cli.batch.jobs import Originals, Purpose
+from compactor_cli.cli.console import Level
+from compactor_cli.cli.options import CONTROL
+from compactor_cli.core.errors import UsageError
+from compactor_cli.read.compression import Compression
+from compactor_cli.read.jsonl import OnInvalid
+
+# With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
+DEFAULT_MIN_AGE_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """The options that are not settings, by their names; see `options`."""
+
+    recursive: bool = False
+    files_from: str = ""
+    null: bool = False
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    format: str = ""
+    on_invalid: str = "fail"
+    min_age: float | None = None
+    output: str = ""
+    output_dir: str = ""
+    in_place: bool = False
+    force: bool = False
+    archive_dir: str = ""
+    archive: bool = True
+    compress: str = "none"
+    lock: bool = True
+    preset: str = ""
+    strict: bool = False
+    dry_run: bool = False
+    check: bool = False
+    diff: bool = False
+    plan_out: str = ""
+    plan: str = ""
+    jobs: int = 1
+    keep_going: bool = True
+    report: str = ""
+    color: str = "auto"
+    quiet: int = 0
+    verbose: int = 0
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the run is for. A check, a difference and a saved plan need the summary as well."""
+        if self.check or self.diff or (self.dry_run and self.plan_out):
+            return Purpose.TRY
+        return Purpose.PLAN if self.dry_run else Purpose.ACT
+
+    @property
+    def level(self) -> int:
+        """How much is said."""
+        return max(Level.NOTHING, min(Level.WHY, self.verbose - self.quiet))
+
+    @property
+    def min_age_seconds(self) -> float:
+        """The least age of an input that is looked at."""
+        if self.min_age is not None:
+            return self.min_age
+        return DEFAULT_MIN_AGE_SECONDS if self.in_place and self.recursive else 0.0
+
+    @property
+    def processes(self) -> int:
+        """How many processes may work."""
+        return self.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.jobs or 1
+
+    @property
+    def originals(self) -> Originals:
+        """Whether originals are archived."""
+        return Originals.ARCHIVED if self.archive else Originals.NOT_KEPT
+
+    @property
+    def invalid(self) -> OnInvalid:
+        """What to do with lines that are not JSON."""
+        return OnInvalid(self.on_invalid)
+
+    @property
+    def compression(self) -> Compression:
+        """The compression of outputs whose name promises none."""
+        return Compression(self.compress)
+
+    @property
+    def stdout_is_taken(self) -> bool:
+        """Whether transcripts or plans go to standard output."""
+        if self.purpose is not Purpose.ACT:
+            return not self.check or self.diff
+        return not (self.in_place or self.output_dir or self.output not in ("", "-"))
+
+
+def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
+    """Raise UsageError for wishes that exclude one another; ``given`` is what the command line says."""
+    for is_wrong, what, advice in _CONFLICTS:
+        if is_wrong(wishes):
+            raise UsageError(what, next_step=advice)
+    said = [option.name.replace("_", "-") for option in CONTROL if option.name in given and option.name != "strict"]
+    if wishes.plan and said:
+        raise UsageError(
+            f"--plan holds its own settings, so --{said[0]} cannot be said", next_step="plan again with it"
+        )
+
+
+_CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
+    (
+        lambda w: w.in_place and not w.archive and not w.force,
+        "-i without an archive loses the originals",
+        "leave --no-archive out, or add -f if that is what you want",
+    ),
+    (lambda w: sum((w.dry_run, w.check, w.diff)) > 1, "-n, --check and --diff exclude one another", "choose one"),
+    (lambda w: bool(w.plan and w.plan_out), "--plan and --plan-out exclude one another", "choose one"),
+    (lambda w: w.null and not w.files_from, "-0 is about --files-from", "name the list: --files-from FILE"),
+    (
+        lambda w: w.report == "-" and w.stdout_is_taken,
+        "standard output holds the result and cannot hold the report",
+        "write the report to a file, or the result with -o",
+    ),
+    (
+        lambda w: w.plan_out == "-" and (w.stdout_is_taken and not w.dry_run),
+        "standard output holds the result and cannot hold the plan",
+        "save the plan to a file, or add -n",
+    ),
+)

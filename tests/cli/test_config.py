@@ -1,0 +1,158 @@
+"""Configuration: which layer wins, what each may say, and how mistakes are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compactor_cli.cli.config import Configuration, configure
+from compactor_cli.cli.options import OPTIONS, REFUSED_IN_PROJECT, Scope
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.settings import Settings, Size
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "xdg"
+    (folder / "compact").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def _configure(given: dict[str, object], environ: dict[str, str], home: Path, project: Path) -> Configuration:
+    return configure(given, {"XDG_CONFIG_HOME": str(home)} | environ, project)
+
+
+def test_nothing_said_is_the_built_in_settings(home: Path, project: Path) -> None:
+    assert _configure({}, {}, home, project).settings == Settings()
+
+
+def test_each_layer_goes_before_the_next(home: Path, project: Path) -> None:
+    assert _configure({}, {}, home, project).settings.target == Size()
+    (home / "compact/config.toml").write_text('target = "1k"\n')
+    assert _configure({}, {}, home, project).settings.target == Size(tokens=1_000)
+    (project / "pyproject.toml").write_text('[tool.compact]\ntarget = "25%"\n')
+    assert _configure({}, {}, home, project).settings.target == Size(ratio=0.25)
+    (project / "compact.toml").write_text('target = "2k"\n')
+    assert _configure({}, {}, home, project).settings.target == Size(tokens=2_000)
+    environ = {"COMPACT_TARGET": "3k"}
+    assert _configure({}, environ, home, project).settings.target == Size(tokens=3_000)
+    assert _configure({"target": "1.5m"}, environ, home, project).settings.target == Size(tokens=1_500_000)
+
+
+def test_a_preset_is_weaker_than_a_file_whoever_names_it(home: Path, project: Path) -> None:
+    (home / "compact/config.toml").write_text("keep-tail = 7\n[trigger]\nreserve_tokens = 9\n")
+    settings = _configure({"preset": "kimi"}, {}, home, project).settings
+    assert (settings.preset, settings.template) == ("kimi", "kimi")
+    assert (settings.keep.tail_tokens, settings.keep.tail_messages) == (7, 0)
+    assert (settings.trigger.reserve_tokens, settings.trigger.compact_ratio) == (9, 0.85)
+
+
+def test_sources_are_named_strongest_first(home: Path, project: Path) -> None:
+    (project / "compact.toml").write_text("jobs = 2\n")
+    found = _configure({"focus": "auth.py"}, {"COMPACT_JOBS": "3"}, home, project)
+    assert found.options == {"jobs": 3}
+    assert found.sources == ("command line", "environment", str(project / "compact.toml"), "preset hermes")
+
+
+def test_a_file_may_set_every_field_of_settings(home: Path, project: Path) -> None:
+    (project / "compact.toml").write_text(
+        'budget = "tiered"\nmin-retention = "80%"\n[keep]\nhead-turns = 1\n'
+        '[[prune]]\nname = "short"\nover_chars = 10\nfirst_chars = 5\nlast_chars = 0\n'
+    )
+    settings = _configure({}, {}, home, project).settings
+    assert settings.budget.curve == "tiered"
+    assert settings.min_retention_ratio == 0.8
+    assert settings.keep.head_turns == 1
+    assert [(rule.name, rule.over_chars) for rule in settings.prune] == [("short", 10)]
+
+
+def test_a_fixed_budget_keeps_the_share_of_the_target(home: Path, project: Path) -> None:
+    (project / "compact.toml").write_text("[budget]\nmost_ratio = 0.3\n")
+    budget = _configure({"budget": "5%"}, {}, home, project).settings.budget
+    assert (budget.size, budget.most_ratio) == (Size(ratio=0.05), 0.3)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("8k", (8_000, 0, 0)), ("3turns", (0, 0, 3)), ("1 turn", (0, 0, 1)), ("2messages", (0, 2, 0))],
+)
+def test_the_tail_is_tokens_turns_or_messages(
+    said: str, expected: tuple[int, int, int], home: Path, project: Path
+) -> None:
+    keep = _configure({"keep_tail": said, "preset": "kimi"}, {}, home, project).settings.keep
+    assert (keep.tail_tokens, keep.tail_messages, keep.tail_turns) == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "named"),
+    [
+        ("compact.toml", 'tagret = "1k"\n', "did you mean target?"),
+        ("compact.toml", 'keep-tial = "1k"\n', "did you mean keep-tail?"),
+        ("compact.toml", "[keep]\ntail_token = 1\n", "did you mean tail_tokens?"),
+        ("compact.toml", 'target = "x"\n', "“x” is no size: write 32k, 1.5m or 25%"),
+        ("compact.toml", "target = \n", "not valid TOML"),
+        ("compact.toml", 'on-invalid = "explode"\n', "one of fail, keep, drop"),
+        ("compact.toml", "in-place = true\n", "only be said on the command line"),
+        ("compact.toml", "include = 3\n", "no list"),
+        ("compact.toml", 'preset = "hermez"\n', "did you mean hermes?"),
+        ("pyproject.toml", "[tool.compact]\nfocuss = 'x'\n", "did you mean focus?"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_with_what_to_write(
+    file: str, text: str, named: str, home: Path, project: Path
+) -> None:
+    (project / file).write_text(text)
+    with pytest.raises(UsageError) as caught:
+        _configure({}, {}, home, project)
+    assert named in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_a_mistake_in_the_environment_is_named(home: Path, project: Path) -> None:
+    with pytest.raises(UsageError, match="COMPACT_TARGT: did you mean COMPACT_TARGET"):
+        _configure({}, {"COMPACT_TARGT": "1k"}, home, project)
+    with pytest.raises(UsageError, match="COMPACT_ARCHIVE: “perhaps” is neither on nor off"):
+        _configure({}, {"COMPACT_ARCHIVE": "perhaps"}, home, project)
+
+
+def test_an_empty_variable_says_nothing(home: Path, project: Path) -> None:
+    assert _configure({}, {"COMPACT_TARGET": ""}, home, project).settings.target == Size()
+
+
+@pytest.mark.parametrize("key", sorted(REFUSED_IN_PROJECT))
+def test_a_projects_file_may_not_loosen_what_protects(key: str, home: Path, project: Path) -> None:
+    (project / "compact.toml").write_text(f'{key.replace("_", "-")} = "x"\n')
+    with pytest.raises(UsageError, match="a project's file may not"):
+        _configure({}, {}, home, project)
+
+
+def test_every_guarded_option_is_refused_in_a_projects_file() -> None:
+    assert {option.name for option in OPTIONS if option.scope is Scope.NOT_PROJECT} <= REFUSED_IN_PROJECT.keys()
+
+
+def test_your_own_file_may_choose_the_archive(home: Path, project: Path) -> None:
+    (home / "compact/config.toml").write_text('archive-dir = "/somewhere"\narchive = true\n')
+    assert _configure({}, {}, home, project).options == {"archive_dir": "/somewhere", "archive": True}
+
+
+def test_a_projects_file_is_found_from_below_inside_its_work_tree(home: Path, project: Path) -> None:
+    (project / "compact.toml").write_text("jobs = 5\n")
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    assert _configure({}, {}, home, below).options == {}
+    (project / ".git").mkdir()
+    assert _configure({}, {}, home, below).options == {"jobs": 5}
+
+
+def test_the_search_ends_at_the_root_of_the_work_tree(home: Path, project: Path) -> None:
+    (project / "compact.toml").write_text("jobs = 5\n")
+    (project / "inner" / ".git").mkdir(parents=True)
+    assert _configure({}, {}, home, project / "inner").options == {}

@@ -1,0 +1,115 @@
+"""Console: levels, alike messages, colours, and views of plans."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from compactor_cli.cli.console import Console, Level, counted, visible, wants_color
+from compactor_cli.cli.progress import Progress
+from compactor_cli.cli.table import table
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> _Terminal:
+    """Standard error as a terminal; not a fixture, for pytest sets its own streams after those."""
+    stream = _Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return stream
+
+
+def test_alike_messages_are_counted_after_the_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _terminal(monkeypatch)
+    console = Console("compact")
+    for number in range(10):
+        console.error(f"file{number}.jsonl:{number}: no format is recognised (keys a{number}): name it")
+    console.error("other.jsonl: no such file: check the name")
+    console.finish()
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) == 5
+    assert lines[-1] == "compact: and 7 more like: no format is recognised …: name it"
+
+
+def test_with_v_every_message_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _terminal(monkeypatch)
+    console = Console("compact", Level.DONE)
+    for number in range(10):
+        console.warn(f"file{number}: over its target")
+    console.finish()
+    assert terminal.getvalue().count("over its target") == 10
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [(-2, ""), (-1, "e"), (0, "ewd"), (1, "ewdn"), (2, "ewdny"), (9, "ewdny"), (-9, "")],
+)
+def test_each_level_says_what_those_below_it_say(level: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _terminal(monkeypatch)
+    console = Console("c", level)
+    for name, text in (("error", "e"), ("warn", "w"), ("done", "d"), ("note", "n"), ("why", "y")):
+        getattr(console, name)(text)
+    assert terminal.getvalue().replace("c: ", "").replace("\n", "") == said
+
+
+def test_success_is_silent_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    Console("compact").done("a.jsonl: 2 → 1 tokens")
+    assert stream.getvalue() == ""
+
+
+def test_a_closed_standard_error_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    Console("compact").error("nobody hears this")
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr("sys.stderr", closed)
+    Console("compact").error("nor this")
+
+
+@pytest.mark.parametrize(
+    ("choice", "environ", "expected"),
+    [
+        ("auto", {}, True),
+        ("auto", {"NO_COLOR": "1"}, False),
+        ("auto", {"NO_COLOR": ""}, True),
+        ("auto", {"TERM": "dumb"}, False),
+        ("always", {"NO_COLOR": "1"}, True),
+        ("never", {}, False),
+    ],
+)
+def test_when_to_colour(choice: str, environ: dict[str, str], expected: bool) -> None:
+    assert wants_color(choice, _Terminal(), environ) is expected
+    assert wants_color("auto", io.StringIO(), environ) is False
+
+
+def test_control_characters_become_visible() -> None:
+    assert visible("a\x1b[31m\u202eb\x07") == "a\\x1b[31m\\u202eb\\x07"
+    assert visible("zwölf 個 😀") == "zwölf 個 😀"
+
+
+def test_numbers_have_their_nouns() -> None:
+    assert counted(1, "record") == "1 record"
+    assert counted(2_000, "record") == "2,000 records"
+
+
+def test_a_bar_appears_on_a_terminal_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _terminal(monkeypatch)
+    with Progress(label="compact", total=10, unit="file", shown=True) as progress:
+        progress.advance(1)
+        assert terminal.getvalue() == ""
+        monkeypatch.setattr("compactor_cli.cli.progress.AFTER_SECONDS", -1.0)
+        progress.advance(4)
+        assert "5/10" in terminal.getvalue()
+        progress.make_room()
+
+
+def test_tables_line_up_wide_characters() -> None:
+    lines = table(("name", "tokens"), [("a", 1), ("転写", 1_000)]).splitlines()
+    assert lines == ["name  tokens", "a          1", "転写   1,000"]

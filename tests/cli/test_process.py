@@ -1,0 +1,162 @@
+"""``compact`` as a process: pipes, signals, terminals, and what it never loads."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_cases import Run, command, dataset_bytes, session_bytes
+
+import compactor_cli
+
+
+def test_a_pipe_gives_what_a_file_gives(work: Path, spawn: Run, compact: Run) -> None:
+    piped = spawn("-t", "1500", stdin=session_bytes())
+    assert (piped.code, piped.err) == (0, "")
+    assert piped.out == compact("-t", "1500", "session.jsonl").out
+    assert spawn("-t", "1500", "-", stdin=session_bytes()).out == piped.out
+    assert spawn("run", "-t", "1500", stdin=session_bytes(), entry="compactor").out == piped.out
+
+
+def test_what_came_through_a_pipe_is_archived_too(home: Path, spawn: Run) -> None:
+    assert spawn("-t", "1500", stdin=session_bytes()).code == 0
+    (stored,) = (home / "data/compact/archive").rglob("*.jsonl.zst")
+    restored = spawn("restore", stored.name[:16], entry="compactor")
+    assert restored.out == session_bytes()
+
+
+def test_nothing_through_a_pipe(home: Path, spawn: Run) -> None:
+    ran = spawn(stdin=b"")
+    assert (ran.code, ran.out, ran.err) == (0, b"", "")
+
+
+def test_errors_in_a_pipe_name_standard_input(home: Path, spawn: Run) -> None:
+    ran = spawn("-t", "1500", stdin=b'{"role":"user","content":"a"}\noops\n{"role":"user","content":"b"}\n')
+    assert ran.code == 3
+    assert ran.err.startswith("compact: standard input:2: ")
+
+
+def test_a_terminal_without_operands_gets_a_short_usage(home: Path) -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(command(), stdin=theirs, capture_output=True, timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.count(b"compact ") >= 3
+
+
+def test_a_reader_that_leaves_ends_it_by_sigpipe(work: Path) -> None:
+    (work / "many.jsonl").write_bytes(dataset_bytes(40))
+    process = subprocess.Popen(command("-t", "100k", "many.jsonl"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait(60) == -signal.SIGPIPE
+    process.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_exit_3_with_advice(work: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command("-t", "1500", "session.jsonl"), stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 3
+    assert b"full" in done.stderr
+
+
+def test_a_closed_standard_output_is_a_usage_error(work: Path) -> None:
+    shell = ["sh", "-c", '"$@" >&-', "sh", *command("-t", "1500", "session.jsonl")]
+    done = subprocess.run(shell, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 2
+    assert b"-o" in done.stderr
+
+
+def _stopped(number: int, arguments: list[str], folder: Path) -> int:
+    """Start, wait until something was archived, send the signal; the code it ended with."""
+    process = subprocess.Popen(command(*arguments), start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not any(folder.rglob(".transcripts/*")) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    return process.wait(60)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stopped_run_dies_of_the_signal_and_leaves_whole_files(number: int, jobs: str, home: Path) -> None:
+    tree = home / "work" / "tree"
+    tree.mkdir()
+    source = dataset_bytes(30)
+    for name in ("a", "b", "c", "d"):
+        (tree / f"{name}.jsonl").write_bytes(source)
+    arguments = ["-i", "-r", "tree", "--min-age", "0", "-t", "1500", "--report", "r.json", "-j", jobs]
+    assert _stopped(number, arguments, tree) == -number
+    left = sorted(path.name for path in tree.iterdir() if path.name != ".transcripts")
+    assert left == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
+    for path in tree.glob("*.jsonl"):
+        assert path.read_bytes().count(b"\n") == 30
+    assert f'"exit_code": {128 + number}' in (home / "work" / "r.json").read_text()
+    assert not list(tree.rglob("*.tmp"))
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(home: Path) -> None:
+    (home / "work" / "many.jsonl").write_bytes(dataset_bytes(20))
+    shell = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command("-t", "1500", "many.jsonl", "-o", "small.jsonl")]
+    process = subprocess.Popen(shell, start_new_session=True)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 0
+
+
+def test_an_offline_run_never_loads_litellm_or_what_it_does_not_need(work: Path) -> None:
+    code = (
+        "import sys\n"
+        "from compactor_cli.cli.compact import main\n"
+        "code = main(sys.argv[1:])\n"
+        "print(code, sorted({'litellm', 'tqdm', 'jsonschema', 'sqlite3', 'asyncio', 'multiprocessing', 'ssl'}"
+        " & set(sys.modules)), file=sys.stderr)\n"
+    )
+    arguments = [sys.executable, "-c", code, "-t", "1500", "session.jsonl"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "0 []\n"
+
+
+def test_progress_is_for_terminals(work: Path) -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(command("-t", "1500", "session.jsonl"), stdout=subprocess.DEVNULL, stderr=theirs, timeout=60)
+    os.close(theirs)
+    said = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert said.replace("\r\n", "\n").count("\n") == 1
+    assert "session.jsonl" in said
+    assert " tokens (−" in said
+
+
+@pytest.mark.parametrize("entry", ["compact", "compactor"])
+def test_version_and_help(entry: str, home: Path, spawn: Run) -> None:
+    assert spawn("--version", entry=entry).out.decode() == f"{entry} {compactor_cli.__version__}\n"
+    ran = spawn("--help", entry=entry)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"Usage: {entry}".encode())
+
+
+def test_every_option_is_in_the_help(home: Path, spawn: Run) -> None:
+    from compactor_cli.cli.options import OPTIONS
+
+    shown = spawn("--help").out.decode()
+    assert [option.name for option in OPTIONS if not any(flag in shown for flag in option.flags[-1].split("/"))] == []
+
+
+def test_a_shell_can_ask_for_completions(home: Path) -> None:
+    environ = os.environ | {"_COMPACT_COMPLETE": "bash_source"}
+    done = subprocess.run(command(), env=environ, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "complete" in done.stdout
