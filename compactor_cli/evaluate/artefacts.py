@@ -1,0 +1,164 @@
+"""Artefacts: the files, commands, open items, decisions and errors of the middle, and which of them a summary names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from compactor_cli.evaluate.measures import Measure, Share
+from compactor_cli.evaluate.views import LINE_CHARS, SummaryView, lines_of, words
+from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
+from compactor_cli.summarise.digest.tools import PATH_KEYS, argument, command_of
+
+# What is said in fewer words is said by chance, too.
+LEAST_LINE_WORDS = 4
+# A longer command is told by its beginning.
+COMMAND_WORDS = 16
+_DONE = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
+_ITEM_KEYS = ("content", "step", "title", "description", "subject", "task", "text")
+_LIST_KEYS = ("todos", "plan", "items", "tasks", "task_list", "todo_list", "todoList")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artefacts:
+    """What the middle did. Lines are sequences of words, so that markup and line breaks do not count."""
+
+    edited: tuple[str, ...]
+    read: tuple[str, ...]
+    commands: tuple[str, ...]
+    todos: tuple[str, ...]
+    decisions: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+def artefacts_of(events: Sequence[Event]) -> Artefacts:
+    """The distinct artefacts of these events."""
+    edited = dict.fromkeys(_paths(events, ToolKind.EDIT))
+    return Artefacts(
+        edited=tuple(edited),
+        read=tuple(path for path in dict.fromkeys(_paths(events, ToolKind.READ)) if path not in edited),
+        commands=tuple(dict.fromkeys(_commands(events))),
+        todos=tuple(dict.fromkeys(_open_items(events))),
+        decisions=tuple(dict.fromkeys(_telling_lines(events, EventKind.ASSISTANT, _decision()))),
+        errors=tuple(dict.fromkeys(_telling_lines(filter(_may_fail, events), EventKind.RESULT, _error()))),
+    )
+
+
+def score_artefacts(artefacts: Artefacts, summary: SummaryView) -> dict[Measure, Share]:
+    """Which of them the summary names."""
+    return {
+        Measure.EDITED: _share(_names_path(path, summary) for path in artefacts.edited),
+        Measure.READ: _share(_names_path(path, summary) for path in artefacts.read),
+        Measure.COMMANDS: _said(artefacts.commands, summary),
+        Measure.TODOS: _said(artefacts.todos, summary),
+        Measure.DECISIONS: _said(artefacts.decisions, summary),
+        Measure.ERRORS: _said(artefacts.errors, summary),
+    }
+
+
+def _share(hits: Iterable[bool]) -> Share:
+    every = tuple(hits)
+    return Share(kept=sum(every), total=len(every))
+
+
+def _said(texts: Iterable[str], summary: SummaryView) -> Share:
+    return _share(f" {text} " in summary.flat_words for text in texts)
+
+
+def _names_path(path: str, summary: SummaryView) -> bool:
+    """The path as a whole, or its folder and its name on one line (``src/app: a.py, b.py``)."""
+    if _holds(summary.text, path):
+        return True
+    folder, _, name = path.rpartition("/")
+    return bool(folder) and any(
+        _holds(line, name) and _holds(line, folder) for line in summary.lines if name in line and folder in line
+    )
+
+
+def _holds(text: str, path: str) -> bool:
+    """Whether the path stands in the text and is no part of a longer name."""
+    at = text.find(path)
+    while at >= 0:
+        before, behind = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]
+        if not (before.isalnum() or before in ("_", "-", ".")) and not (behind.isalnum() or behind == "_"):
+            return True
+        at = text.find(path, at + 1)
+    return False
+
+
+def _paths(events: Iterable[Event], tool: ToolKind) -> Iterator[str]:
+    for event in events:
+        if event.kind is EventKind.CALL and event.tool is tool:
+            path = argument(event.arguments, PATH_KEYS).removeprefix("./").rstrip("/")
+            if path and "\n" not in path and ("/" in path or "." in path.strip(".")):
+                yield path
+            if tool is ToolKind.EDIT:
+                yield from _patched(event.text)
+
+
+def _patched(text: str) -> Iterator[str]:
+    """The files that an ``apply_patch`` text names."""
+    for line in text.split("\n") if "*** Begin Patch" in text else ():
+        for mark in ("*** Update File: ", "*** Add File: ", "*** Delete File: "):
+            if line.startswith(mark):
+                yield line[len(mark) :].strip()
+
+
+def _commands(events: Iterable[Event]) -> Iterator[str]:
+    for event in events:
+        if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND:
+            first = next(lines_of(command_of(event.arguments)), "")
+            if first:
+                yield " ".join(words(first)[:COMMAND_WORDS])
+
+
+def _open_items(events: Sequence[Event]) -> Iterator[str]:
+    """The items of the last list that are not done."""
+    for event in reversed(events):
+        if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN and (items := _items(event.arguments)):
+            for item in items:
+                if str(item.get("status", "")).lower() not in _DONE and (text := argument(item, _ITEM_KEYS)):
+                    yield " ".join(words(text))
+            return
+
+
+def _items(arguments: Mapping[str, Any] | str) -> list[Mapping[str, Any]]:
+    if isinstance(arguments, str):
+        return []
+    lists = (arguments.get(key) for key in _LIST_KEYS)
+    found = next((value for value in lists if isinstance(value, (list, tuple))), ())
+    return [item for item in found if isinstance(item, Mapping)]
+
+
+def _may_fail(event: Event) -> bool:
+    """Whether an error line in this event is one that happened: a file that was read may just talk of errors."""
+    return event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT)
+
+
+def _telling_lines(events: Iterable[Event], kind: EventKind, cue: re.Pattern[str]) -> Iterator[str]:
+    for event in events:
+        for line in lines_of(event.text) if event.kind is kind else ():
+            if len(line) <= LINE_CHARS and cue.search(line) and len(found := words(line)) >= LEAST_LINE_WORDS:
+                yield " ".join(found)
+
+
+@cache
+def _decision() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:decid(?:ed|ing)|decision|instead of|rather than|chose|chosen|opted|go(?:ing)? with|the (?:root )?cause"
+        r"|because|trade-?off|better (?:approach|option)|so that|agreed)\b"
+        r"|决定|因为|而不是|选择|改用|ことにし|なぜなら|代わりに",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _error() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:[A-Z]\w*(?:Error|Exception)\b|(?:fatal|error|panic|failed|failure|Traceback|FAIL(?:ED)?)\b[:\s(\[])"
+        r"|\b(?:not found|no such file|permission denied|command not found|undefined reference|cannot find)\b"
+        r"|错误|失败",
+    )

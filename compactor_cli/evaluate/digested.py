@@ -1,0 +1,84 @@
+"""The digest as a method: asked as the engine asks it, its frame left out of text and budget.
+
+A frame (preface and marker) is the same whatever the summary says, and no baseline carries one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compactor_cli.core.marker import Marker, without_marker
+from compactor_cli.core.summary import Summary
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.evaluate.baselines import Write
+from compactor_cli.evaluate.cuts import Case
+from compactor_cli.evaluate.fit import Count
+from compactor_cli.render.text import load_template, render
+from compactor_cli.summarise.base import Answer, Request, Summariser
+
+TEMPLATE = "hermes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digested:
+    """An answer with the text it is written as."""
+
+    answer: Answer
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What one summary is asked of: a transcript, and which of its records it is to cover."""
+
+    transcript: Transcript
+    covered: Sequence[int]
+    kept: Sequence[int]
+    state: bytes | None = None
+
+
+def body(summary: Summary) -> str:
+    """The sections of a summary as the template writes them, without the frame."""
+    return without_marker(render(summary, load_template(TEMPLATE), _MARKER))
+
+
+_MARKER = Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end="0" * 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestMethod:
+    """A summariser of ours, by default the digest."""
+
+    summariser: Summariser
+    name: str = "digest"
+
+    def prepare(self, case: Case, count: Count) -> Write:
+        """See `Method`."""
+        return lambda budget: self.digest(asked_of(case), budget, count).text
+
+    def digest(self, asked: Asked, budget_tokens: int, count: Count) -> Digested:
+        """The whole answer, for what more than the text is checked of."""
+        request = Request(
+            transcript=asked.transcript,
+            covered=tuple(asked.covered),
+            kept=tuple(asked.kept),
+            budget_tokens=budget_tokens,
+            render=body,
+            count=count,
+            state=asked.state,
+        )
+        answer = self.summariser.summarise(request)
+        return Digested(answer=answer, text=body(answer.summary))
+
+
+def asked_of(case: Case) -> Asked:
+    """The middle of a case, all of its records."""
+    return Asked(transcript=case.prefix, covered=case.middle, kept=(*case.head, *case.tail))
+
+
+def the_digest() -> DigestMethod:
+    """The offline digest."""
+    from compactor_cli.summarise.digest.digest import Digest
+
+    return DigestMethod(summariser=Digest())

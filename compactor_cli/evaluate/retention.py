@@ -1,0 +1,166 @@
+"""Question sets: a history, questions on it, and a text that a right answer holds.
+
+Read are JSON documents with a list of ``questions`` beside a list of messages, as in the compression
+benchmark of Gemini CLI (google-gemini/gemini-cli, Apache-2.0). What is asked here is less than there, and
+needs no model: whether the expected text is still in what a model would be shown. A question whose expected text
+is nowhere in the history cannot be lost and is left out, with a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from compactor_cli.core.records import Place, Record
+from compactor_cli.core.settings import Size
+from compactor_cli.core.transcript import Message, Part, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.evaluate.baselines import Method
+from compactor_cli.evaluate.cuts import Case, CountMessage, Protocol
+from compactor_cli.evaluate.fit import Count
+from compactor_cli.evaluate.results import RetentionResult, label
+from compactor_cli.group.exchanges import group
+from compactor_cli.summarise.digest.events import events
+
+HISTORY_KEYS = ("history", "messages", "contents", "conversation")
+PROMPT_KEYS = ("prompt", "question", "query")
+ANSWER_KEYS = ("expectedSubstring", "expected", "expected_answer", "answer", "gold")
+# The benchmark's own tight setting keeps 300 tokens as they are (compression.eval.ts).
+TAIL_TOKENS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question and the text that its answer holds, in lower case."""
+
+    id: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A question set."""
+
+    name: str
+    transcript: Transcript
+    questions: tuple[Question, ...]
+
+
+def read_scenario(value: Any, path: str) -> Scenario | None:
+    """The question set that this parsed document is, or None."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("questions"), list):
+        return None
+    history = next((value[key] for key in HISTORY_KEYS if isinstance(value.get(key), list)), None)
+    questions = tuple(_questions(value["questions"]))
+    if not history or not questions:
+        return None
+    name = str(value.get("scenarioId") or value.get("id") or path)
+    return Scenario(name=name, transcript=_transcript(history, path), questions=questions)
+
+
+def _questions(values: Sequence[Any]) -> Iterator[Question]:
+    for number, value in enumerate(values, 1):
+        if isinstance(value, Mapping) and (expected := _first(value, ANSWER_KEYS)):
+            yield Question(id=str(value.get("id") or number), expected=expected.lower())
+
+
+def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
+    return next((found for key in keys if isinstance(found := value.get(key), str)), "")
+
+
+def _transcript(history: Sequence[Any], path: str) -> Transcript:
+    records = tuple(
+        Record(raw=orjson.dumps(value), ending=b"\n", value=value, place=Place(path=path, line=number))
+        for number, value in enumerate(history, 1)
+    )
+    return Transcript(dialect="question-set", records=records, messages=tuple(map(_message, history)))
+
+
+_ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+
+
+def _message(value: Any) -> Message:
+    """A Gemini content (``parts``) or a plain message (``content``)."""
+    if not isinstance(value, Mapping):
+        return Message(role=Role.META)
+    listed = value.get("parts")
+    content = value.get("content")
+    parts = tuple(_parts(listed if isinstance(listed, list) else [{"text": content}]))
+    return Message(role=_ROLES.get(str(value.get("role")), Role.TOOL), parts=parts)
+
+
+def _parts(values: Sequence[Any]) -> Iterator[Part]:
+    for value in values:
+        if not isinstance(value, Mapping):
+            continue
+        call, answer = value.get("functionCall"), value.get("functionResponse")
+        if isinstance(value.get("text"), str):
+            yield Text(text=value["text"])
+        if isinstance(call, Mapping):
+            yield ToolCall(id="", name=str(call.get("name", "")), arguments=call.get("args") or {})
+        if isinstance(answer, Mapping):
+            yield ToolResult(id="", name=str(answer.get("name", "")), text=_response(answer.get("response")))
+
+
+def _response(value: Any) -> str:
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = next(iter(value.values()))
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def ask(
+    scenario: Scenario, methods: Sequence[Method], budgets: Sequence[Size], count: Count, count_message: CountMessage
+) -> Iterator[RetentionResult]:
+    """Every answerable question, method and budget; sizes are of what a model is shown."""
+    case = _case(scenario, count_message)
+    whole = _text(case, (*case.middle, *case.tail))
+    kept = _text(case, case.tail)
+    for method in methods:
+        write = method.prepare(case, count)
+        for budget in budgets:
+            shown = f"{write(budget.of(case.middle_tokens))}\n{kept}"
+            for question in scenario.questions:
+                if question.expected in whole.lower():
+                    yield RetentionResult(
+                        scenario=scenario.name,
+                        question=question.id,
+                        method=method.name,
+                        budget=label(budget),
+                        is_kept=question.expected in shown.lower(),
+                        bytes_ratio=len(shown.encode()) / len(whole.encode()),
+                    )
+
+
+def unanswerable(scenario: Scenario) -> tuple[str, ...]:
+    """The questions whose expected text the history does not hold."""
+    found = events(scenario.transcript, range(len(scenario.transcript.messages)))
+    whole = "\n".join(event.text for event in found).lower()
+    return tuple(question.id for question in scenario.questions if question.expected not in whole)
+
+
+def _text(case: Case, indices: Sequence[int]) -> str:
+    chosen = frozenset(indices)
+    return "\n".join(event.text for event in case.prefix_events if event.record in chosen)
+
+
+def _case(scenario: Scenario, count: CountMessage) -> Case:
+    """Everything but a short tail is covered: an answer that a kept head holds would tell nothing."""
+    messages = scenario.transcript.messages
+    sizes = [count(message) for message in messages]
+    at = len(messages)
+    tail = next(border for border in group(messages).borders if sum(sizes[border:at]) <= TAIL_TOKENS)
+    return Case(
+        session=scenario.name,
+        dialect=scenario.transcript.dialect,
+        protocol=Protocol.SHORT,
+        prefix=scenario.transcript,
+        head=(),
+        middle=tuple(range(tail)),
+        tail=tuple(range(tail, at)),
+        middle_tokens=sum(sizes[:tail]),
+        kept_tokens=sum(sizes[tail:]),
+        prefix_events=events(scenario.transcript, range(at)),
+        future_events=(),
+    )
