@@ -1,0 +1,121 @@
+"""Makes transcripts of any size for the benchmarks: seeded, so that two runs measure the same bytes.
+
+python benchmarks/make.py dataset 200 out.jsonl       # 200 MB, one conversation a line
+python benchmarks/make.py sessions 2000 folder/       # 2,000 session files of 20 to 200 KB
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+WORDS = (
+    "the parser reads a record and keeps its bytes while the planner counts tokens in the tail so that every result "
+    "stays with its call because a missing pair breaks the next request and the archive holds what was removed before "
+    "any output is written to disk which makes a second run safe even when the first one was interrupted half way"
+).split()
+STEMS = "cache client config engine index limit loader parser plan queue reader render retry router store tail".split()
+FOLDERS = ("src/core", "src/api", "src/db", "tests/unit", "tests/api", "docs", "scripts")
+
+
+class Story:
+    """Text with the mix of a coding session: prose, code, paths, numbers, logs, repeated lines."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.files = [f"{self.random.choice(FOLDERS)}/{self.name()}.py" for _ in range(30)]
+
+    def name(self) -> str:
+        return f"{self.random.choice(STEMS)}_{self.random.choice(STEMS)}{self.random.randrange(100)}"
+
+    def sentence(self) -> str:
+        words = " ".join(self.random.choice(WORDS) for _ in range(self.random.randrange(8, 20)))
+        return f"{words.capitalize()} in `{self.name()}`."
+
+    def code(self, lines: int) -> str:
+        made = (
+            f"    {self.name()} = {self.name()}({self.random.randrange(10_000)}, key='{self.name()}')"
+            for _ in range(lines)
+        )
+        return f"def {self.name()}(self):\n" + "\n".join(made)
+
+    def log(self, lines: int) -> str:
+        made = (
+            f"2026-03-{self.random.randrange(1, 29):02} INFO {self.name()} took {self.random.randrange(5_000)} ms"
+            for _ in range(lines)
+        )
+        return "\n".join(made) + "\n" + "PASSED\n" * self.random.randrange(20)
+
+    def exchange(self, call: int) -> Iterator[dict[str, Any]]:
+        path = self.random.choice(self.files)
+        name, arguments, result = self.random.choice(
+            [
+                ("read_file", {"path": path}, self.code(self.random.randrange(20, 120))),
+                ("bash", {"command": f"pytest {path} -k {self.name()}"}, self.log(self.random.randrange(10, 80))),
+                ("edit_file", {"path": path, "old": self.code(4), "new": self.code(5)}, f"edited {path}"),
+            ]
+        )
+        function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
+        yield {
+            "role": "assistant",
+            "content": self.sentence(),
+            "tool_calls": [{"id": f"call_{call}", "type": "function", "function": function}],
+        }
+        yield {"role": "tool", "tool_call_id": f"call_{call}", "content": result}
+
+    def messages(self, size_bytes: int) -> Iterator[dict[str, Any]]:
+        yield {"role": "system", "content": "You are a careful engineer. " + self.sentence()}
+        written, call = 0, 0
+        while written < size_bytes:
+            yield {"role": "user", "content": " ".join(self.sentence() for _ in range(3))}
+            for _ in range(self.random.randrange(2, 12)):
+                call += 1
+                for message in self.exchange(call):
+                    written += len(orjson.dumps(message))
+                    yield message
+            yield {"role": "assistant", "content": " ".join(self.sentence() for _ in range(4))}
+
+
+def rows(size_bytes: int, seed: int = 1) -> Iterator[bytes]:
+    """Dataset rows of 40 to 300 KB until the size is reached."""
+    written = 0
+    while written < size_bytes:
+        story = Story(seed)
+        row = (
+            orjson.dumps({"id": seed, "messages": list(story.messages(story.random.randrange(40_000, 300_000)))})
+            + b"\n"
+        )
+        yield row
+        written += len(row)
+        seed += 1
+
+
+def session(seed: int) -> bytes:
+    """One session file of 20 to 200 KB, a message a line."""
+    story = Story(seed)
+    size_bytes = story.random.randrange(20_000, 200_000)
+    return b"".join(orjson.dumps(message) + b"\n" for message in story.messages(size_bytes))
+
+
+def write_dataset(path: Path, size_bytes: int) -> None:
+    with path.open("wb") as file:
+        file.writelines(rows(size_bytes))
+
+
+def write_sessions(folder: Path, count: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in range(count):
+        (folder / f"session-{seed:05}.jsonl").write_bytes(session(seed))
+
+
+if __name__ == "__main__":
+    kind, amount, target = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    if kind == "dataset":
+        write_dataset(target, amount * 1_000_000)
+    else:
+        write_sessions(target, amount)
