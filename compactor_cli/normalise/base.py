@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, Transcript
@@ -79,5 +79,60 @@ class Dialect(Protocol):
         """The record with the texts of these parts (numbered as in ``read``) replaced.
 
         Everything else of the record keeps its value; only such records are serialised anew.
+        """
+        ...
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A dialect with something that counts or names the records: step numbers, lists of indices, totals."""
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """The composed transcript with that brought in line with the records it has.
+
+        ``composed`` has the records, frame and row that are to be written, and no messages yet. Of kept records
+        only what numbers them may change.
+        """
+        ...
+
+
+def settled(dialect: Dialect, source: Transcript, composed: Transcript) -> Transcript:
+    """What `Settling.settle` makes of it; the composed transcript as it is where nothing counts its records."""
+    return dialect.settle(source, composed) if isinstance(dialect, Settling) else composed
+
+
+@runtime_checkable
+class Refreshing(Protocol):
+    """A dialect whose client trusts what a session says of its own size, or repeats messages beside them."""
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """What must not stay of the records that would: what repeats messages, or takes back what is gone."""
+        ...
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """The records by which the client takes the conversation's size, of those that stay: the size in tokens."""
+        ...
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The record with its counter at this size; everything else keeps its value."""
+        ...
+
+
+@runtime_checkable
+class Appending(Protocol):
+    """A dialect whose client has a boundary of its own, behind which earlier records are not sent."""
+
+    @property
+    def appends_head(self) -> bool:
+        """Whether the boundary can hold a head before the summary; if not, the summary stands for it."""
+        ...
+
+    def append(
+        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+    ) -> tuple[bytes, ...]:
+        """The lines to be written behind all others, each without terminator.
+
+        The client then sends ``cut.before`` (if `appends_head`), the insertions and ``cut.after``, and takes the
+        conversation to be of ``size_tokens``. Deterministic, as `Dialect.insert` is.
         """
         ...

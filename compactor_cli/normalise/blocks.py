@@ -82,9 +82,7 @@ def _untyped(block: Mapping[str, Any]) -> Part | None:
 
 
 def _bedrock_text(content: Any) -> str:
-    return "\n".join(
-        contents.result_text(item.get("json", item)) for item in _list(content) if _has_text(item)
-    )
+    return "\n".join(contents.result_text(item.get("json", item)) for item in _list(content) if _has_text(item))
 
 
 def _has_text(item: Any) -> bool:

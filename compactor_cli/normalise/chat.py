@@ -218,5 +218,3 @@ def _shortened_content(value: Mapping[str, Any], role: Role, texts: Mapping[int,
     if value["role"] == "tool_call":
         return shortened_call(result_text(value.get("content")), texts[0])
     return blocks.with_texts(value.get("content"), texts)
-
-

@@ -12,7 +12,7 @@ from typing import Any
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, Text, Transcript
-from compactor_cli.normalise import claude_insert
+from compactor_cli.normalise import claude_insert, claude_refresh
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.claude_tree import Tree, Value, is_boundary, is_talk, message_id, superseded
 from compactor_cli.normalise.contents import content_parts, role_of, string, with_texts
@@ -91,6 +91,29 @@ class ClaudeCode:
     def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The summary in the chain between head and tail (see `claude_insert`)."""
         return claude_insert.insert(transcript, cut, insertions)
+
+    @property
+    def appends_head(self) -> bool:
+        """False: a boundary hides the head; older clients would walk from the tail to it through what is removed."""
+        return False
+
+    def append(
+        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+    ) -> tuple[bytes, ...]:
+        """A boundary that names the tail, and the summary; the client does not go by the tail's counters then."""
+        return claude_insert.append(transcript, cut, insertions)
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """Lines beside the tree that repeat messages."""
+        return claude_refresh.outdated(tree_of(records))
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """The ``usage`` of the last answer."""
+        return claude_refresh.counters(tree_of(records), staying)
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The answer with another ``usage``."""
+        return dump(claude_refresh.recounted(parse(record.raw), size_tokens), record.raw)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its message; ``toolUseResult`` stays as it is."""

@@ -2,7 +2,8 @@
 
 Clients follow ``parentUuid`` from the newest record to a root. Kept records keep their bytes, so the tail
 cannot be hung on the summary; instead the last record written takes over the uuid of the removed record
-that the tail hangs on. Three shapes, all sent by the client as summary and tail:
+that the tail hangs on. Appended, a boundary names the tail instead, as the client's own compaction does.
+Three shapes of a rewritten session, all sent by the client as summary and tail:
 
 - a head stays: the summary hangs on it, without a boundary (a boundary would hide the head);
 - no head: a ``compact_boundary`` as the new root, the summary behind it;
@@ -17,12 +18,13 @@ from typing import Any
 
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.normalise.base import Cut, Insertion
-from compactor_cli.normalise.claude_tree import Tree, Value
+from compactor_cli.normalise.claude_refresh import size_tokens
+from compactor_cli.normalise.claude_tree import Tree
 from compactor_cli.normalise.contents import string
 from compactor_cli.normalise.jsontext import dump
+from compactor_cli.normalise.times import later
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
-_USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
 def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -37,8 +39,25 @@ def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     parents = [root, *ids[:-1]]
     records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
     if needs_boundary:
-        records.insert(0, site.boundary(root, ids))
+        records.insert(0, site.boundary(root, {} if site.taken else site.preserved(ids[-1])))
     return tuple(dump(record, transcript.records[0].raw) for record in records)
+
+
+def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    """The records to be put behind all others: a boundary that names ``cut.after`` as preserved, and the insertions.
+
+    Their times follow the newest record's, since clients take the newest record for the end of the chain.
+    """
+    site = _Site(transcript, cut)
+    ids = [_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    root = _uuid(transcript, "boundary")
+    site.removed = list(range(len(site.tree.values)))
+    records = [site.boundary(root, site.preserved(ids[-1]))]
+    parents = [root, *ids[:-1]]
+    records += [site.record(item, own, parent) for item, own, parent in zip(insertions, ids, parents, strict=True)]
+    newest = max((string(value.get("timestamp")) for value in site.tree.values), default="")
+    stamped = ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1))
+    return tuple(dump(record, transcript.records[0].raw) for record in stamped)
 
 
 def taken_uuid(transcript: Transcript, cut: Cut) -> str:
@@ -137,10 +156,10 @@ class _Site:
             "timestamp": self.timestamp,
         }
 
-    def boundary(self, own: str, inserted: Sequence[str]) -> dict[str, Any]:
-        """The record with which the client marks its own compactions."""
+    def boundary(self, own: str, preserved: dict[str, Any]) -> dict[str, Any]:
+        """The record with which the client marks its own compactions; ``preserved`` says what else is sent."""
         covered = (string(self.tree.values[i].get("uuid")) for i in reversed(self.removed))
-        logical = next((uuid for uuid in covered if uuid and uuid not in inserted), None)
+        logical = next((uuid for uuid in covered if uuid and uuid != self.taken), None)
         metadata: dict[str, Any] = {"trigger": "manual", "preTokens": self._tokens_before()}
         return {
             "parentUuid": None,
@@ -153,10 +172,11 @@ class _Site:
             "level": "info",
             "uuid": own,
             "timestamp": self.timestamp,
-            "compactMetadata": metadata if self.taken else metadata | self._preserved(inserted[-1]),
+            "compactMetadata": metadata | preserved,
         }
 
-    def _preserved(self, anchor: str) -> dict[str, Any]:
+    def preserved(self, anchor: str) -> dict[str, Any]:
+        """The kept records by name, sent behind the record ``anchor``."""
         staying = (*self.cut.before, *self.cut.after)
         shown = (i for i in staying if _is_shown(self.transcript.messages[i]))
         uuids = [uuid for i in shown if (uuid := string(self.tree.values[i].get("uuid")))]
@@ -171,7 +191,7 @@ class _Site:
         """The size of the last request before the cut, as the client itself had it."""
         values = (self.tree.values[i] for i in reversed(self.removed) if i in self.tree.is_main)
         usages = (value["message"].get("usage") for value in values)
-        return next((_sum(usage) for usage in usages if isinstance(usage, dict) and _sum(usage)), 0)
+        return next((size_tokens(usage) for usage in usages if isinstance(usage, dict) and size_tokens(usage)), 0)
 
 
 def _tree(transcript: Transcript) -> Tree:
@@ -192,10 +212,6 @@ def _answer(item: Insertion, own: str) -> dict[str, Any]:
         "stop_reason": "end_turn",
         "stop_sequence": None,
     }
-
-
-def _sum(usage: Value) -> int:
-    return sum(number for key in _USAGE if isinstance(number := usage.get(key), int))
 
 
 def _uuid(transcript: Transcript, what: str) -> str:

@@ -8,12 +8,14 @@ the envelope, bare items a line, are read too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, Transcript
+from compactor_cli.normalise import codex_insert
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
-from compactor_cli.normalise.codex_history import History, compacted_message, insert, item_of
+from compactor_cli.normalise.codex_history import History, compacted_message, item_of
 from compactor_cli.normalise.codex_items import ITEM_TYPES, item_parts, item_role, item_type, shortened_item
 from compactor_cli.normalise.contents import string
 from compactor_cli.normalise.jsontext import dump, parse
@@ -72,7 +74,7 @@ class Codex:
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
-        values = [record.value if isinstance(record.value, dict) else {} for record in records]
+        values = [_object(record) for record in records]
         history = History(values)
         groups = _responses(values)
         return tuple(
@@ -86,8 +88,32 @@ class Codex:
         return next((name for place in places if isinstance(place, dict) and (name := string(place.get("model")))), "")
 
     def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A ``compacted`` record that repeats the head's items before the summary (see `codex_history`)."""
-        return insert(transcript, cut, insertions)
+        """A ``compacted`` record that repeats the head's items before the summary (see `codex_insert`)."""
+        return codex_insert.insert(transcript, cut, insertions)
+
+    @property
+    def appends_head(self) -> bool:
+        """True: the boundary repeats what is sent."""
+        return True
+
+    def append(
+        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+    ) -> tuple[bytes, ...]:
+        """A ``compacted`` record that repeats head and tail (see `codex_insert`)."""
+        return codex_insert.append(transcript, cut, insertions, size_tokens)
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """None: nothing that stays repeats messages elsewhere."""
+        return frozenset()
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """The last ``token_count`` event that tells a size."""
+        sizes = ((i, codex_insert.counted_tokens(_object(records[i]))) for i in reversed(staying))
+        return dict(islice(((i, size) for i, size in sizes if size), 1))
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The event with another ``last_token_usage``."""
+        return dump(codex_insert.recounted(parse(record.raw), size_tokens), record.raw)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its item. A ``compacted`` record is returned as it is."""
@@ -100,6 +126,10 @@ class Codex:
 
 
 DIALECT = Codex()
+
+
+def _object(record: Record) -> Mapping[str, Any]:
+    return record.value if isinstance(record.value, dict) else {}
 
 
 def _message(value: Mapping[str, Any], history: History, i: int, group: str) -> Message:

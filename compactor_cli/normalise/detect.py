@@ -52,7 +52,8 @@ class _Reader:
 
     def transcripts(self) -> Iterator[Transcript]:
         while record := self._next():
-            may_be_row = self.last is not None or self._certain(record.value) is None
+            certain = self._certain(record.value)
+            may_be_row = self.last is not None or certain is None or certain.array_path(record.value) is not None
             if may_be_row and (row := find_row(record.value, self.forced)):
                 self.last = row.dialect
                 yield self._framed(row_transcript(record, row))

@@ -13,6 +13,7 @@ from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.codex_items import is_opaque, item_type
+from compactor_cli.normalise.contents import string
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.places import at, like_keys
@@ -44,7 +45,9 @@ class OpenAIResponses:
             return () if _leads(value) else None
         if not isinstance(value, dict) or isinstance(value.get("messages"), list):
             return None
-        outputs = (path for path in _OUTPUTS if at(value, (*path[:-1], "object")) in ("response", "response.compaction"))
+        outputs = (
+            path for path in _OUTPUTS if at(value, (*path[:-1], "object")) in ("response", "response.compaction")
+        )
         return next((path for path in (*_INPUTS, *outputs) if _leads(at(value, path))), None)
 
     def score(self, value: Any) -> int:
@@ -56,7 +59,8 @@ class OpenAIResponses:
         if not is_item(value):
             return 0
         content = value.get("content")
-        kinds = {block.get("type") for block in content if isinstance(block, dict)} if isinstance(content, list) else ()
+        blocks = content if isinstance(content, list) else ()
+        kinds = {string(block.get("type")) for block in blocks if isinstance(block, dict)}
         return 2 if item_type(value) in OWN_TYPES or not OWN_BLOCKS.isdisjoint(kinds) else 1
 
     def starts(self, value: Any) -> bool:

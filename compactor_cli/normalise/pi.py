@@ -8,12 +8,12 @@ Observed with pi 0.73; the older shape after the client's own migration.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.normalise import pi_insert
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import (
     arguments,
@@ -27,7 +27,7 @@ from compactor_cli.normalise.contents import (
     with_texts,
 )
 from compactor_cli.normalise.jsontext import dump, parse
-from compactor_cli.normalise.pi_path import Path, Value
+from compactor_cli.normalise.pi_path import Value, path_of
 from compactor_cli.normalise.previous import summary_of
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
@@ -84,11 +84,30 @@ class Pi:
         It names the first entry of the head as the first kept one: the client then sends the summary, the
         head, and everything behind the compaction. Further messages hang on it.
         """
-        if not insertions:
-            return ()
-        site = _Site(transcript, cut)
-        like = transcript.records[0].raw
-        return tuple(dump(entry, like) for entry in site.entries(insertions))
+        return pi_insert.insert(transcript, cut, insertions) if insertions else ()
+
+    @property
+    def appends_head(self) -> bool:
+        """False: what is kept begins at one entry and goes on to the end."""
+        return False
+
+    def append(
+        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+    ) -> tuple[bytes, ...]:
+        """A ``compaction`` entry that names the first entry of the tail; the client counts anew behind it."""
+        return pi_insert.append(transcript, cut, insertions)
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """None: nothing that stays repeats messages elsewhere."""
+        return frozenset()
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """The ``usage`` of the last answer."""
+        return pi_insert.counters(path_of(records), staying)
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The answer with another ``usage``."""
+        return dump(pi_insert.recounted(parse(record.raw), size_tokens), record.raw)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its message; entries without a message are returned as they are."""
@@ -100,11 +119,6 @@ class Pi:
 
 
 DIALECT = Pi()
-
-
-def path_of(records: Sequence[Record]) -> Path:
-    """The path of these records; a line that is no object is an empty entry."""
-    return Path([record.value if isinstance(record.value, dict) else {} for record in records])
 
 
 def _message(value: Value, is_superseded: bool) -> Message:
@@ -177,88 +191,3 @@ def _shortened(message: Value, texts: Mapping[int, str]) -> dict[str, Any]:
     for i in calls:
         blocks[i] = {**blocks[i], "arguments": shortened_arguments(texts[i])}
     return {**message, "content": blocks}
-
-
-class _Site:
-    """Where the insertion goes."""
-
-    def __init__(self, transcript: Transcript, cut: Cut) -> None:
-        self.transcript = transcript
-        self.cut = cut
-        self.path = path_of(transcript.records)
-        stop = cut.after[0] if cut.after else len(transcript.records)
-        kept = set(cut.before)
-        self.covered = [i for i in range(stop - 1, -1, -1) if i not in kept]
-        self.shown = [i for i in cut.before if _is_shown(transcript.messages[i])]
-
-    def entries(self, insertions: Sequence[Insertion]) -> Iterator[dict[str, Any]]:
-        """The compaction, then messages, each hung on the one before; the last has the id that the tail needs."""
-        ids = [uuid.uuid5(uuid.NAMESPACE_OID, f"{self.transcript.sha256} {i}").hex[:8] for i in range(len(insertions))]
-        ids[-1] = self.path.free_parent(self.cut.before, self.cut.after) or ids[-1]
-        parents: list[str | None] = [self._last_head_id(), *ids[:-1]]
-        for item, own, parent in zip(insertions, ids, parents, strict=True):
-            envelope = {"id": own, "parentId": parent} if self.path.has_ids else {}
-            entry = {**envelope, "timestamp": self._timestamp()}
-            yield self._compaction(item, entry) if item.is_summary else self._said(item, entry)
-
-    def _compaction(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "type": "compaction",
-            **entry,
-            "summary": item.text,
-            **self._first_kept(),
-            "tokensBefore": self._tokens_before(),
-        }
-
-    def _first_kept(self) -> dict[str, Any]:
-        """The first entry of the head; without a head, that of the tail, before which nothing is sent."""
-        if not self.path.has_ids:
-            return {"firstKeptEntryIndex": self._first_kept_index()}
-        first = next(iter((*self.shown, *self._tail())), None)
-        return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
-
-    def _first_kept_index(self) -> int:
-        """Counted as the client counts: all lines that are objects, the compaction itself among them."""
-        objects = [i for i in self.cut.before if self.path.values[i]]
-        return objects.index(self.shown[0]) if self.shown else len(objects) + 1
-
-    def _tail(self) -> list[int]:
-        return [i for i in self.cut.after if self.path.values[i].get("type") != "session"]
-
-    def _last_head_id(self) -> str | None:
-        return self.path.attachment(self.cut.before, self.cut.after)
-
-    def _said(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
-        if item.role is Role.ASSISTANT:
-            near = [*self.cut.after, *reversed(self.cut.before), *self.covered]
-            values = (self.path.values[i] for i in near)
-            answers = (value["message"] for value in values if _is_answer(value))
-            message |= {key: value for key, value in next(answers, {}).items() if key in ("api", "provider", "model")}
-            message |= {"stopReason": "stop"}
-        return {"type": "message", **entry, "message": message}
-
-    def _timestamp(self) -> str:
-        order = (*self.covered, *reversed(self.cut.before), *self.cut.after)
-        stamps = (string(self.path.values[i].get("timestamp")) for i in order)
-        return next((stamp for stamp in stamps if stamp), "1970-01-01T00:00:00.000Z")
-
-    def _tokens_before(self) -> int:
-        """The size of the last request before the cut, as the client itself had it."""
-        answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
-        usages = (value["message"].get("usage") for value in answers)
-        return next((size for usage in usages if isinstance(usage, dict) and (size := _size(usage))), 0)
-
-
-def _is_shown(message: Message) -> bool:
-    return not message.is_meta and not message.superseded
-
-
-def _is_answer(value: Value) -> bool:
-    return isinstance(value.get("message"), dict) and value["message"].get("role") == "assistant"
-
-
-def _size(usage: Value) -> int:
-    parts = (usage.get(key) for key in ("input", "output", "cacheRead", "cacheWrite"))
-    total = usage.get("totalTokens")
-    return total if isinstance(total, int) and total else sum(part for part in parts if isinstance(part, int))

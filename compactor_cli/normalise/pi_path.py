@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compactor_cli.core.records import Record
 from compactor_cli.normalise.contents import string
 
 Value = Mapping[str, Any]
@@ -85,3 +86,8 @@ class Path:
                 break
             top = i
         return top
+
+
+def path_of(records: Sequence[Record]) -> Path:
+    """The path of these records; a line that is no object is an empty entry."""
+    return Path([record.value if isinstance(record.value, dict) else {} for record in records])

@@ -10,7 +10,7 @@ from typing import Any
 
 from compactor_cli.core.transcript import Part, Role, Text, ToolCall, ToolResult
 from compactor_cli.normalise import codex_items
-from compactor_cli.normalise.codex_items import Item, item_type
+from compactor_cli.normalise.codex_items import Item, is_opaque, item_type
 from compactor_cli.normalise.contents import arguments, result_text, shortened_arguments, string
 
 # Calls that an output answers, with the key of their arguments; and those outputs.
@@ -33,6 +33,8 @@ def is_item(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     kind = item_type(value)
+    if is_opaque(value):
+        return "encrypted_content" in value
     return kind in OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
 
 
@@ -123,7 +125,7 @@ def shortened(item: Item, texts: Mapping[int, str]) -> dict[str, Any]:
     if kind in _OUTPUTS:
         return {**item, "output": _shortened_output(item.get("output"), texts[0])} if 0 in texts else dict(item)
     if kind in _ANSWERED:
-        asked, told = _ANSWERED[kind]
+        told = _ANSWERED[kind][1]
         is_text = 1 in texts and isinstance(item.get(told), str)
         return {**item, told: texts[1]} if is_text else dict(item)
     short = codex_items.shortened_item(item, texts)

@@ -18,8 +18,9 @@ from compactor_cli.read.spans import element_spans
 # So many elements of a row are looked at before the most likely dialect is taken.
 _LOOKED_AT_ELEMENTS = 50
 _CERTAIN = 3
-# Where documents hold an array of rows: the document itself, or the runs of a benchmark.
-_ARRAYS_OF_ROWS: tuple[JsonPath, ...] = ((), ("simulations",))
+# Where documents hold an array of rows: the document itself, the runs of a benchmark, the samples of a log, or
+# the agents of a file.
+_ARRAYS_OF_ROWS: tuple[JsonPath, ...] = ((), ("simulations",), ("samples",), ("agents",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,8 @@ def find_row(value: Any, forced: Dialect | None = None) -> Row | None:
 
 def _surest(value: Any, claims: Sequence[tuple[Dialect, JsonPath]]) -> tuple[Dialect, JsonPath]:
     totals = [dialect.score(value) for dialect, _ in claims]
+    if max(totals) >= _CERTAIN:
+        return claims[totals.index(max(totals))]
     for element in islice(_at(value, claims[0][1]), _LOOKED_AT_ELEMENTS):
         if _is_plain(element):
             continue
@@ -117,9 +120,7 @@ def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[
     return first, tuple(_records(record, spans, elements, end)), raw[end:] + record.ending
 
 
-def _records(
-    record: Record, spans: Sequence[tuple[int, int]], elements: Sequence[Any], end: int
-) -> Iterator[Record]:
+def _records(record: Record, spans: Sequence[tuple[int, int]], elements: Sequence[Any], end: int) -> Iterator[Record]:
     raw, place = record.raw, record.place
     nexts = [*(start for start, _ in spans[1:]), end][: len(spans)]
     for (start, stop), next_start, value in zip(spans, nexts, elements, strict=True):

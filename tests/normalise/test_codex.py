@@ -10,7 +10,7 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, 
 
 from compactor_cli.core.transcript import Media, Role, Thinking
 from compactor_cli.normalise.codex import DIALECT
-from compactor_cli.normalise.codex_history import PREFIX
+from compactor_cli.normalise.codex_insert import PREFIX
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 META = {
@@ -265,10 +265,11 @@ def test_the_head_is_repeated_before_the_summary() -> None:
         "role": "assistant",
         "content": [{"type": "output_text", "text": "Understood."}],
     }
-    assert (mark["ordinal"], state["ordinal"]) == (15, 16)
+    assert (mark["ordinal"], state["ordinal"], after.records[13].value["ordinal"]) == (14, 15, 16)
+    assert after.records[13].value["type"] == "turn_context"
     assert mark["timestamp"] == transcript.records[16].value["timestamp"]
     assert (state["type"], state["payload"]) == ("world_state", STATE["payload"])
-    assert [r.raw for r in after.records[13:]] == [r.raw for r in transcript.records[17:]]
+    assert [r.raw for r in after.records[14:]] == [r.raw for r in transcript.records[17:]]
     texts = shown(after)
     assert texts.count("question 0") == 1
     assert [word for word in texts if "S-U-M" in word] == [f"{PREFIX}\n{SUMMARY.text}\nUnderstood."]

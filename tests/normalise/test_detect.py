@@ -265,12 +265,19 @@ def test_the_source_is_read_back_byte_for_byte(lines: list[tuple[Any, tuple[bool
 
 
 OURS = {
-    "anthropic-request": {"anthropic", "openai-chat"},
-    "bedrock-converse": {"anthropic"},
+    "anthropic-request": {"anthropic", "openai-chat", "bedrock"},
+    "bedrock-converse": {"bedrock"},
+    "claude-stream-json": {"claude-stream"},
+    "gemini-request": {"gemini-contents"},
+    "inspect-sample": {"inspect"},
+    "langchain-messages": {"langchain"},
+    "openai-responses-request": {"openai-responses"},
+    "openhands-events": {"openhands"},
+    "openhands-events-v1": {"openhands-v1"},
     "openai-chat-request": {"openai-chat"},
     "openai-completion-log": {"openai-chat"},
-    "hermes-session": {"openai-chat"},
-    "who-when": {"openai-chat"},
+    "hermes-session": {"hermes-session"},
+    "who-when": {"who-when"},
     "derived/openai-chat-jsonl": {"openai-chat"},
     "derived/tau2-chat-jsonl": {"tau"},
 }
@@ -291,11 +298,7 @@ def test_real_files_are_known_and_read_back_byte_for_byte(folder: str, corpus: P
 def test_no_real_file_of_an_unknown_format_is_taken_for_chat(corpus: Path) -> None:
     foreign = (
         "atif",
-        "gemini-cli-session",
-        "gemini-request",
         "inspect-events",
-        "openai-responses-request",
-        "openhands-events",
     )
     for path in (path for folder in foreign for path in sorted((corpus / folder).rglob("*.json*")) if path.is_file()):
         data = path.read_bytes()

@@ -1,0 +1,81 @@
+"""Amazon Bedrock Converse: messages of blocks that have no ``type`` (``text``, ``toolUse``, ``toolResult``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compactor_cli.core.records import Record
+from compactor_cli.core.transcript import Message, Transcript
+from compactor_cli.normalise import chat
+from compactor_cli.normalise.base import Cut, Insertion, JsonPath
+from compactor_cli.normalise.jsontext import dump
+from compactor_cli.normalise.places import at, like_keys
+
+_PATHS: tuple[JsonPath, ...] = (("messages",), ("modelInput", "messages"), ("input", "inputBodyJson", "messages"))
+_OWN = frozenset({"toolUse", "toolResult", "reasoningContent", "guardContent", "cachePoint"})
+_BLOCKS = _OWN | {"text", "image", "document", "video"}
+
+
+class Bedrock:
+    """The dialect of the Converse API."""
+
+    name = "bedrock"
+    title = "Bedrock Converse messages"
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``messages`` of a request, of a batch line or of an invocation log; a bare array of messages."""
+        if isinstance(value, list):
+            return () if _leads(value) else None
+        return next((path for path in _PATHS if _leads(at(value, path))), None)
+
+    def score(self, value: Any) -> int:
+        """3 for a block that only this API has; 2 for other blocks without a type, and for a request."""
+        if not _is_message(value):
+            return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+        return 3 if any(not _OWN.isdisjoint(block) for block in value["content"]) else 2
+
+    def starts(self, value: Any) -> bool:
+        """Never: no message says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; a user message that only brings results is a tool's."""
+        return chat.read_all(records)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the request or the log around it names."""
+        names = (row.get(key) for key in ("modelId", "model")) if isinstance(row, dict) else ()
+        return next((name.rpartition("/")[2] for name in names if name and isinstance(name, str)), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages of one text block, their keys in the file's order."""
+        first = transcript.records[0] if transcript.records else None
+        like, raw = (first.value, first.raw) if first else ({}, b"")
+        messages = ({"role": item.role.value, "content": [{"text": item.text}]} for item in insertions)
+        return tuple(dump(like_keys(message, like), raw) for message in messages)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced; reasoning and its signature are never touched."""
+        return chat.shorten(record, texts)
+
+
+def _is_message(value: Any) -> bool:
+    """Whether this is a role with blocks that have no type."""
+    if not isinstance(value, dict) or value.get("role") not in ("user", "assistant"):
+        return False
+    content = value.get("content")
+    return isinstance(content, list) and bool(content) and all(map(_is_block, content))
+
+
+def _is_block(block: Any) -> bool:
+    return isinstance(block, dict) and "type" not in block and not _BLOCKS.isdisjoint(block)
+
+
+def _leads(elements: Any) -> bool:
+    if not isinstance(elements, list):
+        return False
+    return _is_message(next((element for element in elements if isinstance(element, dict)), None))
+
+
+DIALECT = Bedrock()
