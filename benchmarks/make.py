@@ -20,6 +20,7 @@ WORDS = (
     "any output is written to disk which makes a second run safe even when the first one was interrupted half way"
 ).split()
 STEMS = "cache client config engine index limit loader parser plan queue reader render retry router store tail".split()
+NAMES = 600
 FOLDERS = ("src/core", "src/api", "src/db", "tests/unit", "tests/api", "docs", "scripts")
 
 
@@ -28,10 +29,12 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        # A project has some hundred names, a few of which are everywhere.
+        self.names = [f"{self.random.choice(STEMS)}_{self.random.choice(STEMS)}_{n}" for n in range(NAMES)]
         self.files = [f"{self.random.choice(FOLDERS)}/{self.name()}.py" for _ in range(30)]
 
     def name(self) -> str:
-        return f"{self.random.choice(STEMS)}_{self.random.choice(STEMS)}{self.random.randrange(100)}"
+        return self.names[int(NAMES * self.random.random() ** 3)]
 
     def sentence(self) -> str:
         words = " ".join(self.random.choice(WORDS) for _ in range(self.random.randrange(8, 20)))
