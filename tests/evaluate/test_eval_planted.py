@@ -92,7 +92,7 @@ def test_a_second_run_changes_nothing(planted: Case, digest: DigestMethod) -> No
 
 
 def test_ten_updates_lose_no_more_than_two_points(planted: Case, digest: DigestMethod) -> None:
-    budget = _budget(planted)
+    budget = _budget(planted, 0.08)
     once, often = (
         _fur(planted, last_summary(digest, planted, rounds, Carry.STATE, budget, _tokens)) for rounds in (1, 10)
     )

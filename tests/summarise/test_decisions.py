@@ -21,6 +21,8 @@ def test_a_sentence_with_a_cue_is_quoted_whole_without_markup() -> None:
 
 def test_chinese_and_japanese_cues() -> None:
     assert texts(says("我决定改用 SQLite,因为文件会冲突。接下来看代码。")) == ["我决定改用 SQLite,因为文件会冲突。"]
+    asked = says("用文件还是 SQLite\uff1f")
+    assert texts(asked, user("SQLite")) == ['用文件还是 SQLite\uff1f → "SQLite"']
     assert texts(says("速度のためSQLiteを採用します。次に進みます。")) == ["速度のためSQLiteを採用します。"]
 
 

@@ -33,6 +33,13 @@ def test_line_numbers_go_but_tables_stay(text: str, shown: str) -> None:
     assert told(call("Bash", command="x"), answer(text))[1].text == shown
 
 
+def test_long_json_is_broken_between_its_members_and_nothing_else_changes() -> None:
+    rows = ", ".join(f'{{"flight": "HAT{number}", "price": {number * 3}}}' for number in range(100, 120))
+    text = told(call("search_flights"), answer(f'{{"user_id": "mei_7", "rows": [{rows}]}}'))[1].text
+    assert '{"flight": "HAT101", "price": 303},' in [line.strip() for line in text.split("\n")]
+    assert text.replace("\n", "") == f'{{"user_id": "mei_7", "rows": [{rows}]}}'
+
+
 def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
     found = told(
         user("<local-command-caveat>Caveat: …</local-command-caveat>"),

@@ -16,7 +16,7 @@ from compactor_cli.summarise.digest.language import LANGUAGES, Words, detect, wo
         (["Fix the bug", "and the tests"], "en"),
         (["修复 src/app/main.py 里的登录错误", "好的"], "zh"),
         (["ログインのバグを直してください"], "ja"),
-        (["请看日志:\n" + "INFO server started on port\n" * 3, "继续", "谢谢"], "zh"),
+        (["请看日志\uff1a\n" + "INFO server started on port\n" * 3, "继续", "谢谢"], "zh"),
         (["corrige le bug s'il te plaît"], "en"),
         (["继续", "please fix the parser now", "and run the tests"], "en"),
         ([], "en"),

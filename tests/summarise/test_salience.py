@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from digest_events import event, event_lists
 from hypothesis import given
 
 from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
-from compactor_cli.summarise.digest.salience import score, weights
+from compactor_cli.summarise.digest.salience import features, score, weights
 from compactor_cli.summarise.digest.table import build
 
 FILES = "src/one.py src/two.py src/three.py"
@@ -57,3 +59,15 @@ def test_both_models_have_their_constants() -> None:
     assert weights("phrase_salience")["intercept"] < 0
     with pytest.raises(KeyError):
         weights("none")
+
+
+@given(event_lists)
+def test_features_are_what_scores_are_made_of(events: list[Event]) -> None:
+    table = build(events)
+    scores = score(table)
+    w = weights("atom_salience")
+    for atom, row in table.atoms.items():
+        logit = w["intercept"] + sum(w[name] * value for name, value in features(table, atom).items())
+        p = 1 / (1 + math.exp(-logit))
+        if scores.coding == 1.0:
+            assert math.isclose(p, scores.rows[row], abs_tol=1e-9)

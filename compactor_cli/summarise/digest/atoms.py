@@ -89,6 +89,12 @@ def _id_pattern() -> re.Pattern[str]:
 
 
 @cache
+def _sign_pattern() -> re.Pattern[str]:
+    # What every atom has one of.
+    return re.compile(r"[0-9_/]|[a-z][A-Z]|--[A-Za-z]|\.[A-Za-z]")
+
+
+@cache
 def _hex_pattern() -> re.Pattern[str]:
     return re.compile(r"0x[0-9a-fA-F]{4,}|(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,}")
 
@@ -132,7 +138,12 @@ def atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
         return ()
     if len(chunk) < 4 and b"#" not in chunk and b"/" not in chunk:
         return ()
+    if core.isdigit():
+        is_whole = len(core) >= 4 and not chunk.partition(core)[0].endswith(b".")
+        return (Atom(core.decode(), Kind.NUM),) if is_whole and len(core) <= MOST_CHARS else ()
     text = chunk.decode("utf-8", "replace")
+    if _sign_pattern().search(text) is None:
+        return ()
     name = text.rstrip(".:")
     if name.isidentifier() and name.isascii():
         return _read_name(name)

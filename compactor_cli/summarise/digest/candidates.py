@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import nlargest
+from itertools import islice
 
 from compactor_cli.summarise.digest import statements
 from compactor_cli.summarise.digest.atoms import atom_kinds
@@ -27,6 +28,8 @@ COST_POWER = 0.75
 # Atoms that matter, for one token of budget: a line takes some twenty tokens and tells two or three.
 _ATOMS_PER_TOKEN = 0.33
 _LEAST_ATOMS = 200
+# Names remembered, for one that matters now: what matters changes as a transcript goes on.
+_WARM = 2
 _MOST_LEAD_CHARS = 200
 # Atoms that count for a line: a longer one is shown in part.
 _MOST_COUNTED = 8
@@ -86,38 +89,52 @@ class Gatherer:
     known: frozenset[str] = frozenset()
     labels: Labels = field(init=False)
     starts: list[int] = field(init=False)
+    warm: dict[int, float] = field(init=False)
     hot: dict[int, float] = field(init=False)
+    homes: dict[int, int] = field(init=False)
+    texts: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.labels = Labels(self.events)
         self.starts = _starts(self.events, self.scores.table.length_tokens)
+        self.warm = {}
         self.hot = {}
+        self.homes = {}
+        self.texts = []
 
     def gather(self, budget_tokens: int) -> list[Candidate]:
         """The lines for a budget: about three times as much text as it holds."""
-        self.hot = self._hot(max(_LEAST_ATOMS, int(budget_tokens * _ATOMS_PER_TOKEN)))
+        number = max(_LEAST_ATOMS, int(budget_tokens * _ATOMS_PER_TOKEN))
+        self.warm = self._best(_WARM * number)
+        self.hot = dict(islice(self.warm.items(), number))
         most_chars = CHARS_PER_BUDGET_TOKEN * budget_tokens
         found: dict[str, Candidate] = {}
         left = _fill(found, self._rated(self.hot), int(most_chars * _ATOMS_SHARE))
         _fill(found, self._newest(), left + int(most_chars * (1 - _ATOMS_SHARE)))
         return in_order(found.values())
 
-    def names(self, known: Container[int], number: int) -> list[Candidate]:
+    def names(self, known: Container[int] = (), number: int = -1) -> list[Candidate]:
         """The atoms that matter most and are not ``known`` (by row), as names where they are at home."""
-        atoms = self.scores.table.atoms
-        rows = dict.fromkeys([row for row in self.hot if row not in known][:number])
-        texts = {row: atom for atom, row in atoms.items() if row in rows}
-        homes = self._homes(rows)
-        remembered = {atoms.get(item.text, -1): item for item in self.old if item.form is Form.NAME}
+        rows = [row for row in self.warm if row not in known]
+        homes = self.homes = self.homes or self._homes()
+        texts = self.texts = self.texts or list(self.scores.table.atoms)
+        remembered = {item.text: item for item in self.old if item.form is Form.NAME}
         found: list[Candidate] = []
-        for row in rows:
+        for row in rows if number < 0 else rows[:number]:
+            if not any(map(str.isalpha, texts[row])):
+                continue  # a bare number says nothing without its line
             if row in homes:
                 found.append(self._candidate(homes[row], texts[row], 0, form=Form.NAME))
-            elif row in remembered:
-                found.append(remembered[row])
+            else:
+                found.append(remembered.get(texts[row]) or self._homeless(row, texts[row]))
         return found
 
-    def _hot(self, number: int) -> dict[int, float]:
+    def _homeless(self, row: int, name: str) -> Candidate:
+        """A name of which only the table knows: its records are gone, and no line of them is remembered."""
+        at_tokens = self.scores.table.columns.last[row]
+        return Candidate(text=name, event=-1, kind=EventKind.RESULT, form=Form.NAME, at_tokens=at_tokens)
+
+    def _best(self, number: int) -> dict[int, float]:
         """The atoms most likely to be used again that are not known already."""
         rows = list(self.scores.rows)
         for atom in self.known:
@@ -163,15 +180,16 @@ class Gatherer:
         rows = map(table.atoms.get, atom_kinds(found.text))
         return [row for row in rows if row is not None and row in wanted]
 
-    def _homes(self, rows: Container[int]) -> dict[int, int]:
+    def _homes(self) -> dict[int, int]:
         """Where atoms are at home: the newest event under a file's name that holds one, else the newest event."""
         homes: dict[int, tuple[bool, int]] = {}
-        lines = self.scores.table.lines
+        lines, wanted = self.scores.table.lines, set(self.warm)
         for number, atoms in enumerate(lines.atoms):
-            for row in atoms:
-                if row in rows:
-                    event = lines.last[number]
-                    homes[row] = max(homes.get(row, (False, -1)), (self.labels.is_file(event), event))
+            if not wanted.isdisjoint(atoms):
+                event = lines.last[number]
+                home = self.labels.is_file(event), event
+                for row in atoms:
+                    homes[row] = max(homes.get(row, home), home)
         return {row: event for row, (_, event) in homes.items()}
 
     def _candidate(self, number: int, text: str, place: int, lead: str = "", form: Form = Form.LINE) -> Candidate:
@@ -191,15 +209,17 @@ class Gatherer:
         )
 
     def _newest(self) -> Iterator[Candidate]:
-        """What was said and the commands that were run, newest first."""
+        """What was said and the commands that were run, newest first, remembered ones last."""
         for number in range(len(self.events) - 1, -1, -1):
             event = self.events[number]
-            if event.kind in SPOKEN or (event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND):
+            if _is_own(event):
                 place = 0
                 for raw in event.text.split("\n"):
                     if line := raw.strip():
                         yield from self._pieces(number, line, place)
                     place += len(raw) + 1
+        own = (item for item in self.old if item.form is Form.LINE and _is_own(item))
+        yield from sorted(own, key=lambda item: -item.at_tokens)
 
     def _line(self, text: str, hot: dict[int, float]) -> Iterator[Candidate]:
         """A distinct line at its newest place: the sentences of it that hold an atom that matters."""
@@ -232,6 +252,11 @@ class Gatherer:
             best = nlargest(6, atom_kinds(text[:20_000]), key=self.scores.of)
             text = statements.windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
         return "" if statements.is_noise(text) else text.strip()
+
+
+def _is_own(item: Event | Candidate) -> bool:
+    """Whether somebody said it, or it is a command."""
+    return item.kind in SPOKEN or (item.kind is EventKind.CALL and item.tool is ToolKind.COMMAND)
 
 
 def _fill(found: dict[str, Candidate], candidates: Iterable[Candidate], left: int) -> int:

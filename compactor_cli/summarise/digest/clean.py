@@ -1,7 +1,7 @@
 """Cleaning: what clients wrap around words, taken off before anything is counted or quoted.
 
-Everything here only removes; no character is added that the text did not hold, but for the command line
-that stands for a wrapped slash command.
+Everything here only removes, but for the command line that stands for a wrapped slash command and for line
+breaks in long lines of JSON.
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ _CONTEXT_STARTS = (
     "<subagent_notification>",
     "Stop hook feedback:",
 )
+
+
+# A line of JSON longer than this says more than one thing; what it is broken into is about so long.
+_LONG_CHARS = 240
+_STATEMENT_CHARS = 160
 
 
 @lru_cache(maxsize=1)
@@ -115,6 +120,33 @@ def without_gutters(text: str, *, surely: bool) -> str:
         if second is None or int(second[1]) != int(first[1]) + 1:
             return text
     return _gutter().sub("", text)
+
+
+def unfolded(text: str) -> str:
+    """Long lines of JSON broken between their objects and members, so that a line is a statement.
+
+    Only line breaks are added.
+    """
+    if not any(len(line) > _LONG_CHARS and line.lstrip()[:1] in ("{", "[") for line in text.split("\n")):
+        return text
+    return "\n".join(_unfolded_line(line) for line in text.split("\n"))
+
+
+def _unfolded_line(line: str) -> str:
+    if len(line) <= _LONG_CHARS or line.lstrip()[:1] not in ("{", "["):
+        return line
+    lines: list[str] = []
+    for piece in _members().split(line):
+        if lines and len(lines[-1]) + len(piece) <= _STATEMENT_CHARS and not piece.lstrip().startswith("{"):
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=1)
+def _members() -> re.Pattern[str]:
+    return re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
 
 
 def is_context(text: str) -> bool:

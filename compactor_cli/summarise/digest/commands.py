@@ -68,7 +68,7 @@ def trouble() -> re.Pattern[str]:
         r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
         r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
         r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
-        r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[::]|失败"
+        r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
     )
 
 

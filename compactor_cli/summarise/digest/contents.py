@@ -98,7 +98,8 @@ def _changes(call: Event, path: str) -> Iterator[tuple[str, str]]:
     if patch := patch_of(call):
         yield from _hunks(_patch_section(patch, path))
         return
-    for edit in _edits(call.arguments) or [call.arguments]:
+    edits: Sequence[Mapping[str, Any] | str] = _edits(call.arguments) or (call.arguments,)
+    for edit in edits:
         old, new = argument(edit, _OLD), argument(edit, _NEW)
         if old or new:
             yield old, new

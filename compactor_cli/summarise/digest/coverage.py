@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 # Gains below this are rounding.
 _NOTHING = 1e-9
@@ -56,17 +56,23 @@ class Cover:
         self.options.extend(options)
         return range(start, len(self.options))
 
-    def take(self, numbers: Sequence[int], budget_tokens: int) -> int:
-        """Takes of these options what is best within the budget; the tokens left. ``taken`` says what it cost.
+    def rank(self, numbers: Iterable[int]) -> list[tuple[float, int]]:
+        """What `take` starts from: options with a gain as they stand now, by falling worth, as (-worth, number)."""
+        return sorted((-worth, number) for number in numbers if (worth := self._worth(number)) > _NOTHING)
 
-        Same input, same choice: ties go to the first option.
+    def take(self, ranked: Sequence[tuple[float, int]], budget_tokens: int) -> int:
+        """Takes of these options what is best within the budget; the tokens left. ``taken`` says what each cost.
+
+        ``ranked``: as `rank` gave it, now or before anything was taken. Same input, same choice: ties go to the
+        first option.
         """
+        numbers = [number for _, number in ranked]
         sharers: dict[Hashable, list[int]] = {}
         for number in numbers:
             for thing in self.options[number].needs:
                 sharers.setdefault(thing, []).append(number)
-        heap = [(-worth, number) for number in numbers if (worth := self._worth(number)) > _NOTHING]
-        heapify(heap)
+        # Sorted is heap-ordered.
+        heap = list(ranked)
         left = budget_tokens
         while heap and left > 0:
             _, number = heappop(heap)

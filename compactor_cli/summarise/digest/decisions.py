@@ -10,7 +10,16 @@ from functools import cache
 
 from compactor_cli.core.summary import Item
 from compactor_cli.summarise.digest.events import Event, EventKind
-from compactor_cli.summarise.digest.quote import Meter, chosen, one_line, opening, records_of, sentences
+from compactor_cli.summarise.digest.quote import (
+    COLONS,
+    QUESTION_MARKS,
+    Meter,
+    chosen,
+    one_line,
+    opening,
+    records_of,
+    sentences,
+)
 
 _LEAST_CHARS, _MOST_CHARS = 12, 320
 # What newest means against the strength of a cue: the last sentence of a transcript gains as much as a choice.
@@ -98,15 +107,15 @@ class _Asked:
 
 def _last_question(text: str) -> str:
     """The question that a text ends with, or nearly; empty if there is none."""
-    if "?" not in text[-_ENDING_CHARS:] and "?" not in text[-_ENDING_CHARS:]:
-        return ""
     ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
-    asked = [sentence for sentence in sentences(ending)[-3:] if sentence.endswith(("?", "?"))]
+    if not any(mark in ending for mark in QUESTION_MARKS):
+        return ""
+    asked = [sentence for sentence in sentences(ending)[-3:] if sentence.endswith(QUESTION_MARKS)]
     return asked[-1] if asked else ""
 
 
 def _weight(sentence: str) -> float:
-    if not _LEAST_CHARS <= len(sentence) <= _MOST_CHARS or sentence.endswith((":", "?", "?", ":")):
+    if not _LEAST_CHARS <= len(sentence) <= _MOST_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
     chosen_one, reasoned = _choice().search(sentence) is not None, _reason().search(sentence) is not None
     return 2.0 * chosen_one + 1.0 * reasoned

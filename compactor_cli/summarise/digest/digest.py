@@ -19,6 +19,7 @@ from compactor_cli.summarise.digest.memory import Memory, of_files
 from compactor_cli.summarise.digest.previous import previous_items
 from compactor_cli.summarise.digest.quote import Meter
 from compactor_cli.summarise.digest.sections import Reserved, reserved
+from compactor_cli.summarise.digest.turns import remembered_lines
 
 # Where the summary is over its budget and no key line is left, these give way, in this order.
 _GIVING_WAY = (
@@ -49,7 +50,8 @@ class Digest:
     def summarise(self, request: Request) -> Answer:
         """The summary of ``request.covered``: within its budget, and within 5 % of it where there is enough to say.
 
-        A budget that cannot even hold the template's frame gives a summary without sections.
+        It ends where nothing new is left to tell, however large the budget. A budget that cannot even hold the
+        template's frame gives a summary without sections.
         """
         material = gather(request)
         writer = _Writer(request=request, material=material, meter=Meter(count=request.count))
@@ -71,7 +73,7 @@ def _memory(material: Material, summary: Summary) -> Memory:
         commands=tuple(item.text for item in reversed(shown.get(Section.COMMANDS, ()))),
         errors=tuple(item.text for item in reversed(shown.get(Section.ERRORS, ()))),
         decisions=tuple(decision.text for decision in material.decisions),
-        turns=tuple(item.text for item in shown.get(Section.HISTORY, ()) if not item.depth),
+        turns=remembered_lines(material.turns, material.words),
     )
 
 
@@ -82,9 +84,9 @@ class _Writer:
     meter: Meter
 
     def write(self) -> tuple[Summary, Choice]:
+        """The summary, and the choice of key lines in it."""
         budget = self.request.budget_tokens
-        frame = self._tokens({})
-        parts = reserved(self.material, budget - frame, self.meter, self.request.restore_files)
+        parts = reserved(self.material, budget - self._tokens({}), self.meter, self.request.restore_files)
         sections = self._sections(parts, ())
         left = budget - self._tokens(sections)
         choice = Choice(lines=(), candidates=())

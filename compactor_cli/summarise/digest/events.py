@@ -55,8 +55,8 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
     """The events of these records, in record order; a record without words has none.
 
     Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
-    terminal control sequences. A call's text is its name and a line ``key=value`` for each argument.
-    Thinking is left out: clients do not send it again.
+    terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
+    name and a line ``key=value`` for each argument. Thinking is left out: clients do not send it again.
     """
     reader = _Reader(strip=clean.path_stripper(working_directory(transcript)))
     for index in indices:
@@ -185,7 +185,7 @@ class _Reader:
         call = waiting.popleft() if waiting else -1
         tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
         name = self.found[call].name if call >= 0 else result.name
-        text = clean.without_gutters(self._clean(result.text), surely=tool is ToolKind.READ)
+        text = clean.without_gutters(clean.unfolded(self._clean(result.text)), surely=tool is ToolKind.READ)
         self.found.append(
             Event(
                 kind=EventKind.RESULT,

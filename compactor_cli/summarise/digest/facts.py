@@ -1,7 +1,7 @@
 """Facts: what a text tells that can be needed again, so that the same thing is not paid for twice.
 
-Three kinds, as the measures count them: atoms, phrases (three words in a row) and pairs (an atom and a word on
-one line).
+As the measures count them: atoms, phrases (three words in a row) and pairs (an atom and a word on one line); and
+terms, the words that chats are about.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Atoms, phrases and pairs of texts."""
+    """Atoms, phrases, pairs and terms of texts."""
 
     atoms: frozenset[str] = frozenset()
     phrases: frozenset[Phrase] = frozenset()
     pairs: frozenset[Pair] = frozenset()
+    terms: frozenset[str] = frozenset()
 
     def __or__(self, other: Facts) -> Facts:
         return Facts(
-            atoms=self.atoms | other.atoms, phrases=self.phrases | other.phrases, pairs=self.pairs | other.pairs
+            atoms=self.atoms | other.atoms,
+            phrases=self.phrases | other.phrases,
+            pairs=self.pairs | other.pairs,
+            terms=self.terms | other.terms,
         )
 
 
@@ -38,13 +42,14 @@ def facts_of(texts: Iterable[str]) -> Facts:
     atoms: set[str] = set()
     phrases: set[Phrase] = set()
     pairs: set[Pair] = set()
+    terms: set[str] = set()
     for text in texts:
         for line in text.split("\n"):
             found = atom_texts(line)
             atoms |= found
             phrases.update(words.phrases(line))
+            terms.update(words.terms(line))
             if found and len(line) <= MOST_PAIR_CHARS:
                 near = set(filter(words.is_near, words.words(line)))
                 pairs.update((atom, word) for atom in found for word in near)
-    return Facts(atoms=frozenset(atoms), phrases=frozenset(phrases), pairs=frozenset(pairs))
-
+    return Facts(atoms=frozenset(atoms), phrases=frozenset(phrases), pairs=frozenset(pairs), terms=frozenset(terms))

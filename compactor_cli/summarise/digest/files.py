@@ -10,8 +10,9 @@ from compactor_cli.summarise.digest.language import Words
 from compactor_cli.summarise.digest.quote import Meter, chosen, records_of
 from compactor_cli.summarise.digest.touches import Act, Touch
 
-# Share of the section that files which were only read may always have.
+# Share of the section that files which were only read may always have, where there is room for a few lines.
 _READ_RATIO = 0.3
+_TIGHT_TOKENS = 100
 _PATHS_PER_LINE = 8
 
 
@@ -94,7 +95,8 @@ def file_items(states: Sequence[FileState], budget_tokens: int, meter: Meter, wo
     """
     changed = [state for state in states if state.is_changed]
     read = [state for state in states if not state.is_changed]
-    reserve = min(int(budget_tokens * _READ_RATIO), sum(meter.text(state.path) + 2 for state in read) + 12)
+    ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
+    reserve = min(int(budget_tokens * ratio), sum(meter.text(state.path) + 2 for state in read) + 12)
     lines = _changed_items(changed, budget_tokens - reserve, meter, words)
     left = budget_tokens - sum(meter.item(item) for item in lines)
     return (*lines, *_lists(words.read, read, left, meter, words))

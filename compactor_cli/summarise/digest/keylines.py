@@ -23,7 +23,9 @@ LINE_TOKENS = 2
 _COMMA_TOKENS = 1
 # What a heading costs beside its words: list mark, colon, the record's number.
 HEADER_TOKENS = 8
-NAMES_RATIO = 0.2
+NAMES_RATIO = 0.15
+MOST_NAMES_RATIO = 0.3
+_SMALL_TOKENS = 400
 # A name with its comma, about.
 _NAME_TOKENS = 5
 _NAMES_CHARS = 200
@@ -108,30 +110,40 @@ class Chooser:
         self._count = count
         self._header_tokens = header_tokens
         self._rows = scores.table.atoms
+        self._pool: tuple[Candidate, ...] = ()
         self.events = events
         self.lines = self._gatherer.gather(budget_tokens)
         headings = {_needs(line)[0]: _heading(line) for line in self.lines}
         facts = self._valuer.facts([*self.lines, *headings.values()])
+        self._known = self._valuer.known(shown)
         self._options = [self._option(*pair) for pair in zip(self.lines, facts, strict=False)]
         self._shared: dict[Hashable, Shared] = {
             thing: Shared(cost_tokens=self._heading_cost(heading.text), facts=told)
             for (thing, heading), told in zip(headings.items(), facts[len(self.lines) :], strict=True)
         }
         self._share(self.lines)
-        self._known = self._valuer.known(shown)
+        self._ranked = self._cover().rank(range(len(self.lines)))
 
     def choose(self, budget_tokens: int) -> Choice:
         """The lines for a budget; see `choose`."""
-        cover = Cover(self._options, self._shared, self._known, COST_POWER)
-        reserved = int(budget_tokens * NAMES_RATIO)
-        left = reserved + cover.take(range(len(self.lines)), budget_tokens - reserved)
+        cover = self._cover()
+        most_names = len(self._gatherer.hot) * (_NAME_TOKENS + self._header_tokens)
+        reserved = min(int(budget_tokens * _names_ratio(budget_tokens)), most_names)
+        left = reserved + cover.take(self._ranked, budget_tokens - reserved)
         names = self._gatherer.names(cover.covered, 3 * (left // _NAME_TOKENS + 1))
         self._share(names)
-        left = cover.take(cover.add([self._name(name) for name in names]), left)
-        cover.take(range(len(self.lines)), left)
+        left = cover.take(cover.rank(cover.add([self._name(name) for name in names])), left)
+        cover.take(self._ranked, left)
         candidates = [*self.lines, *names]
         chosen = in_order(candidates[number] for number in cover.taken)
-        return Choice(lines=_key_lines(chosen, self.events), candidates=tuple(candidates))
+        return Choice(lines=_key_lines(chosen, self.events), candidates=self._remembered())
+
+    def _remembered(self) -> tuple[Candidate, ...]:
+        self._pool = self._pool or (*self.lines, *self._gatherer.names())
+        return self._pool
+
+    def _cover(self) -> Cover:
+        return Cover(self._options, self._shared, self._known, COST_POWER)
 
     def _option(self, candidate: Candidate, facts: dict[int, float]) -> Option:
         is_heading = candidate.text == candidate.label.strip("`")
@@ -142,9 +154,7 @@ class Chooser:
 
     def _name(self, candidate: Candidate) -> Option:
         cost = self._count(candidate.text) + _COMMA_TOKENS
-        return Option(
-            facts=self._valuer.of_name(self._rows[candidate.text]), cost_tokens=cost, needs=_needs(candidate)
-        )
+        return Option(facts=self._valuer.of_name(self._rows[candidate.text]), cost_tokens=cost, needs=_needs(candidate))
 
     def _share(self, candidates: Iterable[Candidate]) -> None:
         """Enters the headings and lead-ins that candidates need and that are not there yet."""
@@ -157,6 +167,11 @@ class Chooser:
 
     def _heading_cost(self, label: str) -> int:
         return self._header_tokens + (self._count(label) if label else 0)
+
+
+def _names_ratio(budget_tokens: int) -> float:
+    """The share for names: the smaller the budget, the more of it, as few statements fit anyway."""
+    return min(MOST_NAMES_RATIO, NAMES_RATIO * (1 + _SMALL_TOKENS / max(1, budget_tokens)))
 
 
 def _needs(candidate: Candidate) -> tuple[Hashable, ...]:

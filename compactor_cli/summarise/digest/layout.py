@@ -13,6 +13,7 @@ from compactor_cli.summarise.digest.keylines import KeyLine
 from compactor_cli.summarise.digest.language import Words
 from compactor_cli.summarise.digest.quote import listed, plain_line, records_of
 
+_SPOKEN = (EventKind.USER, EventKind.ASSISTANT, EventKind.SUMMARY)
 # A line of a plan call with fewer blanks is a state or a number.
 _LEAST_BLANKS = 3
 
@@ -35,7 +36,7 @@ class _Block:
             self.names.extend(name for name in line.text.split(", ") if name not in self.label)
             return
         for text in (line.lead, *line.text.split("\n")):
-            shown = listed(text.strip()) if line.kind is EventKind.RESULT else plain_line(text)
+            shown = plain_line(text) if line.kind in _SPOKEN else listed(text.strip())
             if shown:
                 self.lines[shown] = None
 

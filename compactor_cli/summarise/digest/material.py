@@ -22,9 +22,11 @@ from compactor_cli.summarise.digest.salience import Scores, score
 from compactor_cli.summarise.digest.table import Table
 from compactor_cli.summarise.digest.touches import Touch, touches
 from compactor_cli.summarise.digest.turns import Turn, turns
-from compactor_cli.summarise.digest.user_words import Said, said
+from compactor_cli.summarise.digest.user_words import SHORT_WORDS, SHORT_WORDS_OF_TALK, Said, said
 
 _OURS = "compact"
+# Above this a conversation is about code rather than talk (see `salience`).
+_CODING = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,9 @@ class _Known:
 
 def _told(request: Request, found: tuple[Event, ...], table: Table, known: _Known) -> Material:
     memory = known.memory
-    messages = _carried_words(memory, said(found))
+    scores = score(table, focus=request.focus)
+    short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_TALK
+    messages = _carried_words(memory, said(found, short))
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     acts, ran, plan = touches(found), runs(found), plan_state(found)
     return Material(
@@ -115,7 +119,7 @@ def _told(request: Request, found: tuple[Event, ...], table: Table, known: _Know
         ours=known.ours,
         state_used=known.state_used,
         table=table,
-        scores=score(table, focus=request.focus),
+        scores=scores,
         candidates=known.candidates,
         said=messages,
         plan=_carried_plan(memory, plan),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compactor_cli.core.summary import Item
 from compactor_cli.summarise.digest.events import Event, EventKind
-from compactor_cli.summarise.digest.quote import Meter, chosen, sentences
+from compactor_cli.summarise.digest.quote import QUESTION_MARKS, Meter, chosen, sentences
 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
 _MOST_QUESTIONS = 4
@@ -20,5 +20,5 @@ def question_items(
     last = next((event for event in reversed(events) if event.kind in _SPEAKERS), None)
     if last is None or any(event.kind in _SPEAKERS and event.record > last.record for event in kept):
         return ()
-    asked = [text for text in sentences(last.text) if text.endswith(("?", "?")) and len(text) <= _MOST_CHARS]
+    asked = [text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MOST_CHARS]
     return chosen((Item(text=text, records=(last.record,)) for text in asked[-_MOST_QUESTIONS:]), budget_tokens, meter)

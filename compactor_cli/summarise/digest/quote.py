@@ -10,6 +10,10 @@ from functools import cache
 from compactor_cli.core.summary import Item
 
 ELLIPSIS = "…"
+# Full-width punctuation, written as escapes since some of it looks like ASCII. These end a sentence without a blank.
+FULL_STOPS = "\u3002\uff01\uff1f"
+QUESTION_MARKS = ("?", "\uff1f")
+COLONS = (":", "\uff1a")
 # No text of a budget's tokens is longer: 97 % of English and code is below 6 characters a token, and a text
 # that is not is cut after counting.
 _MOST_CHARS_PER_TOKEN = 8
@@ -104,7 +108,7 @@ def opening(text: str, chars: int) -> str:
     line = one_line(text)
     if len(line) <= chars:
         return line
-    ends = [found.end() for found in _sentence_end().finditer(line, 0, chars + 1)]
+    ends = [end for found in _sentence_end().finditer(line, 0, chars + 1) if _may_cut(line, end := found.end())]
     if ends and ends[-1] >= chars // 2:
         return line[: ends[-1]].rstrip()
     cut = head(line, chars)
@@ -119,12 +123,18 @@ def one_line(text: str) -> str:
 
 @cache
 def _marks() -> re.Pattern[str]:
-    return re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[[ xX]\]\s+)?)|\*\*|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
+    return re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[[ xX]\]\s+)?)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
+
+
+@cache
+def _bold() -> re.Pattern[str]:
+    # Not next to a slash or a word: `src/**/x*` is a pattern of paths.
+    return re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
 
 
 def plain_line(line: str) -> str:
     """A line without markup: heading and list marks, emphasis, fences, rules and table borders."""
-    text = _marks().sub("", line).strip()
+    text = _bold().sub(r"\1", _marks().sub("", line)).strip()
     if text.startswith("|") and text.endswith("|"):
         return _row(text)
     return text
@@ -138,7 +148,7 @@ def _row(line: str) -> str:
 
 @cache
 def _sentence_end() -> re.Pattern[str]:
-    return re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。!?!?]+[」』”]*")
+    return re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + r"]+[」』”]*")
 
 
 def sentences(text: str) -> list[str]:

@@ -21,6 +21,8 @@ from compactor_cli.summarise.digest.table import COUNTS, KINDS, Table
 
 # Below this share of paths and files among the atoms a conversation is not about code (chosen, not fitted).
 _CODING_SHARE = 0.03
+_CODE = frozenset("py pyi go ts js tsx jsx mjs rs java kt c h cpp cc hpp rb php cs swift scala vue sh sql".split())
+_DOCUMENTS = frozenset(("md", "txt", "rst", "json", "yaml", "yml", "toml"))
 # What a word the focus names adds to the log-odds of atoms that hold it: from p = 0.05 to 0.5.
 _FOCUS_BONUS = 3.0
 
@@ -103,27 +105,60 @@ def _terms(table: Table) -> dict[str, float]:
     return {term: value / most for term, value in raw.items()}
 
 
+def features(table: Table, atom: str) -> dict[str, float]:
+    """All features of one atom, by name: what the constants are fitted on."""
+    row, length = table.atoms[atom], max(1, table.length_tokens)
+    columns = table.columns
+    counts = tuple(getattr(columns, name)[row] for name in (*COUNTS, "fewest"))
+    return {
+        **_of_text(atom, KINDS[columns.kinds[row]], columns.calls[row] > 0),
+        **_of_counts(counts),
+        **_of_place(columns.first[row], columns.last[row], length),
+    }
+
+
 def _logits(table: Table) -> list[float]:
     w = weights("atom_salience")
-    fixed = _fixed(table)
-    counted = _counted(table, w)
-    placed = _placed(table, w)
-    return [a + b + c + w["intercept"] for a, b, c in zip(fixed, counted, placed, strict=True)]
+    length = max(1, table.length_tokens)
+    texts = zip(table.atoms, table.columns.kinds, table.columns.calls, strict=True)
+    places = zip(table.columns.first, table.columns.last, strict=True)
+    told = (_dot(w, _of_text(atom, KINDS[kind], calls > 0)) for atom, kind, calls in texts)
+    placed = (_dot(w, _of_place(first, last, length)) for first, last in places)
+    return [w["intercept"] + a + b + c for a, b, c in zip(told, _counted(table), placed, strict=True)]
 
 
-def _fixed(table: Table) -> list[float]:
-    """What the atom's text and kind say."""
-    w = weights("atom_salience")
-    by_kind = [w.get(f"k_{kind.value}", 0.0) for kind in KINDS]
-    length, tokens, depth, testlike = w["len"] / 20, w["tok"], w["depth"], w["testlike"]
-    return [
-        by_kind[kind]
-        + length * min(len(atom), 80)
-        + tokens * log1p(len(atom) / 3)
-        + depth * atom.count("/")
-        + (testlike if "test" in atom or "spec" in atom else 0.0)
-        for atom, kind in zip(table.atoms, table.columns.kinds, strict=True)
-    ]
+def _dot(w: Mapping[str, float], values: Mapping[str, float]) -> float:
+    return sum([w[name] * value for name, value in values.items()])
+
+
+def _of_text(atom: str, kind: Kind, is_called: bool) -> dict[str, float]:
+    """What the atom's text says: its kind and length, and for a path what sort of path."""
+    chars = len(atom)
+    found = {
+        f"k_{kind.value}": 1.0,
+        "len": min(chars, 80) / 20,
+        "tok": log1p(chars / 3),
+        "testlike": 1.0 if "test" in atom or "spec" in atom else 0.0,
+    }
+    if kind is Kind.PATH or kind is Kind.FILE:
+        found |= _of_path(atom, is_called) if kind is Kind.PATH else {}
+        extension = atom.rpartition(".")[2]
+        if extension in _CODE or extension in _DOCUMENTS:
+            found["code" if extension in _CODE else "doc"] = 1.0
+    return found
+
+
+def _of_path(path: str, is_called: bool) -> dict[str, float]:
+    """``wordy``: two words with a slash between them that no call ever named, as prose has them."""
+    depth = path.count("/")
+    is_plain = depth == 1 and path.replace("/", "").isalpha() and path[0] != "/"
+    return {
+        "depth": depth,
+        "noext": 0.0 if "." in path.rpartition("/")[2] else 1.0,
+        "wordy": 1.0 if is_plain and not is_called else 0.0,
+        "relative": 1.0 if path.startswith(("./", "../")) else 0.0,
+        "absolute": 1.0 if path[0] == "/" else 0.0,
+    }
 
 
 @cache
@@ -135,25 +170,26 @@ def _log(count: int) -> float:
     return _logs()[count] if count < 4096 else log1p(count)
 
 
-def _counted(table: Table, w: Mapping[str, float]) -> list[float]:
+def _counted(table: Table) -> list[float]:
     """What the numbers of events say; most atoms share their numbers with others, so each set is read once."""
+    w = weights("atom_salience")
     columns = (getattr(table.columns, name) for name in (*COUNTS, "fewest"))
     known: dict[tuple[int, ...], float] = {}
     found: list[float] = []
     for key in zip(*columns, strict=True):
         value = known.get(key)
         if value is None:
-            value = known[key] = _of_counts(key, w)
+            value = known[key] = _dot(w, _of_counts(key))
         found.append(value)
     return found
 
 
-def _of_counts(key: tuple[int, ...], w: Mapping[str, float]) -> float:
+def _of_counts(key: tuple[int, ...]) -> dict[str, float]:
     users, assistants, calls, results, summaries, edits, commands, reads, errors, lines, fewest = key
     # Read back from a summary that lost its table: chosen once as worth keeping, so as if said by the assistant.
     assistants += summaries
     events = users + assistants + calls + results
-    features = {
+    return {
         "nev": _log(events),
         "nU": _log(users),
         "nA": _log(assistants),
@@ -175,17 +211,13 @@ def _of_counts(key: tuple[int, ...], w: Mapping[str, float]) -> float:
         "callres": calls > 0 and results > 0,
         "ua": users > 0 and assistants > 0,
     }
-    return sum(w[name] * value for name, value in features.items())
 
 
-def _placed(table: Table, w: Mapping[str, float]) -> list[float]:
-    """What first and last mention say."""
-    length = max(1, table.length_tokens)
-    recent, since, early, span = w["rec"] / length, w["lsince"], w["lfirst"], w["span"] / length
-    return [
-        recent * last
-        + since * log1p((length - last) / 1000)
-        + early * log1p((length - first) / 1000)
-        + span * (last - first)
-        for first, last in zip(table.columns.first, table.columns.last, strict=True)
-    ]
+def _of_place(first: int, last: int, length: int) -> dict[str, float]:
+    """What first and last mention say, in tokens and thousands of tokens."""
+    return {
+        "rec": last / length,
+        "lsince": log1p((length - last) / 1000),
+        "lfirst": log1p((length - first) / 1000),
+        "span": (last - first) / length,
+    }

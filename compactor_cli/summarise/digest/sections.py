@@ -23,15 +23,15 @@ from compactor_cli.summarise.digest.user_words import Said, user_items
 # Shares of the whole budget (docs, "Reserved sections", and for the other sections what reads well at 2,000
 # tokens); key lines get what is left. Below `SMALL_TOKENS` the task and the user's words come first.
 SHARES: Mapping[Section, float] = {
-    Section.TASK: 0.08,
+    Section.TASK: 0.07,
     Section.PLAN: 0.05,
     Section.QUESTIONS: 0.02,
-    Section.FILES: 0.09,
+    Section.FILES: 0.08,
     Section.ERRORS: 0.03,
-    Section.DECISIONS: 0.05,
-    Section.COMMANDS: 0.05,
-    Section.USER: 0.18,
-    Section.HISTORY: 0.16,
+    Section.DECISIONS: 0.03,
+    Section.COMMANDS: 0.03,
+    Section.USER: 0.12,
+    Section.HISTORY: 0.14,
 }
 SMALL_SHARES: Mapping[Section, float] = {
     Section.TASK: 0.44,
@@ -56,7 +56,7 @@ _CONTENTS_RATIO = 0.25
 _TURN_TOKENS = 40
 _MANY_TURNS = 0.7
 # What the history gets beside in a conversation without files, whose turns are what there is to tell.
-_TALK_RATIO = 0.15
+_TALK_RATIO = 0.1
 _STOOD_CHARS = 500
 
 
@@ -78,8 +78,7 @@ def share(section: Section, tokens: int) -> int:
 def reserved(material: Material, tokens: int, meter: Meter, restore_files: int = 0) -> Reserved:
     """The reserved sections for a summary of so many tokens, with the contents of so many files.
 
-    What they do not use goes to the user's words, the history and the key lines, more to the history where
-    the conversation is not about code.
+    A third of what is not used goes to the user's words, the rest is left to the key lines.
     """
     found: dict[Section, tuple[Item, ...]] = {}
     spare = 0
@@ -91,10 +90,9 @@ def reserved(material: Material, tokens: int, meter: Meter, restore_files: int =
     found[Section.PREVIOUS] = whole_summaries(material.events, int(tokens * _PREVIOUS_RATIO), meter)
     room = share(Section.USER, tokens) + max(0, spare) // 3
     found[Section.USER] = user_items(_still_to_quote(material, found), room - HEADING_TOKENS, meter)
-    spare += share(Section.USER, tokens) - _cost(found[Section.USER], meter)
     many = min(1.0, len(material.turns) * _TURN_TOKENS / max(1, tokens))
     talk = _TALK_RATIO * (1.0 - material.scores.coding) * tokens
-    room = int(share(Section.HISTORY, tokens) * (1.0 + many * _MANY_TURNS) + talk) + max(0, spare) // 3
+    room = int(share(Section.HISTORY, tokens) * (1.0 + many * _MANY_TURNS) + talk)
     turns = turn_items(material.turns, room - HEADING_TOKENS, meter, material.words)
     return Reserved(items=found, turns=turns)
 
@@ -150,7 +148,7 @@ def _standing(material: Material, meter: Meter, room: int) -> list[Item]:
         items.append(Item(text=text, records=decision.records))
     last = next((event for event in reversed(material.events) if event.kind is EventKind.ASSISTANT), None)
     if last:
-        text = opening(last.text, min(_STOOD_CHARS, room * 2))
+        text = opening(last.text, min(_STOOD_CHARS, room))
         items.insert(0, Item(text=f"{words.stood}{words.colon}{text}", records=(last.record,)))
     return [item for item in items if not item.text.endswith(words.colon)]
 

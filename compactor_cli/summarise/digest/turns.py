@@ -23,6 +23,8 @@ _CHARS_PER_TOKEN = 4
 _NAME_CHARS = 70
 # The newest turn gets this many times the room of the oldest.
 _RECENCY = 3.0
+_REMEMBERED_CHARS = 320
+_REMEMBERED_TURNS = 400
 _LOOKUPS = ("get", "find", "list", "search", "read", "fetch", "query", "check", "lookup", "think", "calculate", "show")
 
 
@@ -96,6 +98,18 @@ def turn_items(found: Sequence[Turn], budget_tokens: int, meter: Meter, words: W
     left = budget_tokens - sum(meter.item(item) for item in items.values())
     items.update(_lines(new, left, meter, words))
     return items
+
+
+def remembered_lines(found: Sequence[Turn], words: Words) -> tuple[str, ...]:
+    """A line for each turn for the next digest, with more than fits today; the newest turns where there are many."""
+    lines: list[str] = []
+    for turn in found:
+        line = turn.line or line_text(turn, _REMEMBERED_CHARS, words)
+        if turn.goes_on and lines:
+            lines[-1] = opening(f"{lines[-1]} → {line}", 2 * _REMEMBERED_CHARS)
+        elif line:
+            lines.append(line)
+    return tuple(lines[-_REMEMBERED_TURNS:])
 
 
 def _milestones(found: Sequence[Turn], budget_tokens: int, meter: Meter, words: Words) -> dict[int, Item]:

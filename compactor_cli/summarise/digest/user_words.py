@@ -11,7 +11,9 @@ from compactor_cli.summarise.digest.quote import Meter, clipped, records_of, ver
 from compactor_cli.summarise.digest.words import dense_share
 
 # A message of fewer words is told whole in the history of its turn (and has no 8-word run to be verbatim about).
-_SHORT_WORDS = 8
+# Where a conversation is all talk, most messages are short and hold the names and numbers that matter.
+SHORT_WORDS, SHORT_WORDS_OF_TALK = 8, 4
+_CHARS_PER_WORD = 8
 _LEAST_TOKENS = 24
 # Where clients quote what the user typed when a tool call was turned down (Claude Code).
 _REJECTED = "the user said:\n"
@@ -19,19 +21,21 @@ _REJECTED = "the user said:\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One message of the user: its words, its record, its turn."""
+    """One message of the user: its words, its record, its turn, and whether it is a few words only."""
 
     text: str
     record: int
     turn: int
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is a few words only (Chinese and Japanese: as many characters as so many words)."""
-        return len(self.text.split()) < _SHORT_WORDS and len(self.text) * (1 + dense_share(self.text)) < 60
+    is_short: bool = False
 
 
-def said(events: Sequence[Event]) -> tuple[Said, ...]:
+def _is_short(text: str, short_words: int) -> bool:
+    """Whether a text has fewer words (Chinese and Japanese: about as many characters as so many words)."""
+    weight = len(text) * (1 + dense_share(text))
+    return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
+
+
+def said(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[Said, ...]:
     """What the user said, in order, also when turning down a tool call; of equal messages only the newest."""
     found: dict[str, Said] = {}
     for event in events:
@@ -39,7 +43,8 @@ def said(events: Sequence[Event]) -> tuple[Said, ...]:
         text = verbatim(words)
         if text:
             found.pop(text, None)
-            found[text] = Said(text=text, record=event.record, turn=event.turn)
+            short = _is_short(text, short_words)
+            found[text] = Said(text=text, record=event.record, turn=event.turn, is_short=short)
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 

@@ -1,0 +1,74 @@
+"""History: every turn has its line, key lines stand under the turn they belong to."""
+
+from __future__ import annotations
+
+from talk import WORK, call, count, digest, items, meter, says, talk, texts, told, user
+
+from compactor_cli.core.summary import Section
+from compactor_cli.summarise.digest.commands import runs
+from compactor_cli.summarise.digest.language import words_of
+from compactor_cli.summarise.digest.touches import touches
+from compactor_cli.summarise.digest.turns import Turn, turn_items, turns
+from compactor_cli.summarise.digest.user_words import said
+
+EN = words_of("en")
+
+
+def all_turns(*messages: object) -> list[Turn]:
+    found = told(*messages)  # type: ignore[arg-type]
+    return turns(found, said(found), touches(found), runs(found))
+
+
+def test_a_turn_says_what_was_asked_done_and_came_of_it() -> None:
+    line = next(item.text for item in items(digest(WORK), Section.HISTORY) if not item.depth)
+    assert line.startswith('"Please fix the login test in')
+    assert "edited src/login.py" in line
+    assert "The login test passes now." in line
+
+
+def test_every_turn_has_a_line_and_old_ones_share_theirs() -> None:
+    talked = [one for number in range(30) for one in (user(f"question {number}"), says(f"answer {number} is here"))]
+    wide = turn_items(all_turns(*talked), 2_000, meter(), EN)
+    assert len(wide) == 30
+    narrow = turn_items(all_turns(*talked), 400, meter(), EN)
+    told_text = " ".join(item.text for item in narrow.values())
+    assert len(narrow) < 30
+    assert all(f'question {number}"' in told_text for number in range(30))
+    assert sum(meter().item(item) for item in narrow.values()) <= 400
+    assert "answer 29 is here" in narrow[30].text
+
+
+def test_recent_turns_have_more_room_than_old_ones() -> None:
+    speech = " ".join(f"Sentence number {number} of the closing words." for number in range(60))
+    lines = turn_items(all_turns(*[one for n in range(6) for one in (user(f"go {n}"), says(speech))]), 600, meter(), EN)
+    assert len(lines[6].text) > 1.8 * len(lines[1].text)
+
+
+def test_what_comes_before_the_first_message_has_a_line_too() -> None:
+    before = all_turns(call("Edit", file_path="a.py"), says("Edited it."), user("thanks"))
+    assert turn_items(before, 200, meter(), EN)[0].text == "From the start → edited a.py → Edited it."
+
+
+def test_key_lines_stand_under_their_turn_and_file() -> None:
+    lines = [f"The constant LIMIT_{number} is {number}00{number} in module_{number}.py" for number in range(8)]
+    found = talk(
+        user("read the limits"),
+        call("Read", "1", file_path="src/limits.py"),
+        *[says(line) for line in lines[:4]],
+        user("and the others"),
+        *[says(line) for line in lines[4:]],
+    )
+    shown = items(digest(found, 900), Section.HISTORY)
+    second = next(number for number, item in enumerate(shown) if "and the others" in item.text)
+    for item in shown[:second]:
+        assert all(record < 6 for record in item.records)
+    for item in shown[second:]:
+        assert all(record >= 6 for record in item.records)
+
+
+def test_long_requests_are_named_here_and_quoted_elsewhere() -> None:
+    asked = "please rewrite the importer so that it reads the new export format of the shop as well as the old one"
+    found = talk(user(asked), says("Done, it reads both."), user("thanks"), says("You are welcome."))
+    one = digest(found, 600)
+    assert f"Before that: {asked}" in texts(one, Section.TASK)
+    assert count(next(text for text in texts(one, Section.HISTORY) if "rewrite" in text)) < count(asked) + 20
