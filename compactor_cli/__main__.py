@@ -6,6 +6,7 @@ itself: a shell, a loop or a service manager sees that it was interrupted. A sec
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -40,6 +41,9 @@ def compactor() -> NoReturn:
 
 def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
     _listen()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files may hold bytes, and texts characters, that the terminal's encoding has not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = main(sys.argv[1:])
         if sys.stdout is not None:

@@ -32,9 +32,11 @@ LoadState = Callable[[str], bytes | None]
 # What the last digits of hashes may add when the digest's state is named after the summary was fitted.
 _MARKER_SLACK_TOKENS = 8
 _PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
+_MOST_NAMED = 5
 # Set in place of the summary once, to see what the dialect and the acknowledgement put around it.
 _TRIAL = "."
 _NO_SUMMARY = Answer(summary=Summary(source=Source.DIGEST, sections=()))
+_WRITTEN = Answer(summary=Summary(source=Source.MODEL, sections=()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +72,11 @@ def compact_transcript(
     load_state: LoadState,
     plan: Plan | None = None,
     mode: Mode = Mode.REWRITE,
+    summary_text: str = "",
 ) -> Compaction:
     """Compacts one transcript by its plan (made here unless given).
+
+    ``summary_text``: that of a summary which a model wrote for this plan, to be set as it is.
 
     The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
     appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
@@ -86,8 +91,21 @@ def compact_transcript(
     if not plan.changes:
         return _unchanged(transcript, plan, grouping, counter)
     case = _Case(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
+    if summary_text:
+        return case.applied(_WRITTEN, summary_text)
     answer, text = case.summary(summariser, load_state) if plan.summary_tokens else (_NO_SUMMARY, "")
     return case.applied(answer, text)
+
+
+def summary_request(
+    transcript: Transcript, settings: Settings, plan: Plan, *, counter: Counter, load_state: LoadState
+) -> Request | None:
+    """What a summariser would be asked by this plan; None if it needs no summary."""
+    if not plan.changes or not plan.summary_tokens:
+        return None
+    grouping = group(transcript.messages)
+    case = _Case(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
+    return case.request(load_state)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +120,14 @@ class _Case:
 
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
         """The answer of the summariser, and the text it is written as."""
+        request, marker = self.request(load_state)
+        answer = summariser.summarise(request)
+        state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
+        template = load_template(self.settings.template)
+        return answer, render(answer.summary, template, replace(marker, state=state))
+
+    def request(self, load_state: LoadState) -> tuple[Request, Marker]:
+        """What the summariser is asked, and the marker of the summary, but for its state."""
         template = load_template(self.settings.template)
         previous = previous_marker(self.transcript)
         trial = self._composed(_TRIAL)
@@ -119,9 +145,7 @@ class _Case:
             state=load_state(previous.state) if previous and previous.state else None,
             restore_files=self.settings.restore_files,
         )
-        answer = summariser.summarise(request)
-        state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
-        return answer, render(answer.summary, template, replace(marker, state=state))
+        return request, marker
 
     def _size_tokens(self, previous: Marker | None) -> int:
         if previous is None:
@@ -156,8 +180,21 @@ class _Case:
             state_used=answer.summary.state_used,
             lost=dict(answer.summary.lost),
             retention=dict(answer.summary.retention),
+            fell_back=answer.fell_back,
+            invented=answer.invented,
+            redacted=answer.redacted,
+            notes=(*plan.notes, *answer.notes),
+            warnings=_warnings(answer),
         )
         return Compaction(output=output, report=report, plan=plan, state=answer.state, summary_text=text)
+
+
+def _warnings(answer: Answer) -> tuple[str, ...]:
+    """What the user should know of a summary that a model was asked for."""
+    fell_back = f"the digest wrote the summary, not the model: {answer.fell_back}"
+    names = ", ".join(answer.invented[:_MOST_NAMED])
+    invented = f"the model named what its material does not hold ({len(answer.invented)}: {names})"
+    return (*((fell_back,) if answer.fell_back else ()), *((invented,) if answer.invented else ()))
 
 
 def _insertions(text: str, acknowledgement: str) -> tuple[Insertion, ...]:
@@ -203,6 +240,7 @@ def _report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Cou
         outcome=Outcome.UNCHANGED,
         sha256=transcript.sha256,
         dialect=transcript.dialect,
+        line=transcript.records[0].place.line if transcript.records else 0,
         records=len(transcript.records),
         reason=plan.reason,
         tier=plan.tier.value,

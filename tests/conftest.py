@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from llm_server.client import LlmServer, running
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
@@ -26,3 +28,17 @@ def corpus() -> Path:
 def corpus_train() -> Path:
     """Real transcripts that constants were fitted on; the test is skipped where they are absent."""
     return _folder("corpus-train")
+
+
+@pytest.fixture(scope="session")
+def llm_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlmServer]:
+    """A model provider on the loopback interface, in its own process; see llm_server/server.py."""
+    with running(tmp_path_factory.mktemp("llm")) as server:
+        yield server
+
+
+@pytest.fixture
+def llm_server(llm_process: LlmServer) -> LlmServer:
+    """The same, with an empty log and all counts at their beginning."""
+    llm_process.control(reset=True)
+    return llm_process

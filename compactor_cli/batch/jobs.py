@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.batch.depot import Depot
 from compactor_cli.batch.outputs import Output
-from compactor_cli.batch.rows import Row, RowMaker
+from compactor_cli.batch.rows import Review, Row, RowMaker
 from compactor_cli.batch.tally import Tally
 from compactor_cli.core.errors import Changed, CompactError
+from compactor_cli.core.plan import Mode
 from compactor_cli.core.records import Place
 from compactor_cli.core.report import InputReport, Outcome
 from compactor_cli.core.settings import Settings
@@ -31,6 +32,7 @@ from compactor_cli.write.layout import default_archive_dir
 from compactor_cli.write.targets import Kind, Target
 
 if TYPE_CHECKING:
+    from compactor_cli.batch.models import ModelRun
     from compactor_cli.batch.planfile import Saved
 
 View = Callable[[Transcript, Row], str]
@@ -65,7 +67,8 @@ class Orders:
 
     ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
     each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
-    shown of each transcript.
+    shown of each transcript. ``models`` writes the summaries (None: the digest does), ``review`` is asked
+    about each of them; both live as long as the run.
     """
 
     settings: Settings
@@ -77,6 +80,8 @@ class Orders:
     archive_dir: str = ""
     plans: Mapping[str, Saved] | None = None
     view: View | None = None
+    models: ModelRun | None = None
+    review: Review | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,18 +143,34 @@ def _rows(
     job: Job, orders: Orders, sinks: Sinks, records: Records, tally: Tally, archive: Archive
 ) -> Iterator[tuple[Transcript, Row]]:
     """Every transcript of the input and what became of it, one at a time."""
-    maker = RowMaker(settings=orders.settings, plans=orders.plans, load_state=archive.load_state)
+    maker = _maker(job, orders, archive)
     make = maker.plan if orders.purpose is Purpose.PLAN else maker.compact
-    for transcript in open_transcripts(records, dialect=orders.dialect, prefix=records.prefix):
-        row = make(transcript)
+    transcripts = open_transcripts(records, dialect=orders.dialect, prefix=records.prefix)
+    made = orders.models.mapped(make, transcripts) if orders.models else ((item, make(item)) for item in transcripts)
+    for transcript, row in made:
         tally.add(row.report)
         if orders.view and sinks.show:
             sinks.show(orders.view(transcript, row))
         if sinks.save:
             from compactor_cli.batch.planfile import plan_line
 
-            sinks.save(plan_line(job.source.path, row.plan, row.summary))
+            sinks.save(plan_line(job.source.path, row.plan, row.summary, row.report.summary_source))
         yield transcript, row
+
+
+def _maker(job: Job, orders: Orders, archive: Archive) -> RowMaker:
+    maker = RowMaker(
+        settings=orders.settings,
+        plans=orders.plans,
+        load_state=archive.load_state,
+        review=orders.review,
+        mode=Mode.APPEND if job.target.kind is Kind.APPEND else Mode.REWRITE,
+    )
+    if (models := orders.models) is not None:
+        folder = _archive_dir(job, orders)
+        maker.summariser = lambda guidance: models.summariser(folder, guidance)
+        maker.estimate = lambda request: models.estimate(request, folder)
+    return maker
 
 
 def _write(job: Job, rows: Iterator[tuple[Transcript, Row]], tally: Tally, depot: Depot, stream: Stream) -> str:
@@ -174,4 +195,4 @@ def _exhaust(rows: Iterator[tuple[Transcript, Row]]) -> str:
 def _archive_dir(job: Job, orders: Orders) -> Path:
     if orders.archive_dir:
         return Path(orders.archive_dir)
-    return default_archive_dir(job.source.path, in_place=job.target.kind is Kind.IN_PLACE)
+    return default_archive_dir(job.source.path, in_place=job.target.kind in (Kind.IN_PLACE, Kind.APPEND))

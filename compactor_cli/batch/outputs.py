@@ -7,7 +7,9 @@ from types import TracebackType
 from typing import IO, Self
 
 from compactor_cli.core.errors import OutputError
+from compactor_cli.read.compression import Compression
 from compactor_cli.read.streams import Stream
+from compactor_cli.write.append import append_to
 from compactor_cli.write.targets import Kind, Target, open_target
 
 # So much of an input that seems to stay as it is waits before a replacement is begun.
@@ -17,9 +19,9 @@ HELD_BYTES = 8 << 20
 class Output:
     """The target of one input.
 
-    In place, nothing is begun before something changes, and a file that stays as it is is not touched. On
-    standard output the newest transcript is held back until `finish`, so that an input of one transcript is
-    archived before a byte of it is out.
+    Appended, everything is held until `finish`. In place, nothing is begun before something changes, and a file
+    that stays as it is is not touched. On standard output the newest transcript is held back until `finish`, so
+    that an input of one transcript is archived before a byte of it is out.
     """
 
     def __init__(self, target: Target, stream: Stream) -> None:
@@ -31,7 +33,7 @@ class Output:
         self._held_bytes = 0
 
     def __enter__(self) -> Self:
-        if self._target.kind is not Kind.IN_PLACE:
+        if self._target.kind not in (Kind.IN_PLACE, Kind.APPEND):
             self._open()
         return self
 
@@ -53,13 +55,23 @@ class Output:
 
     def finish(self, altered: bool) -> str:
         """Everything was given and archived: let it take effect. The path written, empty if none was."""
-        if self._target.kind is Kind.IN_PLACE and not altered:
+        if self._target.kind in (Kind.IN_PLACE, Kind.APPEND) and not altered:
             self._abandon()
             return ""
+        if self._target.kind is Kind.APPEND:
+            self._append()
+            return self._target.path
         self._open()
         self._release()
         self._stack.close()
         return self._target.path
+
+    def _append(self) -> None:
+        path, look = self._target.path, self._stream.look
+        if look is None or self._stream.compression is not Compression.NONE:
+            advice = "use -i: the archive keeps the original"
+            raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
+        append_to(path, b"".join(self._held), look)
 
     def _open(self) -> None:
         if self._file is None:

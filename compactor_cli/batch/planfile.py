@@ -24,10 +24,14 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A saved decision; ``summary`` is the text of the summary message, empty where there is none."""
+    """A saved decision; ``summary`` is the text of the summary message, empty where there is none.
+
+    ``source``: who wrote it. A digest can be made again and compared; a model's text is taken as it is.
+    """
 
     plan: Plan
     summary: str
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +48,9 @@ def header_line(settings: Settings) -> bytes:
     return _line(head)
 
 
-def plan_line(path: str, plan: Plan, summary: str) -> bytes:
+def plan_line(path: str, plan: Plan, summary: str, source: str = "") -> bytes:
     """The line of one transcript."""
-    value = {"path": path, "plan": dataclasses.asdict(plan), "summary": summary}
+    value = {"path": path, "plan": dataclasses.asdict(plan), "summary": summary, "source": source}
     return _line(value)
 
 
@@ -60,7 +64,8 @@ def read_plan_file(path: str) -> PlanFile:
     try:
         lines = Path(path).read_bytes().splitlines()
     except OSError as error:
-        raise UsageError(f"the plan cannot be read: {error.strerror}", place=path) from error
+        what = f"the plan cannot be read ({error.strerror})"
+        raise UsageError(what, place=path, next_step="make one with --plan-out") from error
     head = _checked(lines[0] if lines else b"null", path, 1)
     if "settings" not in head:
         raise UsageError("is no plan", next_step="make one with --plan-out", place=f"{path}:1")
@@ -68,7 +73,7 @@ def read_plan_file(path: str) -> PlanFile:
     for number, line in enumerate(lines[1:], 2):
         entry = _checked(line, path, number)
         plan = _plan(entry["plan"])
-        saved[plan.transcript_sha256] = Saved(plan=plan, summary=entry["summary"])
+        saved[plan.transcript_sha256] = Saved(plan=plan, summary=entry["summary"], source=entry.get("source", ""))
     return PlanFile(settings=settings_from(head["settings"], Settings(), path), by_sha256=saved)
 
 

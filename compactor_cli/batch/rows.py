@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from compactor_cli.core.errors import CompactError, InvariantError, OutputError, UsageError
-from compactor_cli.core.plan import Action, Plan, Span
+from compactor_cli.core.plan import Action, Mode, Plan, Span
 from compactor_cli.core.report import Outcome, TranscriptReport
 from compactor_cli.core.settings import Settings
+from compactor_cli.core.summary import Source
 from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.engine import LoadState, compact_transcript, plan_transcript
+from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, summary_request
 from compactor_cli.plan.tokens import Counter, counter_for
-from compactor_cli.summarise.base import Answer, Request, Summariser
+from compactor_cli.summarise.base import Answer, KeptAsIs, Request, Summariser
 
 if TYPE_CHECKING:
     from compactor_cli.batch.planfile import Saved
+    from compactor_cli.summarise.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What became of one transcript. ``output`` is its source where nothing changed."""
+    """What became of one transcript. ``output`` is its source where nothing changed.
+
+    ``estimate``: what a model would be asked, of a decision alone.
+    """
 
     output: bytes
     report: TranscriptReport
     plan: Plan
     summary: str = ""
     state: bytes | None = None
+    estimate: Estimate | None = None
 
     @property
     def changed(self) -> bool:
@@ -36,14 +42,26 @@ class Row:
         return self.report.outcome is Outcome.COMPACTED
 
 
+# Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
+Review = Callable[[Transcript, Row], str | None]
+
+
 class _Digest:
     """The digest, imported when the first summary is written: most runs of a timer write none."""
 
+    def __init__(self, guidance: str) -> None:
+        self._guidance = guidance
+
     def summarise(self, request: Request) -> Answer:
-        """The summary of ``request.covered`` within its budget."""
+        """The summary of ``request.covered`` within its budget; guidance is a focus to it."""
         from compactor_cli.summarise.digest.digest import Digest
 
-        return Digest().summarise(request)
+        focus = f"{request.focus} {self._guidance}".strip()
+        return Digest().summarise(replace(request, focus=focus))
+
+
+def _digest(guidance: str) -> Summariser:
+    return _Digest(guidance)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,45 +69,64 @@ class RowMaker:
     """Works on the transcripts of one input by one set of settings.
 
     ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
-    raises; a row of a dataset that fails is passed through unchanged and its report says so.
+    raises; a row of a dataset that fails is passed through unchanged and its report says so. ``summariser`` for
+    guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
+    person each compaction. Safe for several threads.
     """
 
     settings: Settings
     load_state: LoadState
     plans: Mapping[str, Saved] | None = None
-    _summariser: Summariser = field(default_factory=_Digest)
+    summariser: Callable[[str], Summariser] = _digest
+    estimate: Callable[[Request], Estimate] | None = None
+    review: Review | None = None
+    mode: Mode = Mode.REWRITE
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
         try:
             saved = self._saved(transcript)
-            plan = (
-                saved.plan
-                if saved
-                else plan_transcript(
-                    transcript, self.settings, counter=_counter(self.settings.tokenizer, transcript.model)
-                )
-            )
+            counter = _counter(self.settings.tokenizer, transcript.model)
+            plan = saved.plan if saved else self._planned(transcript, counter)
+            estimate = None if saved else self._estimate(transcript, plan, counter)
         except Exception as error:
             return self._passed(transcript, error)
-        return Row(output=b"", plan=plan, report=_planned(transcript, plan))
+        return Row(output=b"", plan=plan, report=_planned(transcript, plan), estimate=estimate)
+
+    def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
+        return plan_transcript(transcript, self.settings, counter=counter, mode=self.mode)
+
+    def _estimate(self, transcript: Transcript, plan: Plan, counter: Counter) -> Estimate | None:
+        if self.estimate is None:
+            return None
+        request = summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
+        return self.estimate(request) if request else None
 
     def compact(self, transcript: Transcript) -> Row:
         """The transcript compacted."""
         try:
-            return self._compact(transcript)
+            row = self._compact(transcript, "")
+            while self.review and row.changed and (guidance := self.review(transcript, row)) != "":
+                if guidance is None:
+                    return _kept(transcript, "declined")
+                row = self._compact(transcript, guidance)
+        except KeptAsIs as kept:
+            return _kept(transcript, str(kept))
         except Exception as error:
             return self._passed(transcript, error)
+        return row
 
-    def _compact(self, transcript: Transcript) -> Row:
+    def _compact(self, transcript: Transcript, guidance: str) -> Row:
         saved = self._saved(transcript)
         done = compact_transcript(
             transcript,
             self.settings,
             counter=_counter(self.settings.tokenizer, transcript.model),
-            summariser=self._summariser,
+            summariser=self.summariser(guidance),
             load_state=self.load_state,
             plan=saved.plan if saved else None,
+            mode=self.mode,
+            summary_text=saved.summary if saved and saved.source == Source.MODEL else "",
         )
         if saved and done.changed and done.summary_text != saved.summary:
             advice = "plan again: the summary depends on the version and on the archive"
@@ -119,6 +156,15 @@ class RowMaker:
         return Row(output=transcript.source(), report=report, plan=plan)
 
 
+def _kept(transcript: Transcript, reason: str) -> Row:
+    """The transcript as it was, by the user's wish."""
+    whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
+    plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
+    report = _planned(transcript, plan)
+    warnings = () if reason == "declined" else (f"left as it was: {reason}",)
+    return Row(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
+
+
 @lru_cache(maxsize=64)
 def _counter(tokenizer: str, model: str) -> Counter:
     """One counter for all transcripts of a model: texts that come again are counted once."""
@@ -140,6 +186,7 @@ def _planned(transcript: Transcript, plan: Plan) -> TranscriptReport:
         outcome=Outcome.COMPACTED if plan.changes else Outcome.UNCHANGED,
         sha256=transcript.sha256,
         dialect=transcript.dialect,
+        line=transcript.records[0].place.line if transcript.records else 0,
         records=len(transcript.records),
         reason=plan.reason,
         tier=plan.tier.value,

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from compactor_cli.batch.jobs import Job, Orders, Sinks, failed, run_job
 from compactor_cli.core.errors import CompactError
 from compactor_cli.core.report import InputReport, Outcome
 from compactor_cli.plan.tokens import counter_for
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from compactor_cli.batch.models import ModelRun
+
 # Enough small files a task that handing out costs nothing; measured: tasks of one file cost 66 % more.
 CHUNK_FILES = 64
 CHUNK_BYTES = 4 << 20
 CHUNKS_PER_PROCESS = 4
+# Inputs begun ahead of the one whose turn it is, per thread.
+AHEAD = 2
 
 
 class AfterFailure(StrEnum):
@@ -49,7 +59,9 @@ def run_batch(
     an exception in it, stops the work; an input being worked on stays as it was. With STOP, inputs behind a
     failed one that were not begun are reported as skipped.
     """
-    processes = min(processes, len(jobs))
+    if orders.models and orders.models.threads > 1 and len(jobs) > 1:
+        return _in_threads(jobs, orders, orders.models, after_failure)
+    processes = 1 if orders.models else min(processes, len(jobs))
     if processes <= 1:
         return _in_order(jobs, orders, sinks or Sinks(), after_failure)
     return _in_processes(jobs, orders, processes, after_failure)
@@ -61,6 +73,39 @@ def _in_order(jobs: Sequence[Job], orders: Orders, sinks: Sinks, after_failure: 
         report = _not_reached(job) if stopped else run_job(job, orders, sinks)
         stopped = stopped or _stops(report, after_failure)
         yield Done(report=report)
+
+
+def _in_threads(jobs: Sequence[Job], orders: Orders, models: ModelRun, after_failure: AfterFailure) -> Iterator[Done]:
+    """Threads, since the time goes to waiting for models. A file is begun when one of those before it is written."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    work = partial(_chunk, orders=orders, after_failure=after_failure)
+    with ThreadPoolExecutor(models.threads, thread_name_prefix="input") as pool:
+        waiting: deque[Future[tuple[Done, ...]]] = deque()
+        rest = iter(jobs)
+        try:
+            while waiting or rest:
+                for job in islice(rest, AHEAD * models.threads - len(waiting)):
+                    waiting.append(pool.submit(work, (job,)))
+                if not waiting:
+                    return
+                (done,) = waiting.popleft().result()
+                yield done
+                if _stops(done.report, after_failure):
+                    break
+            yield from _not_begun(waiting, rest)
+        finally:
+            under_way = [future for future in waiting if not future.cancel() and not future.done()]
+            if under_way:
+                models.stop()
+
+
+def _not_begun(waiting: Iterable[Future[tuple[Done, ...]]], rest: Iterable[Job]) -> Iterator[Done]:
+    """After a failure that stops the run: what was begun is finished, the rest is not reached."""
+    for future in waiting:
+        yield from future.result()
+    for job in rest:
+        yield Done(report=_not_reached(job))
 
 
 def _in_processes(jobs: Sequence[Job], orders: Orders, processes: int, after_failure: AfterFailure) -> Iterator[Done]:

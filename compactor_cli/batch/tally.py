@@ -50,7 +50,7 @@ class Tally:
         self.bytes_after += report.bytes_after
         self.record_count += report.records
         self.dialect = self.dialect or report.dialect
-        is_odd = report.outcome is Outcome.FAILED or bool(report.warnings)
+        is_odd = report.outcome is Outcome.FAILED or bool(report.warnings or report.over_target)
         if len(self._listed) < (LISTED_ODD if is_odd else LISTED):
             self._listed.append(report)
 

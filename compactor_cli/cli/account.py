@@ -6,7 +6,8 @@ import dataclasses
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from compactor_cli import __version__
 from compactor_cli.batch.jobs import Purpose
@@ -19,7 +20,13 @@ from compactor_cli.write.atomic import atomic_writer
 
 
 def write_report(
-    path: str, *, settings: Settings | None, inputs: Sequence[InputReport], exit_code: int, error: str
+    path: str,
+    *,
+    settings: Settings | None,
+    inputs: Sequence[InputReport],
+    exit_code: int,
+    error: str,
+    model: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the report (``-`` is standard output) as JSON by the schema ``report``."""
     from compactor_cli.schema import faults
@@ -29,6 +36,7 @@ def write_report(
         "exit_code": exit_code,
         "error": error,
         "settings": dataclasses.asdict(settings) if settings else None,
+        "model": model,
         "inputs": [dataclasses.asdict(item) for item in inputs],
     }
     # In ASCII: names of files may hold bytes that are not UTF-8.
@@ -53,7 +61,7 @@ def tell(report: InputReport, purpose: Purpose, console: Console) -> None:
             console.why(report.reason)
     name = "standard input" if report.path == STDIN else report.path
     for item in report.transcripts:
-        _warn(name, item, console)
+        _warn(f"{name}:{item.line}" if sum(report.counts.values()) > 1 else name, item, console)
     if report.outcome is Outcome.SKIPPED and report.reason == "live":
         console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it all the same")
     elif report.outcome is Outcome.SKIPPED:

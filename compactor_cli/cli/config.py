@@ -120,11 +120,19 @@ def _project(folder: Path) -> Layer:
         for name in PROJECT_FILES:
             table = _table(place / name)
             if table is not None and name == "pyproject.toml":
-                table = table.get("tool", {}).get("compact")
+                table = _inner(_inner(table, "tool", place / name), "compact", place / name)
             if table is not None:
                 _refuse(table, str(place / name))
                 return _file_layer(table, str(place / name))
     return Layer(where="", options={}, tables={})
+
+
+def _inner(table: Mapping[str, Any] | None, key: str, path: Path) -> Any:
+    """The table under this key, None if there is none. Raises UsageError for what is no table."""
+    found = table.get(key) if table is not None else None
+    if found is not None and not isinstance(found, Mapping):
+        raise UsageError(f"{key} is no table", next_step="write [tool.compact] and keys below it", place=str(path))
+    return found
 
 
 def _searched(folder: Path) -> tuple[Path, ...]:

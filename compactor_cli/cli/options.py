@@ -26,6 +26,7 @@ class Kind(StrEnum):
     CHOICE = "choice"
     KEEP = "keep"  # tokens, turns or messages
     BUDGET = "budget"  # a curve or a size
+    MONEY = "money"  # US dollars
 
 
 class Scope(StrEnum):
@@ -79,6 +80,7 @@ OUTPUT = (
     Option("output", ("-o", "--output"), Kind.TEXT, "Write to FILE, whole or not at all.", _ONLY, "FILE"),
     Option("output_dir", ("--output-dir",), Kind.TEXT, "Write below DIR, the tree mirrored.", _ONLY, "DIR"),
     Option("in_place", ("-i", "--in-place"), Kind.FLAG, "Archive each file, then replace it.", _ONLY),
+    Option("append", ("--append",), Kind.FLAG, "Write the client's own boundary behind each file's bytes.", _ONLY),
     Option("force", ("-f", "--force"), Kind.FLAG, "Overwrite; replace hard-linked or read-only files.", _ONLY),
     Option("archive_dir", ("--archive-dir",), Kind.TEXT, "Keep originals below DIR.", _OWN, "DIR"),
     Option("archive", ("--archive/--no-archive",), Kind.PAIR, "Keep the originals (default).", _OWN),
@@ -158,6 +160,42 @@ PREVIEW = (
     Option("diff", ("--diff",), Kind.FLAG, "Write nothing; show before and after.", _ONLY),
     Option("plan_out", ("--plan-out",), Kind.TEXT, "Save the plan.", _ONLY, "FILE"),
     Option("plan", ("--plan",), Kind.TEXT, "Apply a saved plan exactly.", _ONLY, "FILE"),
+    Option("interactive", ("--interactive",), Kind.FLAG, "Ask about each summary: yes, no, or what to change.", _ONLY),
+)
+
+MODEL = (
+    Option(
+        "model", ("-m", "--model"), Kind.TEXT, "A model writes the summary; auto: the transcript's own.", _OWN, "MODEL"
+    ),
+    Option("model_for", ("--model-for",), Kind.TEXT, "By task: leaf=MODEL,merge=MODEL.", _OWN, "LIST"),
+    Option("api_base", ("--api-base",), Kind.TEXT, "Ask this server (OpenAI-compatible).", _OWN, "URL"),
+    Option("key_file", ("--key-file",), Kind.TEXT, "Read keys from FILE, not the environment.", _OWN, "FILE"),
+    Option("fallback_model", ("--fallback-model",), Kind.TEXT, "Ask this model where the first fails.", _OWN, "MODEL"),
+    Option(
+        "on_failure",
+        ("--on-failure",),
+        Kind.CHOICE,
+        "No summary from any model: take the digest (default), keep the transcript as it is, or fail.",
+        _OWN,
+        choices=("digest", "keep", "fail"),
+    ),
+    Option(
+        "previous",
+        ("--previous",),
+        Kind.CHOICE,
+        "An earlier summary: update it (default), rebuild it from the archive, or keep it word for word.",
+        _OWN,
+        choices=("update", "rebuild", "keep"),
+    ),
+    Option("instructions", ("--instructions",), Kind.TEXT, "Add the text of FILE to the prompt.", _OWN, "FILE"),
+    Option("max_cost", ("--max-cost",), Kind.MONEY, "Stop asking before this is spent.", _OWN, "USD"),
+    Option("max_requests", ("--max-requests",), Kind.COUNT, "Stop asking after N requests.", _OWN, "N"),
+    Option("max_tokens_sent", ("--max-tokens-sent",), Kind.TOKENS, "Stop asking after N tokens.", _OWN, "N"),
+    Option("llm_concurrency", ("--llm-concurrency",), Kind.COUNT, "Requests at once (default 8).", _OWN, "N"),
+    Option("rpm", ("--rpm",), Kind.COUNT, "Requests per minute.", _OWN, "N"),
+    Option("tpm", ("--tpm",), Kind.TOKENS, "Tokens per minute.", _OWN, "N"),
+    Option("cache", ("--cache/--no-cache",), Kind.PAIR, "Keep replies, so that nothing is paid twice (default).", _OWN),
+    Option("redact", ("--redact/--no-redact",), Kind.PAIR, "Take secrets out before sending (default).", _OWN),
 )
 
 RUN = (
@@ -180,6 +218,7 @@ SECTIONS = (
     ("Output", OUTPUT),
     ("What to keep", CONTROL),
     ("Look first", PREVIEW),
+    ("A model's summary", MODEL),
     ("The run", RUN),
 )
 
@@ -187,8 +226,7 @@ OPTIONS: tuple[Option, ...] = tuple(option for _, options in SECTIONS for option
 
 # Names a project's file may be tempted to set: refused there with the reason, whatever this version knows.
 REFUSED_IN_PROJECT = {
-    "model": "turn on the network",
-    "api_base": "turn on the network",
+    **{option.name: "turn on the network, or decide what is sent" for option in MODEL},
     "key_file": "name keys",
     "api_key": "name keys",
     "hook_before": "run commands",

@@ -15,6 +15,7 @@ from compactor_cli.core.errors import CompactError
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import group
 from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.normalise.doubts import doubts
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.streams import STDIN, open_stream
 from compactor_cli.recall.restore import find, restore_to
@@ -44,7 +45,7 @@ def restore(sha256: str, output: str | None, force: bool, archive_dir: str | Non
 
     The hash stands in the summary's marker line, in reports, and in the archive's MANIFEST.jsonl.
     """
-    found = find(_archives(archive_dir), sha256)
+    found = find(archives(archive_dir), sha256)
     if output and output != "-":
         restore_to(found, output, Existing.REPLACE if force else Existing.REFUSE)
         Console("compactor").done(f"{output}: restored")
@@ -62,16 +63,17 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
     """Check archives (folders) or transcripts (files); without operands, your archives.
 
     An archive is sound if every original has the hash it is named by. A transcript is sound if it can be read,
-    every call has its results and every result its call, and its records are by the schema of its format.
+    every call has its results and every result its call, and its records are by the schema of its format. What
+    its client would ignore without a word (a compaction that nothing hangs on) is warned of.
     """
     console = Console("compactor")
-    named = operands or tuple(str(folder) for folder in _archives(archive_dir) if (folder / MANIFEST).exists())
+    named = operands or tuple(str(folder) for folder in archives(archive_dir) if (folder / MANIFEST).exists())
     if not named:
         console.warn("there is no archive yet")
     is_sound = True
     for name in named:
         try:
-            problems, line = _archive(name) if Path(name).is_dir() else _file(name, dialect)
+            problems, line = _archive(name) if Path(name).is_dir() else _file(name, dialect, console)
         except CompactError as error:
             problems, line = (str(error),), ""
         is_sound = is_sound and not problems
@@ -83,7 +85,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
     return 0 if is_sound else FAILED
 
 
-def _archives(said: str | None) -> tuple[Path, ...]:
+def archives(said: str | None) -> tuple[Path, ...]:
     """The archives to look in: the one that is named, else the one here and the one in the data folder."""
     chosen = said or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
     if chosen:
@@ -98,13 +100,15 @@ def _archive(name: str) -> tuple[tuple[str, ...], str]:
     return problems, f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
 
 
-def _file(name: str, dialect: str) -> tuple[tuple[str, ...], str]:
+def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], str]:
     problems: list[str] = []
     conversations = records = 0
     with open_stream(name) as stream:
         lines = read_records(stream.reader, name)
         for transcript in open_transcripts(lines, dialect=dialect, prefix=lines.prefix):
             problems += _faults(transcript)
+            for doubt in doubts(transcript):
+                console.warn(str(doubt))
             conversations += 1
             records += len(transcript.records)
     return tuple(

@@ -20,7 +20,9 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
     _complete(command, program)
     try:
         with command.make_context(program, list(arguments)) as context:
-            return command.invoke(context) or 0
+            code = command.invoke(context) or 0
+            _flush()
+            return code
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -31,6 +33,21 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
         return USAGE
     except Exception as error:
         return _failed(program, error, arguments)
+
+
+def _flush() -> None:
+    """Put out what is left for standard output; where that fails, nothing is left to fail again at exit."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from compactor_cli.write.atomic import output_error
+
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no Path at start-up
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise output_error(error, "standard output") from error
 
 
 def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:

@@ -91,4 +91,5 @@ _READERS = {
     Kind.SIZE: values.size,
     Kind.RATIO: values.ratio,
     Kind.SECONDS: values.seconds,
+    Kind.MONEY: values.money,
 }

@@ -16,6 +16,7 @@ from compactor_cli.batch.run import AfterFailure, Done, run_batch
 from compactor_cli.cli.account import tell, tell_all, write_report
 from compactor_cli.cli.config import Configuration, configure
 from compactor_cli.cli.console import Console, wants_color
+from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
 from compactor_cli.core.errors import CompactError, UsageError
@@ -23,7 +24,7 @@ from compactor_cli.core.report import InputReport
 from compactor_cli.core.settings import Settings
 from compactor_cli.read.sources import Source, Walk, find_sources
 from compactor_cli.read.streams import STDIN
-from compactor_cli.write.atomic import atomic_writer, make_folders
+from compactor_cli.write.atomic import atomic_writer, make_folders, output_error
 from compactor_cli.write.lock import lock
 from compactor_cli.write.targets import STDOUT, Destination, Kind, Target, plan_targets
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from compactor_cli.batch.planfile import PlanFile
 
 WOULD_CHANGE = 1
+FELL_BACK = 4
 # Each lock takes a file descriptor, of which a process commonly has 1,024.
 MOST_LOCKS = 200
 
@@ -70,10 +72,18 @@ class _Book:
     report: str
     settings: Settings | None = None
     inputs: tuple[InputReport, ...] = ()
+    model: Mapping[str, Any] | None = None
 
     def write(self, exit_code: int, error: str) -> None:
         if self.report:
-            write_report(self.report, settings=self.settings, inputs=self.inputs, exit_code=exit_code, error=error)
+            write_report(
+                self.report,
+                settings=self.settings,
+                inputs=self.inputs,
+                exit_code=exit_code,
+                error=error,
+                model=self.model,
+            )
 
 
 def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, book: _Book) -> int:
@@ -88,12 +98,14 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     with ExitStack() as stack:
         for folder in _roots(jobs, wishes):
             stack.enter_context(lock(folder))
+        orders = with_models(orders, wishes, stack)
         try:
             for done in _batch(jobs, orders, wishes, console, stack):
                 reports.append(done.report)
                 tell(done.report, orders.purpose, console)
         finally:
             book.inputs = tuple(reports)
+            book.model = account_for(orders, console, inputs=len(reports))
             console.finish()
     tell_all(reports, orders.purpose, console)
     return _exit_code(reports, wishes)
@@ -113,7 +125,8 @@ def _exit_code(reports: Sequence[InputReport], wishes: Wishes) -> int:
     report = Report(version="", settings={}, inputs=tuple(reports))
     if wishes.check and not report.exit_code:
         return WOULD_CHANGE if report.would_change else 0
-    return report.exit_code
+    fell_back = any(item.fell_back for report in reports for item in report.transcripts)
+    return report.exit_code or (FELL_BACK if wishes.strict and fell_back else 0)
 
 
 def _check_names(settings: Settings, wishes: Wishes) -> None:
@@ -148,12 +161,13 @@ def _jobs(operands: Sequence[str], wishes: Wishes) -> tuple[Job, ...]:
 
 def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:
     if wishes.purpose is not Purpose.ACT:
-        kind = Kind.IN_PLACE if wishes.in_place else Kind.STDOUT
+        kind = Kind.APPEND if wishes.append else Kind.IN_PLACE if wishes.in_place else Kind.STDOUT
         return tuple(Target(path=source.path, kind=kind) for source in sources)
     destination = Destination(
         output=wishes.output,
         output_dir=wishes.output_dir,
         in_place=wishes.in_place,
+        append=wishes.append,
         force=wishes.force,
         compress=wishes.compression,
     )
@@ -185,7 +199,7 @@ def _view(wishes: Wishes) -> View | None:
             diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color) if row.changed else ""
         )
     if wishes.dry_run and wishes.plan_out != STDOUT:
-        return lambda transcript, row: plan_view(transcript, row.plan)
+        return lambda transcript, row: plan_view(transcript, row.plan) + asked_line(row, wishes.model)
     return None
 
 
@@ -196,7 +210,7 @@ def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
     if wishes.output_dir:
         make_folders(Path(wishes.output_dir))
         return (wishes.output_dir,)
-    if not wishes.in_place:
+    if not (wishes.in_place or wishes.append):
         return ()
     roots = sorted({os.path.realpath(job.source.root) for job in jobs})
     if len(roots) > MOST_LOCKS:
@@ -217,7 +231,7 @@ def _batch(jobs: Sequence[Job], orders: Orders, wishes: Wishes, console: Console
     )
     console.before_line = progress.make_room
     sinks = Sinks(
-        show=sys.stdout.write if orders.view else None,
+        show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
         progress=(lambda piece: progress.advance(len(piece))) if single and console.watched else None,
     )
@@ -230,6 +244,15 @@ def _batch(jobs: Sequence[Job], orders: Orders, wishes: Wishes, console: Console
         if not single:
             progress.advance(1)
         yield done
+
+
+def _show(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, "standard output") from error
 
 
 def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from compactor_cli.batch.jobs import Originals, Purpose
 from compactor_cli.cli.console import Level
-from compactor_cli.cli.options import CONTROL
+from compactor_cli.cli.options import CONTROL, MODEL
 from compactor_cli.core.errors import UsageError
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
@@ -33,6 +33,7 @@ class Wishes:
     output: str = ""
     output_dir: str = ""
     in_place: bool = False
+    append: bool = False
     force: bool = False
     archive_dir: str = ""
     archive: bool = True
@@ -45,6 +46,23 @@ class Wishes:
     diff: bool = False
     plan_out: str = ""
     plan: str = ""
+    interactive: bool = False
+    model: str = ""
+    model_for: str = ""
+    api_base: str = ""
+    key_file: str = ""
+    fallback_model: str = ""
+    on_failure: str = "digest"
+    previous: str = "update"
+    instructions: str = ""
+    max_cost: float = 0.0
+    max_requests: int = 0
+    max_tokens_sent: int = 0
+    llm_concurrency: int = 8
+    rpm: int = 0
+    tpm: int = 0
+    cache: bool = True
+    redact: bool = True
     jobs: int = 1
     keep_going: bool = True
     report: str = ""
@@ -67,13 +85,16 @@ class Wishes:
     @property
     def min_age_seconds(self) -> float:
         """The least age of an input that is looked at."""
+        replaces = self.in_place or self.append
         if self.min_age is not None:
-            return self.min_age
-        return DEFAULT_MIN_AGE_SECONDS if self.in_place and self.recursive else 0.0
+            return self.min_age if replaces or self.recursive else 0.0
+        return DEFAULT_MIN_AGE_SECONDS if replaces and self.recursive else 0.0
 
     @property
     def processes(self) -> int:
-        """How many processes may work."""
+        """How many processes may work. A person is asked about one summary at a time."""
+        if self.interactive:
+            return 1
         return self.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.jobs or 1
 
     @property
@@ -96,7 +117,7 @@ class Wishes:
         """Whether transcripts or plans go to standard output."""
         if self.purpose is not Purpose.ACT:
             return not self.check or self.diff
-        return not (self.in_place or self.output_dir or self.output not in ("", "-"))
+        return not (self.in_place or self.append or self.output_dir or self.output not in ("", "-"))
 
 
 def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
@@ -104,7 +125,11 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
     for is_wrong, what, advice in _CONFLICTS:
         if is_wrong(wishes):
             raise UsageError(what, next_step=advice)
-    said = [option.name.replace("_", "-") for option in CONTROL if option.name in given and option.name != "strict"]
+    about_models = [option.name.replace("_", "-") for option in MODEL if option.name in given]
+    if about_models and not wishes.model:
+        raise UsageError(f"--{about_models[0]} is about a model, and none is named", next_step="add -m MODEL")
+    settled = (*CONTROL, *MODEL)
+    said = [option.name.replace("_", "-") for option in settled if option.name in given and option.name != "strict"]
     if wishes.plan and said:
         raise UsageError(
             f"--plan holds its own settings, so --{said[0]} cannot be said", next_step="plan again with it"
@@ -119,6 +144,11 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
     ),
     (lambda w: sum((w.dry_run, w.check, w.diff)) > 1, "-n, --check and --diff exclude one another", "choose one"),
     (lambda w: bool(w.plan and w.plan_out), "--plan and --plan-out exclude one another", "choose one"),
+    (
+        lambda w: w.interactive and (w.purpose is not Purpose.ACT or w.plan != ""),
+        "--interactive asks before it writes, and nothing is to be written",
+        "leave one of them out",
+    ),
     (lambda w: w.null and not w.files_from, "-0 is about --files-from", "name the list: --files-from FILE"),
     (
         lambda w: w.report == "-" and w.stdout_is_taken,

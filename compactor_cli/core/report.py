@@ -21,13 +21,17 @@ class Outcome(StrEnum):
 class TranscriptReport:
     """One transcript: what was decided, what it cost, what was lost.
 
+    ``line`` is where it begins in its input, from 1; 0 where there is none.
     Sizes are tokens of what a model is shown, counted by ``token_method``; ``bytes_*`` are of the file.
-    ``warnings`` are for people; ``orphans`` names calls and results without their other half.
+    ``warnings`` are for people; ``orphans`` names calls and results without their other half. Where a model was
+    asked: ``fell_back`` why the digest wrote the summary all the same, ``invented`` what the model named that it
+    was not shown, ``redacted`` how many secrets of each kind were taken out before anything was sent.
     """
 
     outcome: Outcome
     sha256: str = ""
     dialect: str = ""
+    line: int = 0
     records: int = 0
     reason: str = ""
     tier: str = ""
@@ -47,6 +51,9 @@ class TranscriptReport:
     over_target: str = ""
     orphans: tuple[str, ...] = ()
     in_flight: tuple[str, ...] = ()
+    fell_back: str = ""
+    invented: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
     lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     retention: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -57,8 +64,8 @@ class TranscriptReport:
 class InputReport:
     """One input (a file or standard input) with its transcripts.
 
-    A dataset may have millions of rows: ``transcripts`` holds the first ones and every one that failed
-    or warned, ``counts`` all of them by outcome.
+    A dataset may have millions of rows: ``transcripts`` holds the first ones and every one that failed,
+    warned or is over its target, ``counts`` all of them by outcome.
     """
 
     path: str

@@ -50,6 +50,8 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
         return _overlay(value, base, where)
     if kind == tuple[PruneRule, ...]:
         return _rules(value, where)
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise UsageError(f"{value!r} is not a choice", next_step=f"one of {', '.join(_CHOICES[name])}", place=where)
     if kind is int and name.endswith("_tokens"):
         return values.tokens(value, where)
     return _PLAIN[kind](value, where)
@@ -76,6 +78,12 @@ def _text(value: object, where: str) -> str:
         raise UsageError(f"{value!r} is no text", next_step="put it in quotes", place=where)
     return value
 
+
+# Of `Budget.curve` and `PruneRule.kind`.
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "curve": ("scaled", "tiered"),
+    "kind": ("tool-result", "tool-arguments", "text"),
+}
 
 _PLAIN: Mapping[type, Callable[[object, str], Any]] = {
     int: values.count,

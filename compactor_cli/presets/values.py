@@ -55,6 +55,14 @@ def seconds(value: object, where: str) -> float:
     return number
 
 
+def money(value: object, where: str) -> float:
+    """US dollars: ``5``, ``0.25``, ``"$2"``. Raises UsageError."""
+    number = _number(str(value).strip().removeprefix("$"))
+    if isinstance(value, bool) or number is None or number <= 0:
+        raise UsageError(f"{_said(value)} is no sum of money", next_step="write 5 or 0.25 (US dollars)", place=where)
+    return number
+
+
 def switch(value: object, where: str) -> bool:
     """On or off: a boolean, ``1``, ``true``, ``yes``, ``on`` and their opposites. Raises UsageError."""
     if isinstance(value, bool):

@@ -135,3 +135,11 @@ def test_a_report_lists_the_first_rows_and_counts_all(tmp_path: Path, orders: Or
     (report,) = _reports([_job(file)], orders)
     assert report.counts == {"unchanged": 500}
     assert len(report.transcripts) == 20
+
+
+def test_a_report_lists_every_row_over_its_target_and_where_it_is(tmp_path: Path, orders: Orders) -> None:
+    row = json.dumps({"messages": [{"role": "system", "content": "word " * 2_000}, {"role": "user", "content": "hi"}]})
+    file = _write(tmp_path, "rows.jsonl", f"{row}\n".encode() * 30)
+    small = replace(orders, settings=replace(orders.settings, target=Size(tokens=100)))
+    (report,) = _reports([_job(file)], small)
+    assert [item.line for item in report.transcripts if item.over_target] == list(range(1, 31))

@@ -103,7 +103,11 @@ def test_the_tail_is_tokens_turns_or_messages(
         ("compact.toml", "in-place = true\n", "only be said on the command line"),
         ("compact.toml", "include = 3\n", "no list"),
         ("compact.toml", 'preset = "hermez"\n', "did you mean hermes?"),
+        ("compact.toml", '[budget]\ncurve = "x"\n', "one of scaled, tiered"),
+        ("compact.toml", '[[prune]]\nname = "x"\nkind = "y"\n', "one of tool-result, tool-arguments, text"),
         ("pyproject.toml", "[tool.compact]\nfocuss = 'x'\n", "did you mean focus?"),
+        ("pyproject.toml", "tool = 5\n", "tool is no table"),
+        ("pyproject.toml", "[tool]\ncompact = 5\n", "compact is no table"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_what_to_write(

@@ -71,6 +71,30 @@ def test_a_full_disk_is_exit_3_with_advice(work: Path) -> None:
     assert b"full" in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("flag", ["-n", "--diff"])
+def test_a_view_on_a_full_disk_is_exit_3_with_advice(flag: str, unbuffered: str, work: Path) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("wb") as full:
+        line = command(flag, "-t", "1500", "session.jsonl")
+        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, timeout=60, env=environment)
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[0].startswith(b"compact: standard output: the disk is full: ")
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("handler", ["strict", "surrogateescape"])
+def test_what_the_terminal_cannot_show_is_shown_as_escapes(handler: str, work: Path) -> None:
+    name = b"bad\xff.jsonl"
+    Path(os.fsdecode(name)).write_bytes(Path("session.jsonl").read_bytes())
+    environment = os.environ | {"PYTHONIOENCODING": f"ascii:{handler}"}
+    line = [*command("--diff", "-t", "1500"), name]
+    done = subprocess.run(line, capture_output=True, timeout=60, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"--- bad\\udcff.jsonl")
+
+
 def test_a_closed_standard_output_is_a_usage_error(work: Path) -> None:
     shell = ["sh", "-c", '"$@" >&-', "sh", *command("-t", "1500", "session.jsonl")]
     done = subprocess.run(shell, stderr=subprocess.PIPE, timeout=60)

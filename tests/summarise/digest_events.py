@@ -6,7 +6,19 @@ from hypothesis import strategies as st
 
 from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
 
-WORDS = ["src/a.py", "src/b.py", "load_items", "parseLine", "8080", "#12", "--fast", "the", "value", "fails", "https://x.y/z"]
+WORDS = [
+    "src/a.py",
+    "src/b.py",
+    "load_items",
+    "parseLine",
+    "8080",
+    "#12",
+    "--fast",
+    "the",
+    "value",
+    "fails",
+    "https://x.y/z",
+]
 
 
 def event(kind: EventKind, text: str, record: int = 0, **fields: object) -> Event:

@@ -1,0 +1,166 @@
+"""Models: what all transcripts of a run share when models write their summaries."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from compactor_cli.core.errors import CompactError
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.summarise import llm
+from compactor_cli.summarise.breaker import Breaker
+from compactor_cli.summarise.estimate import Estimate
+from compactor_cli.summarise.keys import NO_KEYS, Keys, environment_secrets
+from compactor_cli.summarise.line import Fallback, Line
+from compactor_cli.summarise.loop import Loop
+from compactor_cli.summarise.model import Asking, ModelSummariser
+from compactor_cli.summarise.pace import Pace, Tempo
+from compactor_cli.summarise.redact import Redactor
+from compactor_cli.summarise.replies import ReplyCache
+from compactor_cli.summarise.spend import Limits, Spend
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from compactor_cli.summarise.base import Request
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Transcripts read ahead of the one whose turn it is to be written, per thread.
+_AHEAD = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOrders:
+    """What the user wants of models in this run. Files None: no reply cache, no breaker beyond this run."""
+
+    asking: Asking
+    limits: Limits = field(default_factory=Limits)
+    tempo: Tempo = field(default_factory=Tempo)
+    keys: Keys = NO_KEYS
+    fallback: Fallback | None = None
+    cache_file: Path | None = None
+    breaker_file: Path | None = None
+    redacts: bool = True
+
+
+class ModelRun:
+    """The line to the models, its event loop and threads; use as ``with ModelRun(orders) as run``.
+
+    Nothing is started before the first summary. On leaving, requests under way are cancelled; replies that
+    came in are in the cache.
+    """
+
+    def __init__(self, orders: ModelOrders) -> None:
+        self.orders = orders
+        self.cache = ReplyCache(orders.cache_file) if orders.cache_file else None
+        self.line = Line(
+            spend=Spend(orders.limits),
+            pace=Pace(orders.tempo),
+            breaker=Breaker(orders.asking.model, file=orders.breaker_file),
+            cache=self.cache,
+            keys=orders.keys,
+            fallback=orders.fallback,
+        )
+        self.planned = Estimate()
+        self._loop = Loop(llm.close)
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._known = tuple(secret.reveal() for secret in (*orders.keys.secrets, *environment_secrets()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            if self.cache:
+                stack.callback(self.cache.close)
+            if self._pool:
+                stack.callback(self._pool.shutdown, wait=True, cancel_futures=True)
+            stack.callback(self._loop.close)
+
+    @property
+    def threads(self) -> int:
+        """Transcripts worked on at once."""
+        return max(1, self.orders.tempo.concurrency)
+
+    def summariser(self, archive_dir: Path, guidance: str = "") -> ModelSummariser:
+        """The summariser of one input, whose originals are in this archive; ``guidance`` as in `Asking`."""
+        return ModelSummariser(
+            self.line,
+            self._loop,
+            replace(self.orders.asking, guidance=guidance),
+            new_redactor=self._redactor if self.orders.redacts else None,
+            load_original=lambda sha256: load_original(archive_dir, sha256),
+        )
+
+    def estimate(self, request: Request, archive_dir: Path) -> Estimate:
+        """What the summary would take; added to ``planned``."""
+        found = self.summariser(archive_dir).estimate(request)
+        with self._lock:
+            self.planned = self.planned + found
+        return found
+
+    def mapped(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+        """``work`` on items in threads; each item with its result, in order. What ``work`` raises is raised here."""
+        if self.threads == 1:
+            yield from ((item, work(item)) for item in items)
+            return
+        waiting: deque[tuple[Item, Future[Result]]] = deque()
+        try:
+            for item in items:
+                waiting.append((item, self._threads().submit(work, item)))
+                while len(waiting) > _AHEAD * self.threads or (waiting and waiting[0][1].done()):
+                    first, future = waiting.popleft()
+                    yield first, future.result()
+            while waiting:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+    def _threads(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="transcript")
+            return self._pool
+
+    def _redactor(self) -> Redactor:
+        return Redactor(self._known)
+
+    def stop(self) -> None:
+        """Cancel what is under way: threads that wait for a reply go on with a failure."""
+        self._loop.close()
+
+
+def load_original(archive_dir: Path, sha256: str) -> Transcript | None:
+    """The archived transcript whose hash begins with ``sha256``; None if it is not there, or damaged."""
+    from compactor_cli.normalise.detect import open_transcripts
+    from compactor_cli.read.jsonl import OnInvalid, read_records
+    from compactor_cli.recall.restore import find, restore
+
+    content = io.BytesIO()
+    try:
+        found = find([archive_dir], sha256)
+        restore(found, content)
+        content.seek(0)
+        records = read_records(content, str(found.path), OnInvalid.KEEP)
+        for transcript in open_transcripts(records, prefix=records.prefix):
+            if transcript.sha256.startswith(sha256):
+                return transcript
+    except (CompactError, OSError):
+        return None
+    return None

@@ -1,0 +1,154 @@
+"""Models: what the options say about models, made into orders; and what a run asked of them, told."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.batch.jobs import Orders, Purpose
+from compactor_cli.batch.rows import Row
+from compactor_cli.cli.wishes import Wishes
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.settings import Settings
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from compactor_cli.batch.models import ModelOrders, ModelRun
+    from compactor_cli.cli.console import Console
+    from compactor_cli.summarise.estimate import Estimate
+    from compactor_cli.summarise.model import Asking
+    from compactor_cli.summarise.prompts import Stage
+
+
+def with_models(orders: Orders, wishes: Wishes, stack: ExitStack) -> Orders:
+    """The orders with the line to the models, where one is asked for, and with the person who is asked."""
+    if wishes.interactive:
+        from compactor_cli.cli.review import check_terminal, review
+
+        check_terminal()
+        orders = dataclasses.replace(orders, review=review)
+    if not wishes.model or wishes.plan:
+        return orders
+    from compactor_cli.batch.models import ModelRun
+
+    run = stack.enter_context(ModelRun(model_orders(wishes, orders.settings)))
+    return dataclasses.replace(orders, models=run)
+
+
+def account_for(orders: Orders, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
+    """Tells what was asked of models, or would be; what the report says of it."""
+    run = orders.models
+    if run is None:
+        return None
+    tell_models(run, console)
+    if orders.view and orders.purpose is Purpose.PLAN and inputs > 1:
+        sys.stdout.write(f"in all:\n{estimate_line(run.planned, run.orders.asking.model)}")
+    return model_report(run)
+
+
+def asked_line(row: Row, model: str) -> str:
+    """What a model would be asked for this transcript; empty if nothing."""
+    return estimate_line(row.estimate, model) if row.estimate else ""
+
+
+def model_orders(wishes: Wishes, settings: Settings) -> ModelOrders:
+    """The orders. Raises UsageError for files that cannot be read, and tasks that there are not."""
+    from compactor_cli.batch.models import ModelOrders
+    from compactor_cli.summarise.keys import NO_KEYS, read_keys
+    from compactor_cli.summarise.line import Fallback
+    from compactor_cli.summarise.pace import Tempo
+    from compactor_cli.summarise.places import breaker_file, replies_file
+    from compactor_cli.summarise.spend import Limits
+
+    fallback = Fallback(model=wishes.fallback_model, api_base=wishes.api_base) if wishes.fallback_model else None
+    return ModelOrders(
+        asking=_asking(wishes, settings),
+        limits=Limits(cost_usd=wishes.max_cost, requests=wishes.max_requests, tokens_sent=wishes.max_tokens_sent),
+        tempo=Tempo(
+            concurrency=1 if wishes.interactive else max(1, wishes.llm_concurrency),
+            requests_per_minute=wishes.rpm,
+            tokens_per_minute=wishes.tpm,
+        ),
+        keys=read_keys(Path(wishes.key_file), wishes.model) if wishes.key_file else NO_KEYS,
+        fallback=fallback,
+        cache_file=replies_file() if wishes.cache else None,
+        breaker_file=breaker_file(),
+        redacts=wishes.redact,
+    )
+
+
+def _asking(wishes: Wishes, settings: Settings) -> Asking:
+    from compactor_cli.summarise.model import Asking, OnFailure
+    from compactor_cli.summarise.update import Previous
+
+    rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
+    given = Asking(
+        model=wishes.model,
+        models=_by_stage(wishes.model_for),
+        api_base=wishes.api_base,
+        previous=Previous(wishes.previous),
+        on_failure=OnFailure(wishes.on_failure),
+        template=settings.template,
+        instructions=_instructions(wishes.instructions),
+    )
+    return dataclasses.replace(given, rule=rule) if rule else given
+
+
+def _by_stage(said: str) -> Mapping[Stage, str]:
+    from compactor_cli.summarise.prompts import Stage
+
+    found: dict[Stage, str] = {}
+    for entry in filter(None, (part.strip() for part in said.split(","))):
+        task, equals, model = entry.partition("=")
+        if not equals or not model.strip() or task.strip() not in tuple(Stage):
+            advice = f"write TASK=MODEL; tasks: {', '.join(Stage)}"
+            raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="--model-for")
+        found[Stage(task.strip())] = model.strip()
+    return found
+
+
+def _instructions(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"the instructions cannot be read ({reason})", place=path) from error
+
+
+def model_report(run: ModelRun) -> dict[str, Any]:
+    """What the run asked of models, for the report."""
+    spent = dataclasses.asdict(run.line.spend.spent)
+    return {"model": run.orders.asking.model, **spent, "requests_planned": run.planned.requests}
+
+
+def tell_models(run: ModelRun, console: Console) -> None:
+    """Say what was asked and what it cost; and whatever is wrong with keys or the reply cache."""
+    for warning in run.orders.keys.warnings:
+        console.warn(warning)
+    if run.cache and run.cache.trouble:
+        console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")
+    spent = run.line.spend.spent
+    if not spent.requests and not spent.cache_hits:
+        return
+    cost = f", ${spent.cost_usd:.4f}" if spent.cost_usd else ""
+    unknown = f" ({spent.unpriced:,} replies of unknown price)" if spent.unpriced else ""
+    console.done(
+        f"{run.orders.asking.model}: {spent.requests:,} requests ({spent.retries:,} again, {spent.failures:,} failed),"
+        f" {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}{unknown};"
+        f" {spent.cache_hits:,} from the cache"
+    )
+
+
+def estimate_line(estimate: Estimate, model: str) -> str:
+    """What would be asked, for people."""
+    cost = "price unknown" if estimate.cost_usd is None else f"about ${estimate.cost_usd:.4f}"
+    return (
+        f"  {model} would get {estimate.requests:,} {'request' if estimate.requests == 1 else 'requests'}:"
+        f" {estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out, {cost}\n"
+    )

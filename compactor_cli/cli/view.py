@@ -1,0 +1,64 @@
+"""``compactor view``: what the client would send, as messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from compactor_cli.core.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.normalise.sent import sent
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import STDIN, open_stream
+
+
+@click.command()
+@click.argument("file", default=STDIN, metavar="[FILE]", type=click.UNPROCESSED)
+@click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+def view(file: str, dialect: str) -> int:
+    """Print what the client of a session would send to the model, one message a line, in that order.
+
+    What an earlier compaction replaced, rewound branches and bookkeeping are not in it. Each line has the number of
+    its record, the role and what it says: text, thinking, calls, results, media (counted).
+    """
+    with open_stream(file) as stream:
+        records = read_records(stream.reader, file, OnInvalid.KEEP)
+        for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
+            for line in _lines(transcript):
+                click.echo(line)
+    return 0
+
+
+def _lines(transcript: Transcript) -> Iterator[str]:
+    for i in sent(transcript):
+        value = {"record": i + 1, **_said(transcript.messages[i])}
+        # A half of a surrogate pair has no bytes in UTF-8.
+        yield json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def _said(message: Message) -> dict[str, Any]:
+    parts = message.parts
+    said: dict[str, Any] = {
+        "role": message.role.value,
+        "content": message.text,
+        "thinking": "\n".join(part.text for part in parts if isinstance(part, Thinking)),
+        "calls": [_call(part) for part in parts if isinstance(part, ToolCall)],
+        "results": [_result(part) for part in parts if isinstance(part, ToolResult)],
+        "media": sum(isinstance(part, Media) for part in parts),
+    }
+    kept = ("role", "content") if any(isinstance(part, Text) for part in parts) else ("role",)
+    return {key: value for key, value in said.items() if value or key in kept}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
+    return {"id": call.id, "name": call.name, "arguments": arguments}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    flags = {"is_error": True} if result.is_error else {}
+    media = {"media": result.media_count} if result.media_count else {}
+    return {"id": result.id, "text": result.text, **flags, **media}

@@ -1,0 +1,122 @@
+"""Line: the way to the models. Everything around one call, for all transcripts of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from compactor_cli.summarise import llm
+from compactor_cli.summarise.breaker import Breaker
+from compactor_cli.summarise.calls import NO_SECRET, Call, Reply, Secret
+from compactor_cli.summarise.failures import Broken, Passing, TimedOut
+from compactor_cli.summarise.keys import NO_KEYS, Keys
+from compactor_cli.summarise.ladder import Ladder, Retries
+from compactor_cli.summarise.pace import Pace, Sleep, sleep_seconds
+from compactor_cli.summarise.redact import Redactor
+from compactor_cli.summarise.replies import ReplyCache
+from compactor_cli.summarise.spend import Charge, Spend, Try
+
+Complete = Callable[[Call], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """The model that is asked when the first gives no reply."""
+
+    model: str
+    api_base: str = ""
+    key: Secret = NO_SECRET
+
+
+class Line:
+    """Answers calls from the reply cache or from a model, within the limits and at the pace of the run.
+
+    In this order: redaction, cache, breaker, pace, limits, request; on failure the ladder. One for all
+    transcripts of a run; `ask` belongs to one event loop (`Loop`).
+    """
+
+    def __init__(
+        self,
+        *,
+        spend: Spend | None = None,
+        pace: Pace | None = None,
+        retries: Retries | None = None,
+        breaker: Breaker | None = None,
+        cache: ReplyCache | None = None,
+        keys: Keys = NO_KEYS,
+        fallback: Fallback | None = None,
+        complete: Complete = llm.complete,
+        sleep: Sleep = sleep_seconds,
+    ) -> None:
+        self.spend = spend or Spend()
+        self.breaker = breaker or Breaker("the model")
+        self._pace = pace or Pace()
+        self._retries = retries or Retries()
+        self._ladder = Ladder(self._retries, sleep=sleep)
+        self._cache = cache
+        self._keys = keys
+        self._fallback = fallback
+        self._complete = complete
+
+    async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
+        """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, by the user's wish.
+
+        Texts already redacted stay as they are; redact a whole transcript in its order first, so that the numbers
+        of its placeholders do not depend on which call comes first. Raises `ContextTooLong`, `GaveUp`,
+        `LimitReached` or `CircuitOpen`; no failure shows a key.
+        """
+        if redactor:
+            said = tuple(replace(said, text=redactor.redact(said.text)) for said in call.messages)
+            call = replace(call, messages=said)
+
+        async def send(asked: Call, which: Try) -> Reply:
+            return await self._answer(asked, which, redactor)
+
+        return await self._ladder.climb((call, *self._fallbacks(call)), send)
+
+    def fallback_of(self, call: Call) -> Call | None:
+        """The same call for the fallback model: for a caller whose spans the first model finds too long."""
+        return next(iter(self._fallbacks(call)), None)
+
+    def _fallbacks(self, call: Call) -> tuple[Call, ...]:
+        other = self._fallback
+        if other is None or (other.model, other.api_base) == (call.model, call.api_base):
+            return ()
+        # Extra parameters are meant for the first model; another provider may refuse them.
+        return (replace(call, model=other.model, api_base=other.api_base, key=other.key, extra={}),)
+
+    async def _answer(self, call: Call, which: Try, redactor: Redactor | None) -> Reply:
+        stored = self._cache.get(call) if self._cache and which is Try.FIRST else None
+        if stored:
+            self.spend.hit(stored)
+            return stored
+        reply = await self._send(call, which)
+        if redactor:
+            reply = replace(reply, text=redactor.redact(reply.text))
+        if self._cache and reply.text and reply.finish_reason == "stop" and not reply.has_tool_call:
+            self._cache.put(call, reply)
+        return reply
+
+    async def _send(self, call: Call, which: Try) -> Reply:
+        async with self._pace.turn(call.expected_input_tokens + call.max_tokens):
+            self.breaker.check()
+            reservation = self.spend.reserve(call, which)
+            try:
+                reply = await self._complete(call if call.key else replace(call, key=self._keys.for_model(call.model)))
+            except BaseException as failure:  # a cancelled request was sent as well
+                charge = Charge.NONE if _is_free(failure) else Charge.POSSIBLE
+                self.spend.failed(reservation, charge)
+                self._slow_down(failure)
+                raise
+            self.spend.settle(reservation, reply)
+            return reply
+
+    def _slow_down(self, failure: BaseException) -> None:
+        """Retry-After is meant for all requests, not only for the one that was told."""
+        if isinstance(failure, Passing) and failure.retry_after_seconds <= self._retries.most_retry_after_seconds:
+            self._pace.pause(failure.retry_after_seconds)
+
+
+def _is_free(failure: BaseException) -> bool:
+    """Whether the provider did not begin to answer."""
+    return isinstance(failure, Exception) and not isinstance(failure, TimedOut | Broken)

@@ -1,0 +1,163 @@
+"""The only module that imports litellm, when the first call is made.
+
+litellm is told not to fetch its tables from the network, to read no ``.env``, to call nobody back and to log
+nothing; retries are the ladder's. Every error becomes one of `failures`, in one line without keys.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+from compactor_cli.summarise.calls import Call, Delivery, Reply, Speaker
+from compactor_cli.summarise.failures import Broken, ModelFailure
+from compactor_cli.summarise.faults import failure_of
+from compactor_cli.summarise.keys import environment_names, provider_of
+from compactor_cli.summarise.prices import price_of
+
+# Read by litellm when it is imported (the first two) or makes its first call to Anthropic.
+_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "asyncio")
+_WARNERS = r"(?:litellm|pydantic|openai|aiohttp|httpx)(?:\.|$)"
+# Anthropic caches a prompt's beginning only where it is marked, and nothing shorter than about 1,024 tokens.
+_MARKED_PROVIDERS = ("anthropic",)
+_MARKED_FROM_CHARS = 4_000
+# Servers of one's own often want no key, but the client insists on one.
+_ANY_KEY = "none"
+
+
+async def complete(call: Call) -> Reply:
+    """One request to a model, without retries. Raises the failures of `failures`; none of them shows a key."""
+    litellm = _litellm()
+    try:
+        return await _reply(litellm, call)
+    except ModelFailure:
+        raise
+    except Exception as error:
+        failure = failure_of(error, call)
+    # Raised here, not above: litellm's error would be its context, with the request in it.
+    raise failure
+
+
+async def close() -> None:
+    """Close the connections that litellm keeps; nothing if it was never imported."""
+    litellm = sys.modules.get("litellm")
+    if litellm is not None:
+        await litellm.close_litellm_async_clients()
+
+
+def _litellm() -> Any:
+    """The module, set up on its first import (2 to 5 seconds)."""
+    # Every time, as others may set the filters back: what these libraries warn of is nothing a user can act on.
+    warnings.filterwarnings("ignore", module=_WARNERS)
+    if "litellm" in sys.modules and getattr(sys.modules["litellm"], "_compact_ready", False):
+        return sys.modules["litellm"]
+    os.environ.update(_ENVIRONMENT)
+    import logging
+
+    import litellm
+
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.turn_off_message_logging = True
+    # A parameter that a model does not know (a temperature, for most that reason) is left out.
+    litellm.drop_params = True
+    for name in ("callbacks", "input_callback", "success_callback", "failure_callback", "service_callback"):
+        setattr(litellm, name, [])
+    litellm._compact_ready = True
+    return litellm
+
+
+async def _reply(litellm: Any, call: Call) -> Reply:
+    answer = await litellm.acompletion(**_parameters(call))
+    if call.delivery is Delivery.STREAM:
+        pieces = [piece async for piece in answer]
+        # litellm makes up a "stop" for a stream that ended without one.
+        if not answer.received_finish_reason:
+            raise Broken("the stream ended before the reply did")
+        answer = litellm.stream_chunk_builder(pieces)
+    if answer is None or not answer.choices:
+        raise Broken("the reply holds no message")
+    return _read(call, answer)
+
+
+def _parameters(call: Call) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "model": call.model,
+        "messages": [_message(call, said.speaker, said.text) for said in call.messages],
+        "max_tokens": call.max_tokens,
+        "temperature": call.temperature,
+        "timeout": call.timeout_seconds,
+        "num_retries": 0,
+        "max_retries": 0,
+        **call.extra,
+    }
+    if call.api_base:
+        parameters["api_base"] = call.api_base
+    if key := _key(call):
+        parameters["api_key"] = key
+    if call.delivery is Delivery.STREAM:
+        parameters |= {"stream": True, "stream_options": {"include_usage": True}}
+    return parameters
+
+
+def _message(call: Call, speaker: Speaker, text: str) -> dict[str, Any]:
+    # A lone surrogate cannot be sent as UTF-8.
+    text = text.encode(errors="replace").decode()
+    marked = (
+        speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) in _MARKED_PROVIDERS
+    )
+    if not marked:
+        return {"role": speaker.value, "content": text}
+    return {
+        "role": speaker.value,
+        "content": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}],
+    }
+
+
+def _key(call: Call) -> str:
+    """The key to send; empty: litellm looks in the environment."""
+    if call.key or not call.api_base:
+        return call.key.reveal()
+    return "" if any(os.environ.get(name) for name in environment_names(call.model)) else _ANY_KEY
+
+
+def _read(call: Call, answer: Any) -> Reply:
+    choice = answer.choices[0]
+    usage = getattr(answer, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    reply = Reply(
+        text=(choice.message.content or "").encode(errors="replace").decode(),
+        model=call.model,
+        finish_reason=choice.finish_reason or "stop",
+        input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
+        output_tokens=getattr(usage, "completion_tokens", 0) or 0,
+        cached_tokens=getattr(details, "cached_tokens", 0) or 0,
+        has_tool_call=bool(choice.message.tool_calls),
+        request_id=answer.id or "",
+        cost_usd=_cost_usd(call.model, answer, usage, details),
+    )
+    if not reply.output_tokens and not reply.text and not reply.input_tokens and not reply.has_tool_call:
+        # What is left of a page of HTML or of broken events, read as a stream.
+        raise Broken("the reply cannot be read")
+    return reply
+
+
+def _cost_usd(model: str, answer: Any, usage: Any, details: Any) -> float | None:
+    """litellm's own figure (it knows of surcharges), else the table's price."""
+    known = (getattr(answer, "_hidden_params", None) or {}).get("response_cost")
+    if known:
+        return float(known)
+    price = price_of(model)
+    if price is None or usage is None:
+        return None
+    cached = getattr(details, "cached_tokens", 0) or 0
+    return price.cost_usd(input_tokens=usage.prompt_tokens, output_tokens=usage.completion_tokens, cached_tokens=cached)

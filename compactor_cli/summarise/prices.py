@@ -1,0 +1,34 @@
+"""Prices: what a call costs, from the table in litellm's wheel, read as a file (litellm is not imported)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from compactor_cli.plan.window import table_entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per token. ``cached_usd`` is for tokens that the provider has in its prompt cache."""
+
+    input_usd: float
+    output_usd: float
+    cached_usd: float
+
+    def cost_usd(self, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """The price of a call; ``cached_tokens`` are among ``input_tokens``."""
+        fresh = max(0, input_tokens - cached_tokens)
+        return fresh * self.input_usd + cached_tokens * self.cached_usd + output_tokens * self.output_usd
+
+
+@lru_cache(maxsize=64)
+def price_of(model: str) -> Price | None:
+    """The price of a model by its name in litellm's table (also without provider, date or mark); None if unknown."""
+    entry = table_entry(model)
+    input_usd, output_usd = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if not isinstance(input_usd, int | float) or not isinstance(output_usd, int | float):
+        return None
+    cached = entry.get("cache_read_input_token_cost")
+    cached_usd = cached if isinstance(cached, int | float) else input_usd
+    return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=cached_usd)

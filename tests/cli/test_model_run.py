@@ -1,0 +1,259 @@
+"""``compact -m`` against the loopback server: money, failures, threads, and runs that are killed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import termios
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_cases import Run, command, dataset_bytes, session_bytes
+from llm_server.client import LlmServer
+
+
+@pytest.fixture
+def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test-0123456789")
+    return home
+
+
+def asking(server: LlmServer, model: str = "well") -> tuple[str, ...]:
+    return ("-m", f"openai/{model}", "--api-base", server.openai, "-t", "2500")
+
+
+def report(path: str = "report.json") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_model_writes_the_summary_and_the_report_counts(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    ran = compact(*asking(llm_server), "session.jsonl", "--report", "report.json")
+    assert (ran.code, ran.err) == (0, "")
+    (transcript,) = report()["inputs"][0]["transcripts"]
+    assert transcript["summary_source"] == "model"
+    assert transcript["tokens_after"] <= 2_500
+    assert report()["model"] | {"requests": 1, "cache_hits": 0, "unpriced": 1} == report()["model"]
+    assert report()["model"]["input_tokens"] > 0
+    assert compact(*asking(llm_server), "session.jsonl", "--report", "report.json").out == ran.out
+    assert report()["model"] | {"requests": 0, "cache_hits": 1} == report()["model"]
+    compact(*asking(llm_server), "--no-cache", "session.jsonl")
+    assert len(llm_server.requests()) == 2
+
+
+def test_a_look_sends_nothing_and_tells_the_price(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    ran = compact("-n", "-m", "anthropic/claude-haiku-4-5", "-t", "2500", "session.jsonl", "rows.jsonl")
+    lines = [line for line in ran.out.decode().splitlines() if "claude-haiku" in line]
+    assert len(lines) > 2
+    assert all("tokens in" in line and "about $0.0" in line for line in lines)
+    assert not (work.parent / "cache").exists()
+    ran = compact("-n", *asking(llm_server), "session.jsonl", "--report", "report.json")
+    assert b"openai/well would get 1 request" in ran.out
+    assert report()["model"]["requests_planned"] == 1
+    assert llm_server.requests() == []
+
+
+def test_the_digest_instead_is_a_warning_and_with_strict_code_4(
+    work: Path, compact: Run, llm_server: LlmServer
+) -> None:
+    ran = compact(*asking(llm_server, "chat"), "session.jsonl", "--report", "report.json")
+    assert ran.code == 0
+    assert "the digest wrote the summary, not the model" in ran.err
+    assert ran.out.count(b"\n") < session_bytes().count(b"\n")
+    (transcript,) = report()["inputs"][0]["transcripts"]
+    assert (transcript["summary_source"], "no-summary" in transcript["fell_back"]) == ("digest", True)
+    assert compact(*asking(llm_server, "chat"), "session.jsonl", "--strict").code == 4
+
+
+def test_on_failure_keep_and_fail(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    kept = compact(*asking(llm_server, "auth"), "--on-failure", "keep", "session.jsonl")
+    assert (kept.code, kept.out) == (0, session_bytes())
+    assert "left as it was" in kept.err
+    failed = compact(*asking(llm_server, "auth"), "--on-failure", "fail", "session.jsonl", "-o", "out.jsonl")
+    assert failed.code == 3
+    assert not Path("out.jsonl").exists()
+    assert "sk-of-this-test" not in failed.err + kept.err
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (("--max-requests", "1"), "limit of 1 requests"),
+        (("--max-tokens-sent", "4k"), "tokens sent"),
+        (("--max-cost", "1"), "price of openai/well is not known"),
+    ],
+)
+def test_limits_end_the_sending_and_not_the_run(
+    work: Path, compact: Run, llm_server: LlmServer, limit: tuple[str, str], said: str
+) -> None:
+    ran = compact(*asking(llm_server), *limit, "--llm-concurrency", "1", "rows.jsonl", "--report", "report.json")
+    assert ran.code == 0
+    assert ran.out.count(b"\n") == 5
+    assert said in ran.err
+    assert len(llm_server.requests()) <= 2
+
+
+def test_the_order_of_rows_and_files_is_that_of_the_input(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    many = compact(*asking(llm_server), "--llm-concurrency", "8", "--no-cache", "rows.jsonl")
+    single = compact(*asking(llm_server), "--llm-concurrency", "1", "rows.jsonl")
+    assert many.out == single.out
+    assert [json.loads(line)["id"] for line in many.out.splitlines()] == list(range(5))
+    for number in range(6):
+        (work / f"s{number}.jsonl").write_bytes(session_bytes(9 + number))
+    files = [f"s{number}.jsonl" for number in range(6)]
+    assert compact(*asking(llm_server, "slow.1"), *files, "--output-dir", "out", "--report", "report.json").code == 0
+    assert [item["path"] for item in report()["inputs"]] == files
+    assert max(entry["at_once"] for entry in llm_server.requests()) > 1
+
+
+def test_a_saved_plan_is_applied_without_asking_again(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    direct = compact(*asking(llm_server), "session.jsonl").out
+    assert compact(*asking(llm_server), "-n", "--plan-out", "plan.jsonl", "session.jsonl").code == 0
+    llm_server.control(reset=True)
+    applied = compact("--plan", "plan.jsonl", "session.jsonl")
+    assert applied.code == 0
+    assert applied.out == direct
+    assert llm_server.requests() == []
+
+
+def test_a_project_may_not_ask_a_model(work: Path, compact: Run) -> None:
+    for line in ('model = "openai/x"', "max-cost = 5", "redact = false", 'instructions = "a.txt"'):
+        (work / "compact.toml").write_text(line, encoding="utf-8")
+        ran = compact("-t", "1500", "session.jsonl")
+        assert ran.code == 2
+        assert "project's file may not" in ran.err
+
+
+def test_options_about_models_want_a_model(work: Path, compact: Run) -> None:
+    ran = compact("--max-cost", "5", "session.jsonl")
+    assert ran.code == 2
+    assert "add -m MODEL" in ran.err
+
+
+def test_models_by_task_and_a_key_file(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    (work / "key").write_text("OPENAI_API_KEY=sk-from-the-file-9876543210\n", encoding="utf-8")
+    (work / "key").chmod(0o600)
+    (work / "long.jsonl").write_bytes(session_bytes(90))
+    wishes = ("--model-for", "merge=openai/well-merge", "--key-file", "key", "--instructions", "more.txt")
+    (work / "more.txt").write_text("Name every test.", encoding="utf-8")
+    assert compact(*asking(llm_server), *wishes, "long.jsonl").code == 0
+    by_model = Counter(entry["model"] for entry in llm_server.requests())
+    assert by_model["well-merge"] == 1
+    assert by_model["well"] > 1
+    assert all("sk-from-the-file" in entry["headers"]["authorization"] for entry in llm_server.requests())
+    assert all("Name every test." in json.dumps(entry["body"]) for entry in llm_server.requests())
+    assert compact(*asking(llm_server), "--model-for", "leave=x", "session.jsonl").code == 2
+
+
+def test_the_cache_can_be_looked_at_and_pruned(work: Path, compact: Run, compactor: Run, llm_server: LlmServer) -> None:
+    compact(*asking(llm_server), "session.jsonl")
+    assert b"replies  1" in compactor("cache", "stats").out
+    assert compactor("cache", "prune", "--older-than", "1d").out == b"0 replies removed\n"
+    assert compactor("cache", "prune", "--max-bytes", "0").out == b"1 replies removed\n"
+
+
+def _on_a_terminal(answers: str, *arguments: str) -> tuple[int, bytes, str]:
+    """Runs ``compact`` with a terminal of its own, on which these answers are typed."""
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+    with subprocess.Popen(
+        command(*arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        pass_fds=(theirs,),
+        preexec_fn=take_terminal,
+    ) as process:
+        os.write(ours, answers.encode())
+        os.set_blocking(ours, False)
+        shown = b""
+        while process.poll() is None:
+            try:
+                shown += os.read(ours, 65_536)
+            except BlockingIOError:
+                time.sleep(0.02)
+        assert process.stdout
+        out = process.stdout.read()
+    os.close(theirs)
+    os.close(ours)
+    return process.returncode, out, shown.decode(errors="replace")
+
+
+def test_a_person_takes_declines_or_guides(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    taken = compact(*asking(llm_server), "session.jsonl").out
+    code, _, shown = _on_a_terminal("yes\n", *asking(llm_server), "--interactive", "session.jsonl", "-o", "a.jsonl")
+    assert (code, Path("a.jsonl").read_bytes()) == (0, taken)
+    assert "take this summary?" in shown
+    _on_a_terminal("n\n", *asking(llm_server), "--interactive", "session.jsonl", "-o", "b.jsonl")
+    assert Path("b.jsonl").read_bytes() == session_bytes()
+    guided = ("tell more of module_7\ny\n", *asking(llm_server), "--interactive", "session.jsonl", "-o", "c.jsonl")
+    assert _on_a_terminal(*guided)[0] == 0
+    assert "tell more of module_7" in json.dumps(llm_server.requests()[-1]["body"])
+    (work / "quiet.jsonl").write_bytes(session_bytes(4))
+    code, out, _ = _on_a_terminal("y\n", "-t", "1500", "--interactive", "session.jsonl")
+    assert code == 0
+    assert 0 < len(out) < len(session_bytes())
+
+
+def test_interactive_without_a_terminal_is_refused(work: Path, spawn: Run) -> None:
+    ran = spawn("-t", "1500", "--interactive", "session.jsonl", start_new_session=True)
+    assert ran.code == 2
+    assert "needs a terminal" in ran.err
+
+
+def _folder(work: Path, files: int) -> None:
+    (work / "in").mkdir()
+    for number in range(files):
+        (work / "in" / f"{number:03}.jsonl").write_bytes(session_bytes(6).replace(b"module_", b"m%03d_" % number))
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.jsonl"))}
+
+
+def _stopped_half_way(arguments: list[str], output: Path, files: int, number: int) -> int:
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 50
+    while len(list(output.glob("*.jsonl"))) < files and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    return process.wait(30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "files"), [(signal.SIGKILL, 200), (signal.SIGINT, 40)])
+def test_a_run_that_was_stopped_pays_nothing_twice(
+    work: Path, spawn: Run, llm_server: LlmServer, number: signal.Signals, files: int
+) -> None:
+    _folder(work, files)
+    wishes = [*asking(llm_server), "-r", "in", "--min-age", "0", "-t", "1200", "--no-lock"]
+    code = _stopped_half_way([*wishes, "--output-dir", "out"], work / "out", files // 2, number)
+    assert code == -number
+    done = _tree(work / "out")
+    assert files // 2 <= len(done) < files
+    assert spawn(*wishes, "--output-dir", "out", "-f").code == 0
+    prompts = Counter(json.dumps(entry["body"]["messages"]) for entry in llm_server.requests())
+    repeated = [prompt for prompt, times in prompts.items() if times > 1]
+    # What was under way when the run was killed had no reply yet: it was sent, and is sent again.
+    assert len(repeated) <= 8
+    assert spawn(*wishes, "--output-dir", "undisturbed", "--no-cache").code == 0
+    assert _tree(work / "out") == _tree(work / "undisturbed")
+    assert done.items() <= _tree(work / "undisturbed").items()
+
+
+def test_rows_pass_while_others_wait(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    (work / "many.jsonl").write_bytes(dataset_bytes(12, 7))
+    compact(*asking(llm_server, "slow"), "--llm-concurrency", "12", "many.jsonl")
+    assert max(entry["at_once"] for entry in llm_server.requests()) >= 6

@@ -1,0 +1,61 @@
+"""The loopback server as a test sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SERVER = Path(__file__).with_name("server.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmServer:
+    """``openai/NAME`` with ``openai`` as the base, ``anthropic/NAME`` with ``anthropic``; NAME: see server.py."""
+
+    port: int
+    log: Path
+
+    @property
+    def anthropic(self) -> str:
+        """The base for ``anthropic/…`` models."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai(self) -> str:
+        """The base for ``openai/…`` models."""
+        return f"{self.anthropic}/v1"
+
+    def requests(self, model: str = "") -> list[dict[str, Any]]:
+        """The requests so far, oldest first: path, model, headers, body, at_once."""
+        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        entries = [json.loads(line) for line in lines]
+        return [entry for entry in entries if model in ("", entry["model"])]
+
+    def control(self, **wishes: Any) -> None:
+        """Headings of good summaries (``headings=[…]``); forget what was (``reset=True``)."""
+        content = json.dumps(wishes).encode()
+        request = urllib.request.Request(f"{self.anthropic}/control", content, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10):
+            pass
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[LlmServer]:
+    """A server in its own process, with its log in ``folder``."""
+    log = folder / "requests.jsonl"
+    command = [sys.executable, "-u", str(SERVER), str(log)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            yield LlmServer(port=int(process.stdout.readline()), log=log)
+        finally:
+            process.stdin.close()
+            process.wait(10)
