@@ -69,7 +69,8 @@ def _listed(path: str, null_separated: bool) -> tuple[str, ...]:
     try:
         data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"the list of files cannot be read ({error.strerror})", place=path) from error
+        what = f"the list of files cannot be read ({error.strerror})"
+        raise UsageError(what, place=path, next_step="check the name; - is standard input") from error
     return tuple(os.fsdecode(item) for item in data.split(b"\0" if null_separated else b"\n") if item)
 
 

@@ -6,6 +6,7 @@ archiving thus need no second pass. It must not keep the piece, whose memory is 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -133,6 +134,8 @@ def unreadable(error: BaseException, path: str) -> Unreadable:
         return Unreadable("is a directory", place=name, next_step="use -r to read the files in it")
     if isinstance(error, PermissionError):
         return Unreadable("no permission to read it", place=name, next_step="check its owner and mode")
+    if path == STDIN and isinstance(error, OSError) and error.errno == errno.EBADF:
+        return Unreadable("it is closed", place=name, next_step="name a file")
     if isinstance(error, EOFError):
         return Unreadable(
             "the compressed data ends too early", place=name, next_step="it may still be being written; try again later"

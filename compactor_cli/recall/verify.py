@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +58,12 @@ def verify(folder: str | Path) -> Verification:
     root = Path(folder)
     if not root.is_dir():
         raise Unreadable("no such archive folder", place=str(root), next_step="name it with --archive-dir")
+    # Read first: what a run adds meanwhile is stored before it is listed, and so is no longer missing.
+    entries = tuple(read_entries(root))
     checked = {path: _original(root, sha256, path) for sha256, path in stored_blobs(root)}
     states = {path: _state(path) for path in sorted((root / STATE_FOLDER).glob("*.zst"))}
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
-    listed, from_manifest = _manifest(root, originals)
+    listed, from_manifest = _manifest(root, entries, originals)
     found = [problem for item in (*checked.values(), *states.values()) for problem in item.problems]
     return Verification(
         originals=len(checked),
@@ -137,11 +139,13 @@ def _lonely(root: Path) -> Iterator[InputError]:
             yield InputError("lists transcripts of an original that is not here", place=str(path), next_step=_COPY)
 
 
-def _manifest(root: Path, originals: Mapping[str, _Checked]) -> tuple[set[str], list[InputError]]:
+def _manifest(
+    root: Path, entries: Iterable[tuple[int, Entry | None]], originals: Mapping[str, _Checked]
+) -> tuple[set[str], list[InputError]]:
     """The stored files that the manifest names, and what is wrong with it, given what was found."""
     listed: set[str] = set()
     problems: list[InputError] = []
-    for number, entry in read_entries(root):
+    for number, entry in entries:
         place = f"{root / MANIFEST}:{number}"
         if entry is None:
             problems.append(InputError("is no entry", place=place, next_step="the originals are not affected"))

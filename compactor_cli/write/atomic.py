@@ -48,13 +48,17 @@ def atomic_writer(
 
     Links are followed: the file they lead to is replaced, not the link. A replaced file's mode stays, and its
     owner where the system allows; a new file has ``mode`` less the umask. ``check`` is called just before
-    the replacement and stops it by raising.
+    the replacement and stops it by raising. A device or a pipe is not replaced, but written to.
 
     Raises `OutputError` with a next step for everything that the system refuses (disk full, no permission).
     """
     target = followed(path)
     temporary = temporary_name(target.parent)
     try:
+        if is_special(path):
+            with Path(path).open("wb") as file:
+                yield file
+            return
         with _cleared(temporary):
             with _private_until_done(temporary, target, mode) as file:
                 yield file
@@ -62,8 +66,19 @@ def atomic_writer(
                 check()
             _take_name(temporary, target, existing)
         sync_folder(target.parent)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise output_error(error, str(path)) from error
+
+
+def is_special(path: str | Path) -> bool:
+    """Whether ``path`` is there but no regular file (``/dev/null``, a pipe): it is written to, not replaced."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def temporary_name(folder: Path) -> Path:

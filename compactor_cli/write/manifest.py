@@ -21,7 +21,7 @@ class Entry:
     """One archived original.
 
     ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
-    ``source`` the path it was read from, ``compacted_at`` UTC in ISO 8601.
+    ``source`` the path it was read from (bytes that are not UTF-8 as ``\\xff``), ``compacted_at`` UTC in ISO 8601.
     """
 
     sha256: str
@@ -50,12 +50,17 @@ def append_entry(folder: Path, entry: Entry) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            _append(descriptor, orjson.dumps(dataclasses.asdict(entry), option=orjson.OPT_APPEND_NEWLINE))
+            _append(descriptor, _line(entry))
         finally:
             os.close(descriptor)
         sync_folder(folder)
     except OSError as error:
         raise output_error(error, str(path)) from error
+
+
+def _line(entry: Entry) -> bytes:
+    source = os.fsencode(entry.source).decode("utf-8", "backslashreplace")
+    return orjson.dumps(dataclasses.asdict(entry) | {"source": source}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _append(descriptor: int, line: bytes) -> None:

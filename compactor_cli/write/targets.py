@@ -22,6 +22,7 @@ from compactor_cli.write.atomic import (
     already_there,
     atomic_writer,
     followed,
+    is_special,
     make_folders,
     output_error,
 )
@@ -35,6 +36,7 @@ class Kind(StrEnum):
     STDOUT = "stdout"
     FILE = "file"
     IN_PLACE = "in-place"
+    APPEND = "append"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class Destination:
     output: str = ""
     output_dir: str = ""
     in_place: bool = False
+    append: bool = False
     force: bool = False
     compress: Compression = Compression.NONE
 
@@ -68,9 +71,10 @@ def plan_targets(sources: Sequence[Source], destination: Destination) -> tuple[T
     Raises `UsageError` if several results would be joined, if two sources have one target, if a target is
     an input, and if a target exists and may not be overwritten.
     """
-    if len([item for item in (destination.output, destination.output_dir, destination.in_place) if item]) > 1:
-        raise UsageError("-o, --output-dir and -i exclude one another", next_step="choose one")
-    if destination.in_place:
+    ways = (destination.output, destination.output_dir, destination.in_place, destination.append)
+    if len([way for way in ways if way]) > 1:
+        raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
+    if destination.in_place or destination.append:
         return tuple(_in_place(source, destination) for source in sources)
     if destination.output_dir:
         targets = tuple(_mirrored(source, destination) for source in sources)
@@ -83,9 +87,14 @@ def plan_targets(sources: Sequence[Source], destination: Destination) -> tuple[T
 
 def _in_place(source: Source, destination: Destination) -> Target:
     if source.path == STDIN:
-        raise UsageError("standard input cannot be replaced", next_step="name a file, or leave -i out")
+        option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
+        raise UsageError(f"standard input cannot be {what}", next_step=f"name a file, or leave {option} out")
+    if is_special(source.path):
+        # Refused before it is opened: a pipe that nobody writes to would be waited for.
+        raise UsageError("is not a regular file", place=source.path, next_step="leave it out, or write with -o")
     existing = Existing.REPLACE if destination.force else Existing.REFUSE
-    return Target(path=source.path, kind=Kind.IN_PLACE, existing=existing)
+    kind = Kind.APPEND if destination.append else Kind.IN_PLACE
+    return Target(path=source.path, kind=kind, existing=existing)
 
 
 def _mirrored(source: Source, destination: Destination) -> Target:
@@ -144,15 +153,6 @@ def _identity(path: str) -> object:
     except CompactError:
         return str(followed(path))
     return (look.device, look.inode)
-
-
-def is_special(path: str) -> bool:
-    """Whether ``path`` is there but no regular file (``/dev/null``, a pipe): it is written to, not replaced."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def check_replaceable(path: str, existing: Existing) -> None:
@@ -225,16 +225,8 @@ def _replacement(target: Target, source: Stream) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _new_file(target: Target, mode: int) -> Iterator[IO[bytes]]:
-    if is_special(target.path):
-        try:
-            with Path(target.path).open("wb") as file:
-                yield file
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise output_error(error, target.path) from error
-        return
-    make_folders(followed(target.path).parent)
+    if not is_special(target.path):
+        make_folders(followed(target.path).parent)
     with atomic_writer(target.path, existing=target.existing, mode=mode) as file:
         yield file
 

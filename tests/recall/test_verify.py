@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from compactor_cli.core.errors import Unreadable
 from compactor_cli.recall.verify import verify
 from compactor_cli.write.archive import Archive
-from compactor_cli.write.layout import Blob, Part
+from compactor_cli.write.layout import Blob, Part, stored_blobs
 from compactor_cli.write.manifest import MANIFEST
 
 ROWS = (b'{"row":1}\n', b'{"row":2}\n')
@@ -97,3 +98,15 @@ def test_an_original_without_a_line_is_mentioned_and_no_problem(tmp_path: Path) 
 def test_no_archive_at_all_is_unreadable(tmp_path: Path) -> None:
     with pytest.raises(Unreadable):
         verify(tmp_path / "none")
+
+
+def test_an_original_that_is_added_meanwhile_is_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive, _ = make(tmp_path)
+
+    def found_before(root: Path, *more: str) -> Iterator[tuple[str, Path]]:
+        found = list(stored_blobs(root, *more))
+        archive.record(archive.add(b"later"), records=1, dialect="", source="")
+        return iter(found)
+
+    monkeypatch.setattr("compactor_cli.recall.verify.stored_blobs", found_before)
+    assert problems(tmp_path) == []

@@ -252,3 +252,9 @@ def test_the_archive_lies_beside_a_replaced_file_else_in_the_data_folder(
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/me")
     assert default_archive_dir("-", in_place=True) == Path("/home/me/.local/share/compact/archive")
+
+
+def test_a_source_whose_name_is_not_utf8_is_in_the_manifest(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    archive.record(archive.add(DATA), records=3, dialect="pi", source=os.fsdecode(b"/s/\xff\xc3\xa9.jsonl"))
+    assert [entry and entry.source for _, entry in read_entries(tmp_path)] == ["/s/\\xff\u00e9.jsonl"]

@@ -192,3 +192,15 @@ def test_folders_are_made_with_their_mode_and_a_file_in_the_way_is_named(tmp_pat
         make_folders(tmp_path / "file" / "c")
     with pytest.raises(OutputError):
         make_folders(tmp_path / "file")
+
+
+def test_a_device_or_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with atomic_writer(pipe) as file:
+        file.write(b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert [item.name for item in tmp_path.iterdir()] == ["pipe"]

@@ -17,6 +17,7 @@ from compactor_cli.core.errors import Changed, OutputError, UsageError
 from compactor_cli.read.compression import Compression, packing, zstd
 from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import open_stream
+from compactor_cli.write.atomic import Existing
 from compactor_cli.write.targets import Destination, Kind, Target, check_replaceable, open_target, plan_targets
 
 
@@ -177,9 +178,14 @@ def test_hard_linked_and_read_only_files_are_refused_without_force(tmp_path: Pat
 
 def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    target = in_place(tmp_path / "pipe", force=True)
     with pytest.raises(OutputError, match="regular"):
-        check_replaceable(target.path, target.existing)
+        check_replaceable(str(tmp_path / "pipe"), Existing.REPLACE)
+
+
+def test_a_pipe_in_place_is_refused_before_anyone_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="regular"):
+        in_place(tmp_path / "pipe", force=True)
 
 
 @pytest.mark.parametrize("compression", Compression)
@@ -215,6 +221,7 @@ WRITE_HALF = """
 import sys
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.streams import open_stream
+from compactor_cli.write.atomic import Existing
 from compactor_cli.write.targets import Kind, Target, open_target
 with open_stream("-") as source:
     with open_target(Target(path="-", kind=Kind.STDOUT, compression=Compression(sys.argv[1])), source) as file:
