@@ -55,7 +55,9 @@ def test_the_reference_shows_the_help_as_it_is(command: str) -> None:
     words = [str(BIN / command.split()[0]), *command.split()[1:], "--help"]
     text = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
     block = f"<!-- {command} -->\n```\n{text}```\n"
-    found = re.search(rf"<!-- {command} -->\n```\n.*?^```\n", reference.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"<!-- {command} -->\n```\n.*?^```\n", reference.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     assert found, f"docs/cli.md has no block for {command}"
     if os.environ.get("UPDATE_DOCS"):
         reference.write_text(reference.read_text(encoding="utf-8").replace(found[0], block), encoding="utf-8")

@@ -70,7 +70,7 @@ def _in_force(tree: Tree, boundary: int) -> bool:
 
     A chain that breaks off behind the boundary counts as behind it.
     """
-    if _named(tree.values[boundary]):
+    if named_uuids(tree.values[boundary]):
         return True
     if not tree.main or tree.main[-1] < boundary:
         return False
@@ -96,7 +96,7 @@ def _replaced(tree: Tree, boundary: int) -> frozenset[int]:
     return frozenset(i for i in range(boundary) if not behind[i] and i not in staying)
 
 
-def _named(boundary: Value) -> tuple[str, ...]:
+def named_uuids(boundary: Value) -> tuple[str, ...]:
     """The uuids of records that a boundary names as still sent."""
     metadata = boundary.get("compactMetadata")
     named = metadata.get("preservedMessages") if isinstance(metadata, dict) else None
@@ -108,7 +108,7 @@ def _named(boundary: Value) -> tuple[str, ...]:
 
 def _preserved(tree: Tree, boundary: int) -> set[int]:
     """The named records; of a segment also what lies on the chain between its ends."""
-    named = {tree.index[uuid] for uuid in _named(tree.values[boundary]) if uuid in tree.index}
+    named = {tree.index[uuid] for uuid in named_uuids(tree.values[boundary]) if uuid in tree.index}
     if len(named) != 2:
         return named
     first, last = sorted(named)

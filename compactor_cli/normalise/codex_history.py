@@ -20,6 +20,7 @@ from compactor_cli.normalise.codex_items import (
     item_type,
 )
 from compactor_cli.normalise.contents import string
+from compactor_cli.normalise.copies import matched
 from compactor_cli.normalise.previous import summary_of
 
 Value = Mapping[str, Any]
@@ -47,12 +48,8 @@ class History:
         self.superseded = frozenset(range(last)) - self._still_sent(last)
 
     def _copied(self, boundary: int) -> tuple[int, ...]:
-        places: dict[str, list[int]] = {}
-        for i, key in reversed(self._keys):
-            if i < boundary:
-                places.setdefault(key, []).append(i)
-        found = (places.get(_key(item)) for item in replacement(self.values[boundary]))
-        return tuple(-1 if not indices else indices.pop() for indices in found)
+        held = [(i, key) for i, key in self._keys if i < boundary]
+        return matched([_key(item) for item in replacement(self.values[boundary])], held)
 
     def _still_sent(self, boundary: int) -> frozenset[int]:
         if not self.boundaries:

@@ -55,7 +55,7 @@ class GeminiCli:
         return string(value.get("sessionId")) if _is_header(value) else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; older versions, what was replaced and repetitions are ``superseded``."""
+        """One message per record; what was replaced or taken back is ``superseded``, what others say as well META."""
         replay = Replay(_values(records))
         return tuple(_message(replay, i, value) for i, value in enumerate(replay.values))
 
@@ -134,7 +134,7 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
     if i in replay.own:
         return _list_message(replay, i)
     timestamp = string(value.get("timestamp"))
-    if not is_message(value) or value["type"] not in ("user", "gemini") or is_context(value):
+    if not is_message(value) or value["type"] not in ("user", "gemini") or is_context(value) or i in replay.repeated:
         return Message(role=Role.META, timestamp=timestamp)
     found = parts(_pieces(value))
     if value["type"] == "user":
@@ -142,7 +142,7 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
     else:
         role = Role.ASSISTANT
         found = tuple(part for part in found if not _is_answered_later(part, replay))
-    is_gone = i not in replay.sent or i in replay.repeated
+    is_gone = i not in replay.sent
     return Message(role=role, parts=found, timestamp=timestamp, summary=summary_of(role, found), superseded=is_gone)
 
 

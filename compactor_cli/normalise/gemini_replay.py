@@ -22,28 +22,29 @@ _CONTEXTS = ("<session_context>", "<hook_context>")
 
 class Replay:
     """The log of one session: ``sent`` are the records that hold messages of the final list, ``own[i]`` the
-    messages that the ``$set`` at ``i`` holds and no line beside it, ``repeated`` the records with tool results that
-    their calls hold as well."""
+    messages that the ``$set`` at ``i`` holds and no line beside it, ``repeated`` the records that others say as
+    well: older versions, and tool results that their calls hold."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
         self.own: dict[int, tuple[Value, ...]] = {}
         self._holders: dict[str, int] = {}
         self._list: dict[str, int] = {}
+        self._nested = frozenset(key for value in values if is_message(value) for key in _nested(value))
         for i, value in enumerate(values):
             self._play(i, value)
         self.sent = frozenset(self._list.values())
         self.answered = frozenset(key for value in values if is_message(value) for key in _answered(value))
-        nested = frozenset(key for value in values if is_message(value) for key in _nested(value))
         self.repeated = frozenset(
-            i for i, value in enumerate(values) if is_message(value) and _only_answers(value, nested)
+            i
+            for i, value in enumerate(values)
+            if is_message(value) and (_only_answers(value, self._nested) or self._holders[key_of(i, value)] != i)
         )
 
     def _play(self, i: int, value: Value) -> None:
         replacement = new_messages(value)
         if is_message(value):
-            key = string(value["id"]) or f"#{i}"
-            self._holders[key] = self._list[key] = i
+            self._holders[key_of(i, value)] = self._list[key_of(i, value)] = i
         elif replacement is not None:
             self._replace(i, replacement)
         elif isinstance(value.get("$rewindTo"), str) and value["$rewindTo"] in self._list:
@@ -51,7 +52,7 @@ class Replay:
             self._list = {key: self._list[key] for key in keys[: keys.index(value["$rewindTo"])]}
 
     def _replace(self, i: int, messages: Sequence[Value]) -> None:
-        shown = [message for message in messages if not is_context(message)]
+        shown = (item for item in messages if not is_context(item) and not _only_answers(item, self._nested))
         self._list = {}
         own: list[Value] = []
         for message in shown:
@@ -63,9 +64,14 @@ class Replay:
             self.own[i] = tuple(own)
 
 
+def key_of(i: int, value: Value) -> str:
+    """What tells this message from others; one without an id is like no other."""
+    return string(value.get("id")) or f"#{i}"
+
+
 def is_message(value: Value) -> bool:
     """Whether a line is one message."""
-    return isinstance(value.get("id"), str) and value.get("type") in TYPES
+    return isinstance(value.get("id"), str) and string(value.get("type")) in TYPES
 
 
 def new_messages(value: Value) -> list[Value] | None:

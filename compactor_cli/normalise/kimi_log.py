@@ -31,10 +31,6 @@ class Folded:
     step_of: Mapping[int, int]
     compactions: tuple[int, ...]
 
-    def is_sent(self, i: int) -> bool:
-        """Whether what this record says is in the history."""
-        return self.step_of.get(i, i) in self.history
-
 
 def fold(values: Sequence[Value]) -> Folded:
     """Fold the events of one session."""

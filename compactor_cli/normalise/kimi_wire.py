@@ -15,7 +15,7 @@ from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, 
 from compactor_cli.normalise import blocks
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import arguments, string
-from compactor_cli.normalise.jsontext import dump, parse
+from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.kimi_log import (
     APPEND,
     COMPACTION,
@@ -86,22 +86,22 @@ class KimiWire:
     def append(
         self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """``context.apply_compaction`` of all messages before the tail. An acknowledgement is left out: it would
-        stand behind the tail."""
+        """``context.apply_compaction`` of all messages before the tail, and a new base for the client's counters. An
+        acknowledgement is left out: it would stand behind the tail."""
         values = _values(transcript.records)
         tail = set(cut.after)
         history = fold(values).history
         count = next((n for n, i in enumerate(history) if i in tail), len(history))
-        event = {
-            "type": COMPACTION,
-            **_agent(values),
-            "summary": next((item.text for item in insertions if item.is_summary), ""),
-            "compactedCount": count,
-            "tokensBefore": _size(values),
-            "tokensAfter": size_tokens,
-            "time": max((time for value in values if isinstance(time := value.get("time"), int)), default=0) + 1,
-        }
-        return (dump(event, transcript.records[0].raw),)
+        before = _size(values)
+        sizes = {"tokensBefore": before, "tokensAfter": size_tokens}
+        summary = next((item.text for item in insertions if item.is_summary), "")
+        events: list[dict[str, Any]] = [{"type": COMPACTION, "summary": summary, "compactedCount": count, **sizes}]
+        if before:
+            left = {"length": len(history) - count + 1, "tokens": size_tokens, "measured": False}
+            events.append({"type": "token_counting.rebased", **left})
+        newest = max((time for value in values if isinstance(time := value.get("time"), int)), default=0)
+        stamped = ({**event, **_agent(values), "time": newest + n} for n, event in enumerate(events, 1))
+        return tuple(dump(event, transcript.records[0].raw) for event in stamped)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Counters, which count messages that are gone; copies of messages for display; prompts of messages that
@@ -138,7 +138,7 @@ DIALECT = KimiWire()
 
 
 def _values(records: Sequence[Record]) -> list[Value]:
-    return [parse(record.raw) if isinstance(record.value, dict) else {} for record in records]
+    return [record.value if isinstance(record.value, dict) else {} for record in records]
 
 
 def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Message:

@@ -9,6 +9,7 @@ Order is by id: new ids lie between those of their neighbours. Observed with ope
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from compactor_cli.core.records import Record
@@ -27,7 +28,7 @@ from compactor_cli.core.transcript import (
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.blocks import size_bytes
 from compactor_cli.normalise.contents import arguments, string
-from compactor_cli.normalise.jsontext import dump
+from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.opencode_pair import Site
 from compactor_cli.normalise.places import Piece, Place, at, parts, shorten
 from compactor_cli.normalise.previous import summary_of
@@ -79,9 +80,32 @@ class OpenCode:
         raw = transcript.records[0].raw if transcript.records else b""
         return tuple(dump(message, raw) for item in insertions for message in site.messages(item))
 
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """None: no message repeats another."""
+        return frozenset()
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """``tokens`` of the last answer."""
+        sizes = ((i, _counted(at(records[i].value, ("info", "tokens")))) for i in reversed(staying))
+        return dict(islice(((i, size) for i, size in sizes if size), 1))
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The answer with other ``tokens``, in its steps as well."""
+        value = parse(record.raw)
+        tokens = {"total": size_tokens, "input": size_tokens, "output": 0, "reasoning": 0}
+        tokens |= {"cache": {"read": 0, "write": 0}}
+        steps = ({**part, "tokens": tokens} if at(part, ("tokens",)) else part for part in value["parts"])
+        return dump({**value, "info": {**value["info"], "tokens": tokens}, "parts": list(steps)}, record.raw)
+
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced in its parts."""
         return shorten(record, texts, pieces)
+
+
+def _counted(tokens: Any) -> int:
+    """The size that the client goes by: all that was sent and answered."""
+    sizes = [at(tokens, path) for path in (("input",), ("output",), ("cache", "read"), ("cache", "write"))]
+    return sum(size for size in sizes if isinstance(size, int))
 
 
 def _is_message(value: Any) -> bool:

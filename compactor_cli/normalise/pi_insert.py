@@ -135,7 +135,7 @@ class _Site:
         if self.path.has_ids:
             return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
         objects = [i for i, value in enumerate(self.path.values) if value]
-        return {"firstKeptEntryIndex": objects.index(first) if first is not None else len(objects) + 1}
+        return {"firstKeptEntryIndex": objects.index(first) if first in objects else len(objects) + 1}
 
     def _tail(self) -> list[int]:
         return [i for i in self.cut.after if self.path.values[i].get("type") != "session"]

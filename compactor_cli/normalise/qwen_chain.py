@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.normalise.contents import string
+from compactor_cli.normalise.copies import matched
 from compactor_cli.normalise.places import at
 
 Value = Mapping[str, Any]
@@ -66,15 +67,10 @@ class Chain:
         return tuple(sorted(whole))
 
     def _copies(self) -> dict[int, int]:
-        places: dict[str, list[int]] = {}
-        for i in reversed(self.sent):
-            if i < self.boundary and is_talk(self.values[i]):
-                places.setdefault(_key(self.values[i]["message"]), []).append(i)
-        found = {}
-        for number, content in enumerate(history(self.values[self.boundary])):
-            if indices := places.get(_key(content)):
-                found[number] = indices.pop()
-        return found
+        before = (i for i in self.sent if i < self.boundary and is_talk(self.values[i]))
+        held = [(i, _key(self.values[i]["message"])) for i in before]
+        found = matched([_key(content) for content in history(self.values[self.boundary])], held)
+        return {number: i for number, i in enumerate(found) if i >= 0}
 
 
 def is_talk(value: Value) -> bool:

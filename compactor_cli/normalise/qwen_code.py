@@ -16,7 +16,7 @@ from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import role_of, string
 from compactor_cli.normalise.gemini_contents import pieces as content_pieces
 from compactor_cli.normalise.jsontext import dump, parse
-from compactor_cli.normalise.places import Piece, parts, shorten
+from compactor_cli.normalise.places import Piece, at, parts, shorten
 from compactor_cli.normalise.previous import summary_of
 from compactor_cli.normalise.qwen_chain import Chain, history, is_talk
 
@@ -39,7 +39,8 @@ class QwenCode:
             return 0
         marks = sum(key in value for key in _ENVELOPE)
         if value.get("type") == "system":
-            return 3 if marks >= 2 and "systemPayload" in value else 0
+            has_payload = "systemPayload" in value or isinstance(at(value, ("message", "parts")), list)
+            return 3 if marks >= 2 and has_payload else 0
         return (3 if marks >= 2 else 2 if marks else 0) if is_talk(value) else 0
 
     def starts(self, value: Any) -> bool:

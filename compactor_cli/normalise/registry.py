@@ -31,7 +31,6 @@ _DIALECTS = tuple(
         ("gemini-cli", "gemini_cli", "id sessionId $set $rewindTo"),
         ("qwen-code", "qwen_code", "uuid parentUuid sessionId"),
         ("kimi-wire", "kimi_wire", "type"),
-        ("kimi-cli", "kimi_cli", "role"),
         ("claude-stream", "claude_stream", "type []"),
         ("atif", "atif", "step_id steps trajectory []"),
         ("gemini-contents", "gemini_contents", "parts contents request body history []"),
@@ -52,6 +51,7 @@ _DIALECTS = tuple(
         ("openai-responses", "openai_responses", "type role input body request output response []"),
         ("sharegpt", "sharegpt", "from conversations conversation []"),
         ("hermes", "hermes_trajectory", "from conversations conversation []"),
+        ("kimi-cli", "kimi_cli", "role"),
     )
 )
 

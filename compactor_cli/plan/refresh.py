@@ -32,11 +32,12 @@ def refreshed(plan: Plan, transcript: Transcript) -> Plan:
     if dialect is None:
         return plan
     marks = marks_of(plan)
-    for i in dialect.outdated(transcript.records):
+    edited = {edit.record for edit in plan.edits}
+    staying = _staying(marks, edited)
+    for i in dialect.outdated(transcript.records, staying):
         if marks[i] == (Action.KEEP, ""):
             marks[i] = (Action.PRUNE, OUTDATED)
-    edited = {edit.record for edit in plan.edits}
-    staying = [i for i, (action, _) in enumerate(marks) if action is Action.KEEP or i in edited]
+    staying = _staying(marks, edited)
     tokens = max(plan.tokens_kept + plan.summary_tokens, 1)
     counters = dialect.counters(transcript.records, staying)
     stale = sorted(i for i, counted_tokens in counters.items() if counted_tokens > tokens)
@@ -44,6 +45,10 @@ def refreshed(plan: Plan, transcript: Transcript) -> Plan:
         marks[i] = marks[i] if i in edited else (Action.PRUNE, COUNTER)
     edits = (*plan.edits, *(Edit(record=i, part=USAGE, text=str(tokens)) for i in stale))
     return replace(plan, spans=spans_of(marks), edits=edits)
+
+
+def _staying(marks: Sequence[Mark], edited: set[int]) -> list[int]:
+    return [i for i, (action, _) in enumerate(marks) if action is Action.KEEP or i in edited]
 
 
 def marks_of(plan: Plan) -> list[Mark]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +12,47 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, from_file, made
 
-from compactor_cli.normalise import claude_code, codex, pi
-from compactor_cli.normalise.base import Cut, Dialect
+from compactor_cli.core.errors import UsageError
+from compactor_cli.normalise import claude_code, codex, gemini_cli, kimi_cli, kimi_wire, pi, qwen_code
+from compactor_cli.normalise.base import Appending, Cut, Dialect, Refreshing
 from compactor_cli.normalise.detect import open_transcripts
 from compactor_cli.read.jsonl import read_records
 
-DIALECTS = (claude_code.DIALECT, codex.DIALECT, pi.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (
+    claude_code.DIALECT,
+    codex.DIALECT,
+    pi.DIALECT,
+    gemini_cli.DIALECT,
+    qwen_code.DIALECT,
+    kimi_cli.DIALECT,
+    kimi_wire.DIALECT,
+)
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 NAMES = {
     "claude-code.jsonl": "claude-code",
     "claude-code-compacted.jsonl": "claude-code",
     "codex-rollout.jsonl": "codex",
     "pi-session.jsonl": "pi",
+    "gemini-cli.jsonl": "gemini-cli",
+    "qwen-code.jsonl": "qwen-code",
+    "kimi-cli.jsonl": "kimi-cli",
+    "kimi-wire.jsonl": "kimi-wire",
 }
 
 _KEYS = (
     "type subtype uuid parentUuid id parentId message role content text payload call_id arguments input output name"
     " timestamp ordinal summary firstKeptEntryId firstKeptEntryIndex replacement_history compactMetadata"
     " preservedMessages preservedSegment uuids headUuid tailUuid isSidechain isMeta attachment prompt usage model"
-    " tool_use_id toolCallId full command action function"
+    " tool_use_id toolCallId full command action function parts toolCalls result functionCall functionResponse args"
+    " $set $rewindTo messages systemPayload compressedHistory usageMetadata event stepUuid part compactedCount time"
+    " token_count origin kind tokens total"
 ).split()
 _WORDS = (
     "user assistant system developer toolResult tool_use tool_result text thinking toolCall message response_item"
     " compacted session_meta world_state turn_context function_call function_call_output reasoning compact_boundary"
     " attachment queued_command local_command compaction session branch_summary bashExecution a b c"
+    " gemini model chat_compression context.append_message context.append_loop_event context.apply_compaction"
+    " step.begin content.part tool.call tool.result step.end _usage _system_prompt token_count event_msg"
 ).split()
 _scalars = st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(_WORDS)
 _values = st.recursive(
@@ -86,10 +104,31 @@ def test_odd_content_never_raises(values: list[Any], start: int, stop: int) -> N
         assert len(transcript.messages) == len(values)
         assert all(dialect.score(value) in range(4) for value in values)
         assert not any(dialect.starts(value) for value in values if dialect.score(value) == 0)
-        assert all(isinstance(dialect.session_key(value), str) for value in values)
         before, after = tuple(range(min(start, stop, len(values)))), tuple(range(max(start, stop), len(values)))
-        for raw in dialect.insert(transcript, Cut(before=before, after=after), (SUMMARY, ACKNOWLEDGEMENT)):
-            assert isinstance(json.loads(raw), dict)
+        cut = Cut(before=before, after=after)
+        new = dialect.insert(transcript, cut, (SUMMARY, ACKNOWLEDGEMENT))
+        if isinstance(dialect, Appending):
+            with suppress(UsageError):
+                new += dialect.append(transcript, cut, (SUMMARY, ACKNOWLEDGEMENT), 100)
+        assert all(isinstance(json.loads(raw), dict) for raw in new)
+
+
+@settings(max_examples=200, deadline=None)
+@given(values=st.lists(_lines | _values, min_size=1, max_size=6))
+def test_counters_of_odd_content_can_be_set_once(values: list[Any]) -> None:
+    for dialect in DIALECTS:
+        assert isinstance(dialect, Refreshing)
+        transcript = made(dialect, values)
+        everything = range(len(values))
+        assert dialect.outdated(transcript.records, everything) <= set(everything)
+        for i, size in dialect.counters(transcript.records, everything).items():
+            assert size > 0
+            again = [
+                json.loads(dialect.recount(transcript.records[j], 7)) if j == i else v for j, v in enumerate(values)
+            ]
+            after = made(dialect, again)
+            assert dialect.counters(after.records, everything).get(i, 0) >= 7
+            assert after.messages[i].parts == transcript.messages[i].parts
 
 
 @settings(max_examples=300, deadline=None)

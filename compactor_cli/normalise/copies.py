@@ -1,0 +1,27 @@
+"""Copies: which records a boundary repeats."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+
+def matched(keys: Sequence[str], held: Sequence[tuple[int, str]]) -> tuple[int, ...]:
+    """For each item of a boundary, by its key, the record before it that says the same; -1 where none does.
+
+    What stands behind the last item of the boundary's own is the tail and is looked for from the end, the rest
+    from the start: words like "Done." may come again and again. Each record is matched once.
+    """
+    places: dict[str, deque[int]] = {}
+    for i, key in held:
+        places.setdefault(key, deque()).append(i)
+    own = [n for n, key in enumerate(keys) if key not in places]
+    tail_start = own[-1] + 1 if own else len(keys)
+    found = [-1] * len(keys)
+    for n in range(len(keys) - 1, tail_start - 1, -1):
+        if places[keys[n]]:
+            found[n] = places[keys[n]].pop()
+    for n in range(tail_start):
+        if places.get(keys[n]):
+            found[n] = places[keys[n]].popleft()
+    return tuple(found)

@@ -1,0 +1,171 @@
+"""Real clients as the referee: sessions that they made, resumed by them, and what they then sent.
+
+The clients are run by ``../shared/tools/clients`` in a sandbox, against a loopback model server; LAB_ROOT says
+where they are installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor_cli.core.plan import Mode
+from compactor_cli.core.settings import Budget, Keep, Settings, Size
+from compactor_cli.core.summary import Source, Summary
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.engine import Compaction, compact_transcript
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.plan.tokens import counter_for
+from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.streams import open_stream
+from compactor_cli.summarise.base import Answer, Request
+
+TOOLS = Path(__file__).resolve().parents[3] / "shared/tools/clients"
+# One turn to keep at either end, two between them that are worth a summary.
+WORDS = {"A1": 20, "B2": 400, "C3": 400, "D4": 60, "E5": 400, "F6": 60}
+SETTINGS = Settings(
+    keep=Keep(head_turns=1, head_tokens=4_000, tail_turns=1, tail_tokens=0), budget=Budget(size=Size(tokens=400))
+)
+STALE_TOKENS = 900_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A resumed session: the first request with the prompt, how many requests there were, and the client."""
+
+    text: str
+    requests: int
+    client: Any
+    ref: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """A summariser that says one thing."""
+
+    said: str
+
+    def summarise(self, request: Request) -> Answer:
+        return Answer(summary=Summary(source=Source.MODEL, sections=(), prose=self.said))
+
+
+def tools() -> Any:
+    """The client tools; the test is skipped where they or the clients are absent."""
+    if not os.environ.get("LAB_ROOT"):
+        pytest.skip("LAB_ROOT is not set: no clients are installed (see ../shared/tools/clients)")
+    if not (TOOLS / "check.py").is_file():
+        pytest.skip(f"the client tools are not here: {TOOLS}")
+    if os.geteuid() != 0:
+        pytest.skip("clients are run in namespaces of their own, which takes root")
+    sys.dont_write_bytecode = True
+    if str(TOOLS) not in sys.path:
+        sys.path.insert(0, str(TOOLS))
+    import check
+    import seed
+
+    seed.prompt = prompt
+    return {"check": check, "seed": seed, "clients": check.CLIENTS}
+
+
+def client(name: str) -> Any:
+    """The class of a client; the test is skipped if that client is not installed."""
+    found = tools()["clients"][name]
+    if not Path(found.bin).exists():
+        pytest.skip(f"{name} is not installed below {os.environ['LAB_ROOT']}")
+    return found
+
+
+def prompt(turn: str) -> str:
+    """Words of a user that make the model call a tool, and enough of them to be worth a summary."""
+    chance = random.Random(turn)
+    words = " ".join(f"{chance.choice(('alder', 'basin', 'cedar'))}{chance.randrange(999)}" for _ in range(WORDS[turn]))
+    return f"MARK-{turn} please run TOOLCALL:echo tool-out-{turn.lower()} | tr a-z A-Z;; and note {words}"
+
+
+def seeded(name: str, folder: Path) -> Path:
+    """A real session of four turns, A1 to D4."""
+    client(name)
+    made, _ = tools()["seed"].seed(name)
+    return saved(made, folder)
+
+
+def saved(made: Any, folder: Path) -> Path:
+    """A copy of the newest session of this client."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sessions = made.sessions()
+    if made.name == "opencode":
+        made.export(sessions[-1], str(folder / "session.json"))
+        return folder / "session.json"
+    # A resume in a later minute leaves a second, nearly empty file.
+    newest = max(sessions, key=os.path.getsize) if made.name == "gemini" else sessions[-1]
+    return Path(shutil.copy(newest, folder))
+
+
+def compacted(path: Path, said: str, mode: Mode) -> Compaction:
+    """What becomes of the session at ``path``."""
+    (transcript,) = transcripts(path)
+    return compact_transcript(
+        transcript,
+        SETTINGS,
+        counter=counter_for("auto", ""),
+        summariser=Words(said=said),
+        load_state=lambda name: None,
+        mode=mode,
+    )
+
+
+def transcripts(path: Path) -> list[Transcript]:
+    with open_stream(str(path)) as stream:
+        records = read_records(stream.reader, str(path))
+        return list(open_transcripts(records, prefix=records.prefix))
+
+
+def written(path: Path, done: Compaction, folder: str) -> Path:
+    """The compaction in a file of the same name."""
+    target = path.parent / folder / path.name
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(done.output)
+    return target
+
+
+def resumed(name: str, path: Path, turn: str = "") -> Resumed:
+    """The session resumed by its client with the words of one more turn."""
+    words = prompt(turn) if turn else "MARK-Z9 continue the work"
+    found = tools()["check"].probe(name, str(path), words)
+    assert found["rc"] == 0, found["err"][-2000:]
+    assert found["reqs"], "the client sent nothing"
+    return Resumed(
+        text=json.dumps(found["reqs"][0]["body"], ensure_ascii=False),
+        requests=len(_requests(found["client"])),
+        client=found["client"],
+        ref=found["ref"],
+    )
+
+
+def gone_on(before: Resumed, *prompts: str) -> str:
+    """The same session with more turns; the text of the last request."""
+    text = ""
+    for words in prompts:
+        results, requests = before.client.run(before.client.resume(before.ref, words))
+        assert results[-1]["rc"] == 0, results[-1]["err"][-2000:]
+        text = json.dumps(requests[-1]["body"], ensure_ascii=False) if requests else text
+    return text
+
+
+def _requests(made: Any) -> list[Any]:
+    lines = Path(made.log).read_text(encoding="utf-8").splitlines()
+    posts = (entry for entry in map(json.loads, lines) if entry["method"] == "POST")
+    return [entry for entry in posts if any(part in entry["path"] for part in made.model_paths)]
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,74 @@
+"""Compacted sessions resumed by the clients that made them: they send summary and tail, and not the middle."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from lab import STALE_TOKENS, client, compacted, gone_on, prompt, resumed, saved, seeded, transcripts, written
+
+from compactor_cli.core.plan import Mode
+from compactor_cli.normalise.doubts import doubts
+
+CLIENTS = ("codex", "claude", "pi", "gemini", "qwen", "kimi-code")
+WAYS = [(name, mode) for name in CLIENTS for mode in Mode] + [("opencode", Mode.REWRITE)]
+HEADS = ("codex", "gemini", "qwen")
+_COUNTERS = re.compile(
+    r'"(input_tokens|total_tokens|totalTokens|input|total|promptTokenCount|totalTokenCount|inputOther|tokens)":\s*'
+    r"[1-9]\d{2,}"
+)
+
+
+def _check(text: str, see: tuple[str, ...], not_see: tuple[str, ...]) -> None:
+    assert [word for word in see if word not in text] == []
+    assert [word for word in not_see if word in text] == []
+
+
+@pytest.mark.parametrize(("name", "mode"), WAYS)
+def test_summary_and_tail_are_sent_and_the_middle_is_not_twice_in_a_row(name: str, mode: Mode, tmp_path: Path) -> None:
+    source = seeded(name, tmp_path)
+    done = compacted(source, "SUMMARY-ONE", mode)
+    assert done.changed, done.report.reason
+    assert mode is Mode.REWRITE or done.output.startswith(source.read_bytes())
+    first = written(source, done, "first")
+    assert not doubts(transcripts(first)[0])
+    assert not compacted(first, "SUMMARY-ONE", mode).changed
+    head = ("MARK-A1", "TOOL-OUT-A1") if mode is Mode.REWRITE or name in HEADS else ()
+    once = resumed(name, first, "E5")
+    _check(once.text, (*head, "SUMMARY-ONE", "MARK-D4", "TOOL-OUT-D4"), ("MARK-B2", "TOOL-OUT-B2", "TOOL-OUT-C3"))
+
+    gone_on(once, prompt("F6"))
+    again = saved(once.client, tmp_path / "again")
+    second = written(again, compacted(again, "SUMMARY-TWO", mode), "second")
+    twice = resumed(name, second)
+    gone = ("MARK-B2", "MARK-C3", "TOOL-OUT-D4", "MARK-E5", "TOOL-OUT-E5", "SUMMARY-ONE")
+    _check(twice.text, (*head, "SUMMARY-TWO", "MARK-F6", "TOOL-OUT-F6"), gone)
+    if mode is Mode.REWRITE:
+        data = second.read_text(encoding="utf-8")
+        assert [word for word in ("MARK-B2", "TOOL-OUT-B2", "TOOL-OUT-E5", "SUMMARY-ONE") if word in data] == []
+
+
+@pytest.mark.parametrize(("name", "mode"), WAYS)
+def test_a_stale_counter_does_not_make_the_client_compact_at_once(
+    name: str, mode: Mode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = client(name)
+    if name == "claude":
+        monkeypatch.setattr(made, "env", {**made.env, "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"})
+    source = seeded(name, tmp_path)
+    stale = _COUNTERS.sub(rf'"\1":{STALE_TOKENS}', source.read_text(encoding="utf-8"))
+    source.write_text(stale, encoding="utf-8")
+    usual = resumed(name, written(source, compacted(seeded(name, tmp_path / "fresh"), "SUMMARY-ONE", mode), "usual"))
+    after = resumed(name, written(source, compacted(source, "SUMMARY-ONE", mode), "after"))
+    assert "SUMMARY-ONE" in after.text
+    assert after.requests <= usual.requests
+
+
+@pytest.mark.parametrize(("name", "command"), [("claude", "/compact"), ("qwen", "/compress")])
+@pytest.mark.parametrize("mode", Mode)
+def test_the_client_s_own_compaction_replaces_ours(name: str, command: str, mode: Mode, tmp_path: Path) -> None:
+    source = seeded(name, tmp_path)
+    first = resumed(name, written(source, compacted(source, "SUMMARY-ONE", mode), "first"), "E5")
+    text = gone_on(first, command, "MARK-Z9 continue the work")
+    _check(text, ("MOCK-NATIVE-SUMMARY",), ("SUMMARY-ONE", "MARK-B2", "TOOL-OUT-C3"))
