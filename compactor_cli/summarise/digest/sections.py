@@ -30,7 +30,7 @@ SHARES: Mapping[Section, float] = {
     Section.ERRORS: 0.03,
     Section.DECISIONS: 0.03,
     Section.COMMANDS: 0.03,
-    Section.USER: 0.12,
+    Section.USER: 0.18,
     Section.HISTORY: 0.14,
 }
 SMALL_SHARES: Mapping[Section, float] = {
