@@ -84,6 +84,8 @@ class RowMaker:
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
+        if transcript.fault:
+            return self._passed(transcript, transcript.fault)
         try:
             saved = self._saved(transcript)
             counter = _counter(self.settings.tokenizer, transcript.model)
@@ -104,6 +106,8 @@ class RowMaker:
 
     def compact(self, transcript: Transcript) -> Row:
         """The transcript compacted."""
+        if transcript.fault:
+            return self._passed(transcript, transcript.fault)
         try:
             row = self._compact(transcript, "")
             while self.review and row.changed and (guidance := self.review(transcript, row)) != "":

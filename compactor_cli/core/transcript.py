@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from compactor_cli.core.errors import InputError
 from compactor_cli.core.records import Record
 
 
@@ -147,7 +148,8 @@ class Transcript:
     """One conversation: a session file, a part of a stream, or a row of a dataset.
 
     ``sha256`` (hex) is of ``source()``. ``model`` is the model the transcript itself last used, empty if
-    unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata).
+    unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata). ``fault``: why
+    this row of a dataset is no conversation; it has no records then, and its bytes are all in the frame.
     """
 
     dialect: str
@@ -157,6 +159,7 @@ class Transcript:
     sha256: str = ""
     model: str = ""
     row: Any = None
+    fault: InputError | None = None
 
     def source(self) -> bytes:
         """The bytes this transcript was read from."""

@@ -15,10 +15,11 @@ from typing import Any
 
 from compactor_cli.core.errors import UnknownShape
 from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Frame, Transcript
+from compactor_cli.core.transcript import Container, Frame, Transcript
 from compactor_cli.normalise.base import Dialect
 from compactor_cli.normalise.registry import dialects_for, get
 from compactor_cli.normalise.rows import find_row, find_rows, row_transcript
+from compactor_cli.read.jsonl import INVALID
 
 # So many records are looked at before the most likely dialect is taken.
 _LOOKED_AT_RECORDS = 50
@@ -46,6 +47,7 @@ class _Reader:
     def __init__(self, lines: Iterable[Record], name: str, prefix: bytes) -> None:
         self.forced = get(name) if name else None
         self.last: Dialect | None = None
+        self.in_rows = False
         self.lines = iter(lines)
         self.coming: deque[Record] = deque()
         self.prefix = prefix
@@ -55,12 +57,15 @@ class _Reader:
             certain = self._certain(record.value)
             may_be_row = self.last is not None or certain is None or certain.array_path(record.value) is not None
             if may_be_row and (row := find_row(record.value, self.forced)):
-                self.last = row.dialect
+                self.last, self.in_rows = row.dialect, True
                 yield self._framed(row_transcript(record, row))
             elif may_be_row and (rows := find_rows(record, self.forced)):
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))
+            elif self.in_rows and not self._says_something(record):
+                yield self._framed(_faulty_row(record, self.forced))
             else:
+                self.in_rows = False
                 yield self._framed(self._session(record))
 
     def _next(self) -> Record | None:
@@ -68,6 +73,11 @@ class _Reader:
 
     def _dialects(self, value: Any) -> Iterable[Dialect]:
         return (self.forced,) if self.forced else dialects_for(value)
+
+    def _says_something(self, record: Record) -> bool:
+        """Whether any dialect knows it; a line that is not JSON was asked to be kept and is no fault."""
+        dialects = self._dialects(record.value)
+        return record.value is INVALID or any(dialect.score(record.value) for dialect in dialects)
 
     def _certain(self, value: Any) -> Dialect | None:
         """The dialect that has a mark in this value; those behind it are not even imported."""
@@ -187,6 +197,13 @@ class _Session:
             sha256=digest.hexdigest(),
             model=self.dialect.model(records),
         )
+
+
+def _faulty_row(record: Record, forced: Dialect | None) -> Transcript:
+    """A line among the rows of a dataset that is no conversation: passed on as it is, with the reason."""
+    frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
+    digest = hashlib.sha256(record.raw + record.ending).hexdigest()
+    return Transcript(dialect="", records=(), messages=(), frame=frame, sha256=digest, fault=_unknown(record, forced))
 
 
 def _is_system(value: Any) -> bool:

@@ -143,3 +143,14 @@ def test_a_report_lists_every_row_over_its_target_and_where_it_is(tmp_path: Path
     small = replace(orders, settings=replace(orders.settings, target=Size(tokens=100)))
     (report,) = _reports([_job(file)], small)
     assert [item.line for item in report.transcripts if item.over_target] == list(range(1, 31))
+
+
+def test_a_line_among_rows_that_is_no_conversation_is_passed_on_and_counted(tmp_path: Path, orders: Orders) -> None:
+    row = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode() + b"\n"
+    content = row + b'{"id": 7, "messages": "x"}\n' + row
+    file = _write(tmp_path, "rows.jsonl", content)
+    (report,) = _reports([_job(file)], orders)
+    assert report.counts == {"unchanged": 2, "failed": 1}
+    assert report.exit_code == 3
+    assert f"{file}:2: no format is recognised" in report.transcripts[1].reason
+    assert file.read_bytes() == content

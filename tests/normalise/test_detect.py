@@ -177,12 +177,14 @@ def test_rubbish_within_a_session_is_bookkeeping() -> None:
     assert roles == [Role.SYSTEM, Role.META, Role.USER, Role.ASSISTANT, *[Role.META] * 4, Role.ASSISTANT]
 
 
-def test_rubbish_between_rows_is_kept() -> None:
+def test_rubbish_between_rows_is_kept_and_named() -> None:
     row = b'{"messages": [{"role": "user", "content": "a"}]}\n'
     data = row + b'{"messages": null}\nnot json\n' + row
     transcripts = open_bytes(data)
     assert joined(transcripts) == data
-    assert [message.role for message in transcripts[1].messages] == [Role.META] * 2
+    assert ":2: no format is recognised" in str(transcripts[1].fault)
+    assert [message.role for message in transcripts[2].messages] == [Role.META]
+    assert [bool(found.fault) for found in transcripts] == [False, True, False, False]
 
 
 def test_a_short_plain_session_is_not_swallowed_by_what_follows() -> None:
