@@ -206,16 +206,20 @@ def _insertions(text: str, acknowledgement: str) -> tuple[Insertion, ...]:
 
 def _check(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
     """The output, read back: every call with its results, and within the target."""
-    grouping = group(_sent(compacted.messages) if plan.mode is Mode.APPEND else compacted.messages)
+    grouping = group(_sent(compacted.messages, plan) if plan.mode is Mode.APPEND else compacted.messages)
     if grouping.orphan_calls or grouping.orphan_results:
         raise InvariantError("the output would hold a tool call without its result")
     if tokens_after > plan.target_tokens and not plan.over_target:
         raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
 
 
-def _sent(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages with those that the client does not send emptied."""
-    return tuple(Message(role=Role.META) if message.superseded else message for message in messages)
+def _sent(messages: tuple[Message, ...], plan: Plan) -> tuple[Message, ...]:
+    """The messages of the source, those that the client does not send any more emptied.
+
+    What was appended holds no call, and a call in flight is no orphan because of it.
+    """
+    source = messages[: plan.spans[-1].stop]
+    return tuple(Message(role=Role.META) if message.superseded else message for message in source)
 
 
 def _check_mode(plan: Plan, mode: Mode) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SHOWN_ALIKE = 3
 
 _VARYING = re.compile(r"\([^()]*\)|[0-9a-f]{12,}|\d[\d,.]*|“[^”]*”|'[^']*'")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class Level(IntEnum):

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from compactor_cli.evaluate.baselines import Method
+    from compactor_cli.evaluate.cuts import Case
     from compactor_cli.evaluate.results import EvalOptions, EvalResult
 
 GATES_FAILED = 1
+_PRESET = "preset:"
 
 
 @click.command("eval")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--baselines", multiple=True, metavar="NAME", help="Compare with these (comma-separated), or all.")
+@click.option(
+    "--baselines",
+    multiple=True,
+    metavar="NAME",
+    help="Compare with these (comma-separated): all, a name, or preset:NAME.",
+)
 @click.option(
     "--baseline-cmd", "commands", multiple=True, metavar="CMD", help="A baseline that reads and writes JSONL."
 )
 @click.option("--budgets", metavar="SIZES", help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k.")
 @click.option("--format", "dialect", default="", metavar="NAME", help="Only transcripts of this dialect.")
 @click.option("--limit", type=int, default=0, metavar="N", help="At most N files, spread over all.")
-@click.option("--drift/--no-drift", default=True, help="Repeat compaction over 1, 2, 5, 10 rounds (default).")
+@click.option("--tail", default="8k", metavar="TOKENS", help="What is kept before each cut; default 8k.")
+@click.option("--rounds", metavar="LIST", default="1,2,5,10", help="Updates in a row for the drift; default 1,2,5,10.")
+@click.option("--drift/--no-drift", default=True, help="Measure the drift (default).")
 @click.option("--plot", metavar="FILE.svg", help="Draw the figures.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as one JSON document.")
 @click.option("--seed", type=int, default=0, help="Of the bootstrap.")
@@ -39,7 +50,8 @@ def evaluation(paths: tuple[str, ...], plot: str | None, as_json: bool, **said: 
 
     options = _options(**said)
     with Progress(label="compactor eval", total=0, unit="file", shown=Console("compactor").watched) as progress:
-        result = run_eval(paths, options, progress=lambda done, total: progress.advance(1))
+        presets = _preset_methods(options.baselines)
+        result = run_eval(paths, options, presets, progress=lambda done, total: progress.advance(1))
     if plot:
         from compactor_cli.evaluate.plot import write_plot
 
@@ -53,6 +65,8 @@ def _options(
     baselines: Sequence[str],
     commands: Sequence[str],
     budgets: str | None,
+    tail: str,
+    rounds: str,
     drift: bool,
     dialect: str,
     limit: int,
@@ -67,12 +81,47 @@ def _options(
         baselines=tuple(name for item in baselines for name in item.split(",")),
         commands=tuple(commands),
         budgets=sizes,
-        rounds=EvalOptions().rounds if drift else (),
+        tail_tokens=values.tokens(tail, "--tail"),
+        rounds=tuple(values.count(item, "--rounds") for item in rounds.split(",")) if drift else (),
         dialect=dialect,
         limit=limit,
         jobs=jobs,
         seed=seed,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Preset:
+    """A preset as a function from a case and a budget to its output; can be sent to another process."""
+
+    name: str
+
+    def __call__(self, case: Case, budget_tokens: int) -> bytes:
+        from compactor_cli.core.settings import Size
+        from compactor_cli.engine import compact_transcript
+        from compactor_cli.plan.tokens import counter_for
+        from compactor_cli.presets import load_preset
+        from compactor_cli.summarise.digest.digest import Digest
+
+        target = Size(tokens=case.kept_tokens + budget_tokens)
+        return compact_transcript(
+            case.prefix,
+            replace(load_preset(self.name).settings, target=target),
+            counter=counter_for(),
+            summariser=Digest(),
+            load_state=lambda name: None,
+        ).output
+
+
+def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
+    """The presets among the baselines."""
+    from compactor_cli.evaluate.external import FilterMethod
+    from compactor_cli.presets import load_preset
+
+    names = [name.removeprefix(_PRESET) for name in baselines if name.startswith(_PRESET)]
+    for name in names:
+        load_preset(name)
+    return tuple(FilterMethod(name=f"{_PRESET}{name}", compact=_Preset(name)) for name in names)
 
 
 def _show(result: EvalResult, as_json: bool) -> None:

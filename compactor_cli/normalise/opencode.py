@@ -92,8 +92,8 @@ class OpenCode:
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with other ``tokens``, in its steps as well."""
         value = parse(record.raw)
-        tokens = {"total": size_tokens, "input": size_tokens, "output": 0, "reasoning": 0}
-        tokens |= {"cache": {"read": 0, "write": 0}}
+        cache = {"read": 0, "write": 0}
+        tokens = {"total": size_tokens, "input": size_tokens, "output": 0, "reasoning": 0, "cache": cache}
         steps = ({**part, "tokens": tokens} if at(part, ("tokens",)) else part for part in value["parts"])
         return dump({**value, "info": {**value["info"], "tokens": tokens}, "parts": list(steps)}, record.raw)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.plan import Action, Mode, Plan
 from compactor_cli.core.settings import Settings
+from compactor_cli.group.exchanges import Grouping
 from compactor_cli.normalise.base import Appending
 from compactor_cli.normalise.registry import get
 from compactor_cli.plan.refresh import marks_of, spans_of
@@ -29,8 +30,15 @@ def append_settings(settings: Settings, name: str) -> Settings:
     return settings if dialect.appends_head else replace(settings, keep=replace(settings.keep, head_turns=0))
 
 
-def appended(plan: Plan) -> Plan:
-    """The plan with everything kept that is not covered: nothing is shortened and no bookkeeping leaves."""
+def appended(plan: Plan, grouping: Grouping) -> Plan:
+    """The plan with everything kept that is not covered: nothing is shortened and no bookkeeping leaves.
+
+    Nothing is appended behind a call in flight: its result would come behind the summary.
+    """
+    if grouping.in_flight and plan.changes:
+        whole = spans_of([(Action.KEEP, "")] * len(marks_of(plan)))
+        reason = "a call is in flight: nothing is appended behind it"
+        return replace(plan, spans=whole, edits=(), summary_tokens=0, summary_at=0, reason=reason, mode=Mode.APPEND)
     marks = [
         (Action.KEEP, "") if action is Action.PRUNE and name not in _NOT_SENT else (action, name)
         for action, name in marks_of(plan)

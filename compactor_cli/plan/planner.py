@@ -58,7 +58,7 @@ def make_plan(
     if mode is Mode.APPEND:
         settings = append_settings(settings, transcript.dialect)
     plan = _proven_small(transcript, settings) or _counted(transcript, grouping, settings, counter)
-    plan = appended(plan) if mode is Mode.APPEND else refreshed(plan, transcript)
+    plan = appended(plan, grouping) if mode is Mode.APPEND else refreshed(plan, transcript)
     check_plan(plan, transcript, grouping)
     return plan
 

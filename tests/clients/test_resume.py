@@ -65,10 +65,12 @@ def test_a_stale_counter_does_not_make_the_client_compact_at_once(
     assert after.requests <= usual.requests
 
 
-@pytest.mark.parametrize(("name", "command"), [("claude", "/compact"), ("qwen", "/compress")])
+@pytest.mark.parametrize(("name", "command"), [("claude", "/compact"), ("qwen", "/compress"), ("codex", "")])
 @pytest.mark.parametrize("mode", Mode)
 def test_the_client_s_own_compaction_replaces_ours(name: str, command: str, mode: Mode, tmp_path: Path) -> None:
     source = seeded(name, tmp_path)
     first = resumed(name, written(source, compacted(source, "SUMMARY-ONE", mode), "first"), "E5")
-    text = gone_on(first, command, "MARK-Z9 continue the work")
-    _check(text, ("MOCK-NATIVE-SUMMARY",), ("SUMMARY-ONE", "MARK-B2", "TOOL-OUT-C3"))
+    if not command:
+        first.client.extra = ("-c", "model_auto_compact_token_limit=5000")
+    text = gone_on(first, command or "MARK-Y8 a turn at whose start the client compacts", "MARK-Z9 continue the work")
+    _check(text, ("MOCK-NATIVE-SUMMARY",), ("SUMMARY-ONE", "MARK-B2", "TOOL-OUT-B2", "TOOL-OUT-C3"))
