@@ -20,7 +20,7 @@ from pathlib import Path
 
 from make import write_dataset, write_sessions
 
-COMPACT = [sys.executable, "-m", "compactor_cli"]
+COMPACT = [sys.executable, "-m", "compactor_cli", "run"]
 TOKENISE = """
 import sys, orjson
 from compactor_cli.plan.tokens import counter_for

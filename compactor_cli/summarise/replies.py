@@ -150,7 +150,7 @@ class ReplyCache:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             database = sqlite3.connect(self._file, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
             self._database = database
-            database.execute("PRAGMA journal_mode = WAL")
+            _log_ahead(database)
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute(_SCHEMA)
         return self._database
@@ -172,6 +172,21 @@ DELETE FROM replies WHERE key IN (
     ) WHERE size > ?
 )
 """
+
+
+def _log_ahead(database: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging. SQLite does not wait for the lock that this needs, so it is tried again."""
+    import sqlite3
+
+    give_up = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.02)
 
 
 def _size_bytes(database: sqlite3.Connection) -> int:
