@@ -23,7 +23,7 @@ from compactor_cli.summarise.digest.user_words import Said, user_items
 # Shares of the whole budget (docs, "Reserved sections", and for the other sections what reads well at 2,000
 # tokens); key lines get what is left. Below `SMALL_TOKENS` the task and the user's words come first.
 SHARES: Mapping[Section, float] = {
-    Section.TASK: 0.07,
+    Section.TASK: 0.08,
     Section.PLAN: 0.05,
     Section.QUESTIONS: 0.02,
     Section.FILES: 0.08,
