@@ -65,7 +65,7 @@ _TAILS = (
     ("nvidia-key", "nvapi-", r"[A-Za-z0-9_-]{40,}"),
     ("langsmith-key", "lsv2_pt_ lsv2_sk_", r"[a-f0-9_]{32,}"),
     ("tavily-key", "tvly-", r"[A-Za-z0-9_-]{20,}"),
-    # docs.npmjs.com/about-access-tokens · pypi.org/help/#apitoken · guides.rubygems.org/api-key-scopes
+    # the access-token pages of npm, PyPI and RubyGems
     ("npm-token", "npm_", r"[A-Za-z0-9]{36,}"),
     ("npm-token", ":_authToken= :_auth=", r"(?P<s>[A-Za-z0-9+/=_.-]{10,})"),
     ("pypi-token", "pypi-", r"[A-Za-z0-9_-]{50,}"),

@@ -117,11 +117,11 @@ def invented(one: Answer, transcript: Transcript) -> set[str]:
 # A session with everything in it: two turns, edits, a failing test and its fix, a to-do list, a decision.
 WORK = talk(
     user("Please fix the login test in tests/test_login.py, it fails since yesterday and blocks the release."),
-    call("Read", "r1", file_path="/work/app/src/login.py"),
+    call("Read", "r1", file_path="/data/app/src/login.py"),
     answer("     1→def login(user):\n     2→    return check_password(user)\n", "r1"),
-    ran("cd /work/app && pytest tests/test_login.py", "E   AttributeError: x\n1 failed in 0.31s", is_error=True),
+    ran("cd /data/app && pytest tests/test_login.py", "E   AttributeError: x\n1 failed in 0.31s", is_error=True),
     says("I decided to rename check_password to verify_password because the old name hides the hashing."),
-    call("Edit", "e1", file_path="/work/app/src/login.py", old_string="check_password", new_string="verify_password"),
+    call("Edit", "e1", file_path="/data/app/src/login.py", old_string="check_password", new_string="verify_password"),
     answer("The file has been updated.", "e1"),
     ran("pytest tests/test_login.py", "4 passed in 0.12s"),
     call(
@@ -136,8 +136,8 @@ WORK = talk(
     answer("Todos have been modified successfully", "t1"),
     says("The login test passes now. The docs still describe the old name."),
     user("now write the docs, but never touch docs/legacy.md because the old site still reads it"),
-    call("Write", "w1", file_path="/work/app/docs/login.md", content="# Login\n\nUse verify_password.\n"),
+    call("Write", "w1", file_path="/data/app/docs/login.md", content="# Login\n\nUse verify_password.\n"),
     answer("File created successfully", "w1"),
     says("I wrote docs/login.md. Shall I release version 2.4.1 now?"),
-    cwd="/work/app",
+    cwd="/data/app",
 )

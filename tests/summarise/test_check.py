@@ -23,7 +23,7 @@ FACTS = (
     "- write docs/login.md, never touch docs/legacy.md [12]",
     "- open: release version 2.4.1",
     "- release 2.4.1 now?",
-    "- check_password is now verify_password in /work/app/src/login.py, the old name hid the hashing [5]",
+    "- check_password is now verify_password in /data/app/src/login.py, the old name hid the hashing [5]",
     "- AttributeError in tests/test_login.py, gone after the edit",
     "- src/login.py edited, docs/login.md written",
     "- pytest tests/test_login.py: 4 passed",

@@ -12,17 +12,17 @@ from compactor_cli.summarise.digest.tools import tool_kind
 
 def test_texts_lose_what_clients_add() -> None:
     found = told(
-        user("<system-reminder>be nice</system-reminder>Look at /work/app/src/a.py\n"),
-        call("Read", file_path="/work/app/src/a.py"),
+        user("<system-reminder>be nice</system-reminder>Look at /data/app/src/a.py\n"),
+        call("Read", file_path="/data/app/src/a.py"),
         answer("     1→import os\r\n     2→\x1b[31mred\x1b[0m\n<system-reminder>x</system-reminder>"),
-        cwd="/work/app",
+        cwd="/data/app",
     )
     assert [event.text for event in found] == ["Look at src/a.py", "Read\nfile_path=src/a.py", "import os\nred"]
 
 
 def test_a_path_that_only_looks_like_the_working_directory_stays() -> None:
-    found = told(user("see https://host/work/app/x and /srv/work/app/y and /work/app/z"), cwd="/work/app")
-    assert found[0].text == "see https://host/work/app/x and /srv/work/app/y and z"
+    found = told(user("see https://host/data/app/x and /srv/data/app/y and /data/app/z"), cwd="/data/app")
+    assert found[0].text == "see https://host/data/app/x and /srv/data/app/y and z"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_a_tool_does(name: str, arguments: object, kind: ToolKind) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<environment_context><cwd>/work/app</cwd></environment_context>", "x\nWorking directory: /work/app\ny"],
+    ["<environment_context><cwd>/data/app</cwd></environment_context>", "x\nWorking directory: /data/app\ny"],
 )
 def test_the_working_directory_is_told_in_words_too(text: str) -> None:
-    assert working_directory(talk(user(text))) == "/work/app"
+    assert working_directory(talk(user(text))) == "/data/app"

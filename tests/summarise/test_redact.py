@@ -116,7 +116,7 @@ PLACES = [
     ("azure-key", "AccountName=a;AccountKey={};EndpointSuffix=core", made(LETTERS, 86) + "=="),
     ("azure-signature", "https://x.blob.core.windows.net/c?sv=1&sig={}", made(LETTERS, 43) + "%3D"),
     ("slack-webhook", "https://hooks.slack.com/{}", "services/T000/B000/" + made(LETTERS, 24)),
-    ("npm-token", "//registry.npmjs.org/:_authToken={}", made(HEX, 36)),
+    ("npm-token", "//registry.example.org/:_authToken={}", made(HEX, 36)),
 ]
 
 

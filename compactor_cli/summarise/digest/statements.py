@@ -109,9 +109,11 @@ def windowed(text: str, spots: Sequence[tuple[int, int]], most_chars: int = MOST
         if any(a <= start and stop <= b for a, b in taken):
             continue
         near = _around(text, start, stop)
-        if near[1] - near[0] > left:
+        # Parts that touch are united with the blank between them.
+        size_chars = near[1] - near[0] + bool(taken)
+        if size_chars > left:
             break
-        left -= near[1] - near[0]
+        left -= size_chars
         taken.append(near)
     if not taken:
         taken = [_around(text, 0, 0)]
