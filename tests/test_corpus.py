@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,9 @@ from compactor_cli.normalise.detect import open_transcripts
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
+from compactor_cli.recall.restore import find, restore_to
 from compactor_cli.summarise.digest.digest import Digest
+from compactor_cli.write.atomic import Existing
 
 FOLDERS = (
     "anthropic-request",
@@ -102,3 +107,23 @@ def test_real_transcripts(corpus: Path, folder: str) -> None:
             changed += check(transcript, Size(ratio=0.25)) + check(transcript, Size(tokens=8_000))
     assert read
     assert changed or folder.endswith("-request") or folder in SHORT
+
+
+def test_every_original_comes_back_byte_for_byte(corpus: Path, tmp_path: Path) -> None:
+    originals: dict[str, bytes] = {}
+    for folder in ("claude-code", "codex-rollout", "derived", "pi-session"):
+        for path in sorted((corpus / folder).rglob("*.jsonl")):
+            copy = tmp_path / "tree" / path.relative_to(corpus)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+            originals[str(copy)] = path.read_bytes()
+    archive = tmp_path / "archive"
+    words = ["run", "-i", "-r", str(tmp_path / "tree"), "--min-age", "0", "-t", "25%", "--on-invalid", "keep"]
+    subprocess.run([sys.executable, "-m", "compactor_cli", *words, "--archive-dir", str(archive), "-qq"], check=False)
+    changed = {name: content for name, content in originals.items() if Path(name).read_bytes() != content}
+    assert changed
+    for name, content in changed.items():
+        found = find([archive], hashlib.sha256(content).hexdigest())
+        restored = tmp_path / "restored"
+        restore_to(found, restored, Existing.REPLACE)
+        assert restored.read_bytes() == content, name
