@@ -165,7 +165,7 @@ class _Case:
         compacted = self._composed(text)
         tokens_after = self._tokens(compacted)
         output = compacted.source()
-        grows = plan.mode is Mode.REWRITE and len(output) >= len(transcript.source())
+        grows = plan.mode is Mode.REWRITE and len(output) >= transcript.size_bytes
         if grows or tokens_after >= plan.tokens_before:
             no_gain = replace(plan, reason="a summary would be no smaller")
             return _unchanged(transcript, no_gain, self.grouping, self.counter)
@@ -233,33 +233,43 @@ def _unchanged(transcript: Transcript, plan: Plan, grouping: Grouping, counter: 
     return Compaction(output=transcript.source(), report=report, plan=plan)
 
 
-def _report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
-    """What is known before acting: the report of a transcript that stays as it is."""
-    size_bytes = len(transcript.source())
-    pruned: Tally[str] = Tally()
-    for span in plan.spans:
-        if span.action is Action.PRUNE:
-            pruned[span.name] += span.stop - span.start
+def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
+    """The report of a decision that is not carried out: what a run by this plan would take at most."""
+    size_bytes = transcript.size_bytes
+    planned_tokens = min(plan.tokens_kept + plan.summary_tokens, plan.tokens_before)
     return TranscriptReport(
-        outcome=Outcome.UNCHANGED,
+        outcome=Outcome.COMPACTED if plan.changes else Outcome.UNCHANGED,
         sha256=transcript.sha256,
         dialect=transcript.dialect,
         line=transcript.records[0].place.line if transcript.records else 0,
         records=len(transcript.records),
         reason=plan.reason,
         tier=plan.tier.value,
-        token_method=counter.method,
         window_tokens=plan.window_tokens,
         target_tokens=plan.target_tokens,
         tokens_before=plan.tokens_before,
-        tokens_after=plan.tokens_before,
+        tokens_after=planned_tokens if plan.changes else plan.tokens_before,
         bytes_before=size_bytes,
         bytes_after=size_bytes,
         kept=len(plan.indices(Action.KEEP)),
         covered=len(plan.indices(Action.COVER)),
-        pruned=dict(pruned),
         over_target=plan.over_target,
+        notes=plan.notes,
+    )
+
+
+def _report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
+    """What is known before acting: the report of a transcript that stays as it is."""
+    pruned: Tally[str] = Tally()
+    for span in plan.spans:
+        if span.action is Action.PRUNE:
+            pruned[span.name] += span.stop - span.start
+    return replace(
+        planned_report(transcript, plan),
+        outcome=Outcome.UNCHANGED,
+        token_method=counter.method,
+        tokens_after=plan.tokens_before,
+        pruned=dict(pruned),
         orphans=tuple(map(str, (*grouping.orphan_calls, *grouping.orphan_results))),
         in_flight=tuple(map(str, grouping.in_flight)),
-        notes=plan.notes,
     )

@@ -60,7 +60,7 @@ class Depot:
 
     def add(self, transcript: Transcript, row: Row) -> None:
         """The next transcript; its digest's state is durable on return."""
-        length = len(transcript.source())
+        length = transcript.size_bytes
         if row.changed and self._archive:
             self._start()
             self._list_part()

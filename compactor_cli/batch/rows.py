@@ -13,7 +13,7 @@ from compactor_cli.core.report import Outcome, TranscriptReport
 from compactor_cli.core.settings import Settings
 from compactor_cli.core.summary import Source
 from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, summary_request
+from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, planned_report, summary_request
 from compactor_cli.plan.tokens import Counter, counter_for
 from compactor_cli.summarise.base import Answer, KeptAsIs, Request, Summariser
 
@@ -93,7 +93,7 @@ class RowMaker:
             estimate = None if saved else self._estimate(transcript, plan, counter)
         except Exception as error:
             return self._passed(transcript, error)
-        return Row(output=b"", plan=plan, report=_planned(transcript, plan), estimate=estimate)
+        return Row(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
 
     def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
         return plan_transcript(transcript, self.settings, counter=counter, mode=self.mode)
@@ -156,7 +156,7 @@ class RowMaker:
         reason = what if has_place else f"{_place(transcript)}: {what}"
         whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
         plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason="failed")
-        report = replace(_planned(transcript, plan), outcome=Outcome.FAILED, reason=reason)
+        report = replace(planned_report(transcript, plan), outcome=Outcome.FAILED, reason=reason)
         return Row(output=transcript.source(), report=report, plan=plan)
 
 
@@ -164,7 +164,7 @@ def _kept(transcript: Transcript, reason: str) -> Row:
     """The transcript as it was, by the user's wish."""
     whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
     plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
-    report = _planned(transcript, plan)
+    report = planned_report(transcript, plan)
     warnings = () if reason == "declined" else (f"left as it was: {reason}",)
     return Row(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
 
@@ -181,32 +181,6 @@ def _check_retention(report: TranscriptReport, settings: Settings) -> None:
     if short:
         what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
         raise OutputError(what, next_step="raise the target, or lower --min-retention")
-
-
-def _planned(transcript: Transcript, plan: Plan) -> TranscriptReport:
-    """The report of a decision that was not carried out."""
-    size_bytes = len(transcript.source())
-    return TranscriptReport(
-        outcome=Outcome.COMPACTED if plan.changes else Outcome.UNCHANGED,
-        sha256=transcript.sha256,
-        dialect=transcript.dialect,
-        line=transcript.records[0].place.line if transcript.records else 0,
-        records=len(transcript.records),
-        reason=plan.reason,
-        tier=plan.tier.value,
-        window_tokens=plan.window_tokens,
-        target_tokens=plan.target_tokens,
-        tokens_before=plan.tokens_before,
-        tokens_after=min(plan.tokens_kept + plan.summary_tokens, plan.tokens_before)
-        if plan.changes
-        else plan.tokens_before,
-        bytes_before=size_bytes,
-        bytes_after=size_bytes,
-        kept=len(plan.indices(Action.KEEP)),
-        covered=len(plan.indices(Action.COVER)),
-        over_target=plan.over_target,
-        notes=plan.notes,
-    )
 
 
 def _place(transcript: Transcript) -> str:

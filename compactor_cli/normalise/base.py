@@ -84,6 +84,15 @@ class Dialect(Protocol):
 
 
 @runtime_checkable
+class Keyed(Protocol):
+    """A dialect whose records name the session that they belong to."""
+
+    def session_key(self, value: Any) -> str:
+        """The session of this line; empty where it names none."""
+        ...
+
+
+@runtime_checkable
 class Settling(Protocol):
     """A dialect with something that counts or names the records: step numbers, lists of indices, totals."""
 

@@ -16,7 +16,7 @@ from typing import Any
 from compactor_cli.core.errors import UnknownShape
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Container, Frame, Transcript
-from compactor_cli.normalise.base import Dialect
+from compactor_cli.normalise.base import Dialect, Keyed
 from compactor_cli.normalise.registry import dialects_for, get
 from compactor_cli.normalise.rows import find_row, find_rows, row_transcript
 from compactor_cli.read.jsonl import INVALID
@@ -153,6 +153,7 @@ class _Session:
 
     def __init__(self, dialect: Dialect, first: Record) -> None:
         self.dialect = dialect
+        self.keyed = dialect if isinstance(dialect, Keyed) else None
         self.records = [first]
         self.system = first.raw if _is_system(first.value) else b""
         self.has_talk = False
@@ -180,8 +181,7 @@ class _Session:
         return any(not message.is_meta for message in self.dialect.read(self.records))
 
     def _key_of(self, value: Any) -> str:
-        key = getattr(self.dialect, "session_key", None)
-        return str(key(value)) if key else ""
+        return self.keyed.session_key(value) if self.keyed else ""
 
     def transcript(self) -> Transcript:
         """What was collected."""
