@@ -117,7 +117,7 @@ def _stopped(number: int, arguments: list[str], folder: Path) -> int:
 def test_a_stopped_run_dies_of_the_signal_and_leaves_whole_files(number: int, jobs: str, home: Path) -> None:
     tree = home / "work" / "tree"
     tree.mkdir()
-    source = dataset_bytes(30)
+    source = dataset_bytes(150)
     for name in ("a", "b", "c", "d"):
         (tree / f"{name}.jsonl").write_bytes(source)
     arguments = ["-i", "-r", "tree", "--min-age", "0", "-t", "1500", "--report", "r.json", "-j", jobs]
@@ -125,18 +125,20 @@ def test_a_stopped_run_dies_of_the_signal_and_leaves_whole_files(number: int, jo
     left = sorted(path.name for path in tree.iterdir() if path.name != ".transcripts")
     assert left == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
     for path in tree.glob("*.jsonl"):
-        assert path.read_bytes().count(b"\n") == 30
+        assert path.read_bytes().count(b"\n") == 150
     assert f'"exit_code": {128 + number}' in (home / "work" / "r.json").read_text()
     assert not list(tree.rglob("*.tmp"))
 
 
 def test_a_signal_that_the_caller_ignores_stays_ignored(home: Path) -> None:
     (home / "work" / "many.jsonl").write_bytes(dataset_bytes(20))
-    shell = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command("-t", "1500", "many.jsonl", "-o", "small.jsonl")]
-    process = subprocess.Popen(shell, start_new_session=True)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGHUP)
-    assert process.wait(60) == 0
+    compacting = command("-t", "1500", "many.jsonl", "-o", "small.jsonl")
+    shell = ["sh", "-c", 'trap "" HUP; echo; exec "$@"', "sh", *compacting]
+    with subprocess.Popen(shell, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout
+        process.stdout.readline()  # from here on the signal is ignored
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
 
 
 def test_an_offline_run_never_loads_litellm_or_what_it_does_not_need(work: Path) -> None:

@@ -39,7 +39,7 @@ class LlmServer:
         return [entry for entry in entries if model in ("", entry["model"])]
 
     def control(self, **wishes: Any) -> None:
-        """Headings of good summaries (``headings=[…]``); forget what was (``reset=True``)."""
+        """What good summaries are headed, how many requests are answered, a new beginning: see server.py."""
         content = json.dumps(wishes).encode()
         request = urllib.request.Request(f"{self.anthropic}/control", content, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=10):

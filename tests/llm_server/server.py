@@ -19,7 +19,8 @@ empty · cut_off · too_long · chat · refusal · tool_call · invented · inva
 auth · not_found · bad_request · policy
 =================  ====================================================================================
 
-``POST /control`` with ``{"headings": [...], "reset": true}``: the headings of good summaries; begin counting anew.
+``POST /control`` with ``{"headings": [...], "answers": N, "reset": true}``: the headings of good summaries; how many
+more requests are answered before the others have to wait (null: all are answered); begin counting anew.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class Provider(ThreadingHTTPServer):
         self.headings: tuple[str, ...] = ()
         self.prompts: list[str] = []
         self.under_way = 0
+        self.answers_left: int | None = None
+        self.released = threading.Condition(self.lock)
 
     def record(self, entry: dict[str, Any]) -> int:
         """Log a request; which one for its model it is, from 1."""
@@ -67,6 +70,13 @@ class Provider(ThreadingHTTPServer):
             with self.log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**entry, "at_once": self.under_way}) + "\n")
             return self.seen[entry["path"] + entry["model"]]
+
+    def wait_for_leave(self) -> None:
+        """Return when this request may be answered."""
+        with self.released:
+            self.released.wait_for(lambda: self.answers_left is None or self.answers_left > 0)
+            if self.answers_left is not None:
+                self.answers_left -= 1
 
     def cached_chars(self, prompt: str) -> int:
         """How much of the prompt's beginning an earlier prompt had."""
@@ -79,6 +89,8 @@ class Provider(ThreadingHTTPServer):
         """Obey the test."""
         with self.lock:
             self.headings = tuple(wishes.get("headings", self.headings))
+            self.answers_left = wishes.get("answers")
+            self.released.notify_all()
             if wishes.get("reset"):
                 self.seen.clear()
                 self.prompts.clear()
@@ -110,6 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         entry = {"path": self.path, "model": body["model"], "headers": headers, "body": body}
         number = self.server.record(entry)
         self.is_under_way = True
+        self.server.wait_for_leave()
         try:
             Exchange(self, body, number).answer()
         finally:
