@@ -88,5 +88,5 @@ def all_dialects() -> tuple[Dialect, ...]:
 def _advice(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.5)
+    near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else f"the formats are {', '.join(names())}"

@@ -25,7 +25,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Advice for an unknown name: the known one it resembles most, or where to look."""
     import difflib
 
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else ""
 
 
