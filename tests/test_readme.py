@@ -46,7 +46,17 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["compact", "compactor", "compactor stats", "compactor restore", "compactor verify", "compactor eval"]
+    "command",
+    [
+        "compact",
+        "compactor",
+        "compactor stats",
+        "compactor expand",
+        "compactor search",
+        "compactor restore",
+        "compactor verify",
+        "compactor eval",
+    ],
 )
 def test_the_reference_shows_the_help_as_it_is(command: str) -> None:
     """Run with UPDATE_DOCS=1 to write it anew."""

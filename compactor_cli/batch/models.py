@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -148,19 +147,9 @@ class ModelRun:
 
 def load_original(archive_dir: Path, sha256: str) -> Transcript | None:
     """The archived transcript whose hash begins with ``sha256``; None if it is not there, or damaged."""
-    from compactor_cli.normalise.detect import open_transcripts
-    from compactor_cli.read.jsonl import OnInvalid, read_records
-    from compactor_cli.recall.restore import find, restore
+    from compactor_cli.recall.originals import load_transcript
 
-    content = io.BytesIO()
     try:
-        found = find([archive_dir], sha256)
-        restore(found, content)
-        content.seek(0)
-        records = read_records(content, str(found.path), OnInvalid.KEEP)
-        for transcript in open_transcripts(records, prefix=records.prefix):
-            if transcript.sha256.startswith(sha256):
-                return transcript
+        return load_transcript([archive_dir], sha256)
     except (CompactError, OSError):
         return None
-    return None

@@ -13,6 +13,8 @@ from compactor_cli.cli.program import invoke
 TOOLS = {
     "run": ("compactor_cli.cli.compact:command", "Compact transcripts; the same as the command compact."),
     "stats": ("compactor_cli.cli.stats:stats", "Count records, tokens, turns and exchanges."),
+    "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
+    "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
     "restore": ("compactor_cli.cli.originals:restore", "Fetch an original from the archive."),
     "undo": ("compactor_cli.cli.undo:undo", "Take back the last compact --append."),
     "view": ("compactor_cli.cli.view:view", "Print what a session's client would send."),

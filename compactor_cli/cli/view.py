@@ -34,14 +34,15 @@ def view(file: str, dialect: str) -> int:
 
 def _lines(transcript: Transcript) -> Iterator[str]:
     for i in sent(transcript):
-        value = {"record": i + 1, **_said(transcript.messages[i])}
+        value = {"record": i + 1, **said(transcript.messages[i])}
         # A half of a surrogate pair has no bytes in UTF-8.
         yield json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
-def _said(message: Message) -> dict[str, Any]:
+def said(message: Message) -> dict[str, Any]:
+    """What a message says, as a JSON object; what is empty is left out."""
     parts = message.parts
-    said: dict[str, Any] = {
+    found: dict[str, Any] = {
         "role": message.role.value,
         "content": message.text,
         "thinking": "\n".join(part.text for part in parts if isinstance(part, Thinking)),
@@ -50,7 +51,7 @@ def _said(message: Message) -> dict[str, Any]:
         "media": sum(isinstance(part, Media) for part in parts),
     }
     kept = ("role", "content") if any(isinstance(part, Text) for part in parts) else ("role",)
-    return {key: value for key, value in said.items() if value or key in kept}
+    return {key: value for key, value in found.items() if value or key in kept}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -4,6 +4,7 @@ MANIFEST.jsonl                          one line for each compaction
 ab/ab12….jsonl.zst                      an original (.jsonl.gz if so wished)
 ab/ab12….transcripts.jsonl.zst          where in it the compacted transcripts lie, if it holds several
 state/0123456789abcdef.zst              a digest's counter table, under the start of its hash
+INDEX.sqlite3                           where words stand, once something was searched for; may be deleted
 """
 
 from __future__ import annotations

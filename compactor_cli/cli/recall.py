@@ -1,0 +1,180 @@
+"""``compactor expand`` and ``search``: records of the archive, by name and by what they say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from compactor_cli.cli.console import Color, Console, counted, is_terminal, painted, visible, wants_color
+from compactor_cli.cli.originals import ARCHIVE_DIR, archives
+from compactor_cli.cli.progress import Progress
+from compactor_cli.cli.view import said
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.presets import values
+from compactor_cli.recall.expand import Original
+from compactor_cli.recall.expand import expand as expanded
+from compactor_cli.recall.index import Start
+from compactor_cli.recall.search import Filter, Found, Hit, marks
+from compactor_cli.recall.search import search as searched
+from compactor_cli.summarise.flatten import call_text
+
+NOTHING_FOUND = 1
+ROLES = tuple(role.value for role in Role if role is not Role.META)
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="ID…", type=click.UNPROCESSED)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with all that the record says.")
+@click.option("--raw", is_flag=True, help="The records themselves, byte for byte, a line each.")
+@ARCHIVE_DIR
+def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | None) -> int:
+    """Print archived records in full.
+
+    An ID is HASH:RECORD as compactor search prints it, HASH:4-9 for several, HASH for all; the first 8 digits of the
+    hash are enough. A summary's marker line stands for what was summarised, and behind a marker line or a HASH the
+    references of that summary can be given as they stand there: compactor expand 54453b50 '[12]' '[4-9]'
+    """
+    found = expanded(archives(archive_dir), names)
+    for original in found:
+        if raw:
+            sys.stdout.buffer.write(original.record.raw + b"\n")
+        else:
+            text = _json(_expanded(original)) if as_json else _shown(original)
+            sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+    return 0
+
+
+@click.command()
+@click.argument("query", nargs=-1, metavar="QUERY…", type=click.UNPROCESSED)
+@click.option("--session", metavar="TEXT", default="", help="Start of a hash, or part of the path it was read from.")
+@click.option("--role", metavar="|".join(ROLES), default="", help="Who speaks.")
+@click.option("--tool", metavar="NAME", default="", help="Calls of this tool, and its results.")
+@click.option("--since", metavar="WHEN", help="Not older: 2026-11-21, 2026-11-21T10:00, or 7d (ago).")
+@click.option("--until", metavar="WHEN", help="Older than that.")
+@click.option("--limit", metavar="N", default=10, type=click.IntRange(min=1), help="So many at most (default 10).")
+@click.option("--rebuild", is_flag=True, help="Make the index anew, from the archive alone.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@ARCHIVE_DIR
+def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebuild: bool, **given: Any) -> int:
+    """Find archived records by what they say, the best first; exit code 1 if there is none.
+
+    All words must occur: word, begin*, '"a phrase"', one OR other, and behind -- also -without. Chinese and Japanese
+    are found as they stand. Each archive has an index (INDEX.sqlite3 in it), which each search brings up to date; it
+    can be deleted.
+    """
+    console = Console("compactor")
+    if given["role"] not in ("", *ROLES):
+        raise UsageError(f"{given['role']} is no role", next_step=f"one of {', '.join(ROLES)}", place="--role")
+    only = Filter(
+        session=given["session"],
+        role=given["role"],
+        tool=given["tool"],
+        since=_moment(given["since"], "--since"),
+        until=_moment(given["until"], "--until"),
+    )
+    found = _found(archive_dir, query, only, given["limit"], Start.NOTHING if rebuild else Start.KNOWN, console)
+    for trouble in found.troubles:
+        console.warn(trouble)
+    if found.any_word:
+        console.warn("no record holds all of these words; these hold some")
+    color = wants_color("auto", sys.stdout, os.environ)
+    for hit in found.hits:
+        text = _json(_hit(hit)) if as_json else _line(hit, " ".join(query), color)
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+    return 0 if found.hits else NOTHING_FOUND
+
+
+def _found(
+    archive_dir: str | None, query: Sequence[str], only: Filter, limit: int, start: Start, console: Console
+) -> Found:
+    """What is found, with a bar while archives are indexed."""
+    named = [folder for folder in archives(archive_dir) if archive_dir or folder.is_dir()]
+    if not named:
+        console.warn("there is no archive yet")
+    with Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
+        return searched(
+            named, " ".join(query), only=only, limit=limit, start=start, progress=lambda done, total: bar.advance(1)
+        )
+
+
+def _moment(text: str | None, where: str) -> int | None:
+    """Unix seconds of a date, a time (without a zone: UTC), or so long ago. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return int(time.time() - values.seconds(text, where))
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def _expanded(original: Original) -> dict[str, Any]:
+    when = {"time": original.message.timestamp} if original.message.timestamp else {}
+    name = {"id": original.id, "transcript": original.sha256, "record": original.number}
+    return {**name, **when, **said(original.message)}
+
+
+def _shown(original: Original) -> str:
+    """The record for people: who and when, then all it says; bookkeeping as it stands."""
+    message = original.message
+    head = "  ".join(filter(None, (original.id, message.role.value, message.timestamp)))
+    body = "\n".join(_parts(message)) or original.record.raw.decode("utf-8", "replace")
+    if is_terminal(sys.stdout):
+        # What stands in a transcript must not steer a terminal.
+        body = "\n".join(map(visible, body.split("\n")))
+    return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout, os.environ))}\n{body.rstrip()}\n\n"
+
+
+def _parts(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, Thinking):
+            yield f"(thinking)\n{part.text}"
+        elif isinstance(part, ToolCall):
+            yield call_text(part)
+        elif isinstance(part, ToolResult):
+            yield f"({'error' if part.is_error else 'result'}{f' of {part.name}' if part.name else ''})\n{part.text}"
+        else:
+            yield f"({part.kind}, {part.size_bytes:,} bytes)"
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    value = dataclasses.asdict(hit) | {"archive": str(hit.archive), "record": hit.record + 1, "time": _iso(hit.time)}
+    return {"id": hit.id, **value}
+
+
+def _line(hit: Hit, query: str, color: bool) -> str:
+    who = " ".join((hit.role, *hit.tools))
+    copies = f"  and {counted(hit.copies, 'record')} like it" if hit.copies else ""
+    rest = visible(f"{who}  {_iso(hit.time)}  {hit.source}{copies}")
+    return f"{painted(hit.id, Color.CYAN, color)}  {rest}\n    {_marked(visible(hit.snippet), query, color)}\n"
+
+
+def _marked(line: str, query: str, color: bool) -> str:
+    """The line with the words of the query coloured."""
+    pieces: list[str] = []
+    at = 0
+    for start, stop in marks(line, query) if color else ():
+        pieces += (line[at:start], painted(line[start:stop], Color.YELLOW, color))
+        at = stop
+    return "".join((*pieces, line[at:]))
+
+
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
