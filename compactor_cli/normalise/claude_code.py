@@ -147,7 +147,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
     return Message(
         role=role,
         parts=parts,
-        group=message_id(value),
+        group="" if is_superseded else message_id(value),
         timestamp=timestamp,
         summary=_summary(value, role, parts),
         superseded=is_superseded,

@@ -20,7 +20,7 @@ _PROMPTS = ("queue-operation", "last-prompt")
 
 def outdated(tree: Tree) -> frozenset[int]:
     """Requests as they were sent, which repeat the whole conversation, and prompts that were answered long ago."""
-    newest = tree.main[-1] if tree.main else -1
+    newest = -1 if tree.newest is None else tree.newest
     kinds = ((i, string(value.get("type"))) for i, value in enumerate(tree.values))
     return frozenset(i for i, kind in kinds if kind.startswith("api-request") or (kind in _PROMPTS and i < newest))
 

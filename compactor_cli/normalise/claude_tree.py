@@ -1,13 +1,16 @@
 """The tree in a Claude Code session: what hangs on what, and what the client no longer sends.
 
-Records hang on each other by ``parentUuid``; the order of the lines is not decisive. A compaction hangs a
-new root (``system/compact_boundary``) into the file, a rewind a second prompt beside an abandoned one.
-Observed with Claude Code 1.0.128 to 2.1.329 resuming such files.
+Records hang on each other by ``parentUuid``; the order of the lines is not decisive. What is sent is the chain
+from the newest record to its root, with the parallel calls and results beside it. A compaction hangs a new root
+(``system/compact_boundary``) into the file, a rewind a second branch beside an abandoned one. Where a parent is
+missing, the chain goes on at the record before. Observed with Claude Code 1.0.128 to 2.1.329 resuming such files.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from compactor_cli.normalise.contents import string
@@ -16,23 +19,66 @@ Value = Mapping[str, Any]
 
 
 class Tree:
-    """The records of one session by uuid; of records with the same uuid, the first.
+    """The records of one session by uuid; of records with the same uuid the first that says what the last says.
 
     ``main`` are the indices of the conversation: user and assistant records, without those of subagents if
-    there are others.
+    there are others. ``again`` are records whose uuid was there before, each with the first that had it.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
         self.index: dict[str, int] = {}
+        self.again: dict[int, int] = {}
+        firsts: dict[str, int] = {}
         for i, value in enumerate(values):
-            if uuid := string(value.get("uuid")):
-                self.index.setdefault(uuid, i)
+            if not (uuid := string(value.get("uuid"))):
+                continue
+            if firsts.setdefault(uuid, i) == i:
+                self.index[uuid] = i
+            else:
+                self.again[i] = firsts[uuid]
+                if is_talk(value) and value["message"] != values[self.index[uuid]].get("message"):
+                    self.index[uuid] = i
         talk = [i for i, value in enumerate(values) if is_talk(value)]
         own = [i for i in talk if values[i].get("isSidechain") is not True]
         self.main = tuple(own or talk)
         self.is_main = frozenset(self.main)
         self.has_own = bool(own)
+
+    @cached_property
+    def newest(self) -> int | None:
+        """The newest record of the conversation; another version of an earlier one is not newer than that."""
+        new = (i for i in reversed(self.main) if i not in self.again)
+        found = next(new, None)
+        return None if found is None else self.index.get(string(self.values[found].get("uuid")), found)
+
+    @cached_property
+    def chain(self) -> tuple[int, ...]:
+        """From the newest record to its root; over a missing parent to the record before, if it is no later."""
+        seen: dict[int, None] = {}
+        at = self.newest
+        while at is not None and at not in seen:
+            run = tuple(self.ancestors(at))
+            seen |= dict.fromkeys(run)
+            at = self._before(run[-1], seen)
+        return tuple(seen)
+
+    def _before(self, end: int, seen: Mapping[int, None]) -> int | None:
+        """The record before one that hangs on nothing there is; None for a root of the client's own."""
+        value = self.values[end]
+        if not value.get("parentUuid") and (is_talk(value) or is_boundary(value)):
+            return None
+        at = bisect_left(self.main, end) - 1
+        if at < 0 or self.main[at] in seen:
+            return None
+        before = self.values[self.main[at]]
+        return self.main[at] if string(before.get("timestamp")) <= string(value.get("timestamp")) else None
+
+    @cached_property
+    def is_linked(self) -> bool:
+        """Whether the records make a tree at all: where most name no parent, or share a uuid, their order is all."""
+        named = sum(bool(self.values[i].get("parentUuid")) for i in self.main)
+        return named * 2 >= len(self.main) and len(self.index) * 2 >= sum("uuid" in value for value in self.values)
 
     def is_of_subagent(self, i: int) -> bool:
         """Whether a record belongs to a subagent, in a file that is not the subagent's own."""
@@ -53,10 +99,24 @@ class Tree:
 
 
 def superseded(tree: Tree) -> frozenset[int]:
-    """The records that the client does not send: before the last boundary, rewound, or there twice."""
+    """The records that the client does not send: before the last boundary, off the chain, or there twice."""
     boundary = last_boundary(tree)
     before = frozenset[int]() if boundary is None else _replaced(tree, boundary)
-    return before | _rewound(tree) | _repeated(tree)
+    return before | _off_chain(tree, boundary) | _repeated(tree)
+
+
+def left_out(tree: Tree) -> frozenset[int]:
+    """The records that are not sent though no boundary replaced them: those of other roots and branches."""
+    boundary = last_boundary(tree)
+    before = frozenset[int]() if boundary is None else _replaced(tree, boundary)
+    return _off_chain(tree, boundary) - before - _repeated(tree)
+
+
+def outdone(tree: Tree) -> frozenset[int]:
+    """The records instead of which a later one with the same uuid is sent, since it says something else."""
+    values = tree.values
+    others = ((i, tree.index[values[i]["uuid"]]) for i in _repeated(tree))
+    return frozenset(i for i, other in others if i < other and values[i].get("message") != values[other]["message"])
 
 
 def last_boundary(tree: Tree) -> int | None:
@@ -72,10 +132,10 @@ def _in_force(tree: Tree, boundary: int) -> bool:
     """
     if named_uuids(tree.values[boundary]):
         return True
-    if not tree.main or tree.main[-1] < boundary:
+    if tree.newest is None or tree.newest < boundary:
         return False
-    top = tree.main[-1]
-    for top in tree.ancestors(tree.main[-1]):
+    top = tree.newest
+    for top in tree.ancestors(tree.newest):
         if top == boundary:
             return True
     return top > boundary
@@ -116,42 +176,37 @@ def _preserved(tree: Tree, boundary: int) -> set[int]:
     return named | set(chain[: chain.index(first)]) if first in chain else named
 
 
+def _anchored(tree: Tree, boundary: int) -> set[int]:
+    """The summary that a boundary hangs the named records on, and what that hangs on."""
+    metadata = tree.values[boundary].get("compactMetadata")
+    held = metadata if isinstance(metadata, dict) else {}
+    places = (held.get(key) for key in ("preservedMessages", "preservedSegment"))
+    anchors = (string(place.get("anchorUuid")) for place in places if isinstance(place, dict))
+    return {i for anchor in anchors if anchor in tree.index for i in tree.ancestors(tree.index[anchor])}
+
+
 def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
     """With the other lines of the same API message, and the results that hang on them."""
     if not indices:
         return indices
     ids = {message_id(tree.values[i]) for i in indices} - {""}
-    siblings = {i for i in tree.main if message_id(tree.values[i]) in ids}
-    results = {i for i in tree.main if tree.parent(i) in siblings and brings_result(tree.values[i])}
-    return indices | siblings | results
+    staying = indices | {i for i in tree.main if message_id(tree.values[i]) in ids}
+    return staying | {i for i in tree.main if tree.parent(i) in staying and brings_result(tree.values[i])}
 
 
-def _rewound(tree: Tree) -> frozenset[int]:
-    """What hangs on a prompt beside which a later prompt, with the newest record behind it, was put.
-
-    Only prompts on the very same parent count: other branches (parallel results, hooks) are sent.
-    """
-    chain = set(tree.ancestors(tree.main[-1])) if tree.main else set()
-    prompts: dict[int, list[int]] = {}
-    for i in tree.main:
-        parent = tree.parent(i)
-        if parent is not None and _is_prompt(tree.values[i]):
-            prompts.setdefault(parent, []).append(i)
-    rivals = [group for group in prompts.values() if len(group) > 1 and chain.intersection(group)]
-    abandoned = {i for group in rivals for i in group if i not in chain}
-    if not abandoned:
+def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
+    """What hangs on another root, or on a branch that was left, and is not named by the boundary in force."""
+    if not tree.is_linked:
         return frozenset()
-    return frozenset(i for i in tree.main if abandoned.intersection(tree.ancestors(i)))
+    named = set[int]() if boundary is None else _preserved(tree, boundary) | _anchored(tree, boundary)
+    staying = _with_siblings(tree, {*tree.chain, *named})
+    return frozenset(i for i in tree.main if i not in staying)
 
 
 def _repeated(tree: Tree) -> frozenset[int]:
-    """Copies: the same uuid with the same message once more."""
-    copies = (i for i in tree.main if tree.index.get(string(tree.values[i].get("uuid")), i) != i)
-    return frozenset(
-        i
-        for i in copies
-        if tree.values[tree.index[tree.values[i]["uuid"]]].get("message") == tree.values[i].get("message")
-    )
+    """Records that another with the same uuid stands for."""
+    same = {*tree.again, *tree.again.values()}
+    return frozenset(i for i in same if i in tree.is_main and tree.index[tree.values[i]["uuid"]] != i)
 
 
 def is_talk(value: Value) -> bool:
@@ -175,11 +230,6 @@ def brings_result(value: Value) -> bool:
     content = value["message"].get("content") if isinstance(value.get("message"), dict) else None
     blocks = content if isinstance(content, list) else ()
     return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
-
-
-def _is_prompt(value: Value) -> bool:
-    marked = value.get("isMeta") is True or value.get("isCompactSummary") is True
-    return value.get("type") == "user" and not marked and not brings_result(value)
 
 
 def _strings(mapping: Any, key: str) -> list[str]:

@@ -31,12 +31,18 @@ def doubts(transcript: Transcript) -> tuple[Doubt, ...]:
     """The doubts about a session; none for formats without a client."""
     look = _LOOKS.get(transcript.dialect) if transcript.frame.container is Container.LINES else None
     values = [record.value if isinstance(record.value, dict) else {} for record in transcript.records]
-    found = look(values) if look else ()
+    found = (*look(values), *_glued(transcript)) if look else ()
     return tuple(Doubt(place=transcript.records[i].place, what=what) for i, what in found)
 
 
+def _glued(transcript: Transcript) -> Iterator[tuple[int, str]]:
+    for i, record in enumerate(transcript.records[:-1]):
+        if not record.ending:
+            yield i, "another record stands behind it on its line: the client reads at most the first"
+
+
 def _claude(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-    from compactor_cli.normalise.claude_tree import Tree, is_boundary, last_boundary, named_uuids
+    from compactor_cli.normalise.claude_tree import Tree, is_boundary, last_boundary, left_out, named_uuids, outdone
 
     tree = Tree(values)
     in_force = last_boundary(tree)
@@ -47,9 +53,13 @@ def _claude(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
         missing = [uuid for uuid in named_uuids(values[in_force]) if uuid not in tree.index]
         if missing:
             yield in_force, f"{len(missing)} of the records that it says are preserved are not there: none is sent"
-    end = list(tree.ancestors(tree.main[-1]))[-1] if tree.main else -1
+    end = -1 if tree.newest is None else list(tree.ancestors(tree.newest))[-1]
     if end in tree.is_main and string(values[end].get("parentUuid")):
         yield end, "the record that it hangs on is not there: older clients send nothing before it"
+    if left := left_out(tree):
+        yield min(left), f"{len(left)} records from here on hang on another root or branch: they are not sent"
+    for i in sorted(outdone(tree)):
+        yield i, "a later record has its uuid and says something else: that one is sent in its place"
 
 
 def _codex(values: Sequence[Value]) -> Iterator[tuple[int, str]]:

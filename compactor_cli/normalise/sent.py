@@ -10,6 +10,8 @@ from compactor_cli.core.transcript import Message, Role, Text, Transcript
 _SUMMARY_FIRST = ("pi",)
 # A summary of this client's own stands behind what it keeps before it.
 _IN_ORDER = "codex"
+# This client sends the last version of a record where the first one stood.
+_VERSIONED = "claude-code"
 
 
 def sent(transcript: Transcript) -> tuple[int, ...]:
@@ -19,7 +21,7 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
     come before what it did not replace.
     """
     messages = transcript.messages
-    shown = [i for i, message in enumerate(messages) if _is_shown(message)]
+    shown = _in_place(transcript, [i for i, message in enumerate(messages) if _is_shown(message)])
     summaries = [i for i in shown if messages[i].summary]
     if not summaries:
         return tuple(shown)
@@ -29,6 +31,16 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
     head = [i for i in shown if i < start]
     tail = [i for i in shown if start <= i < last]
     return (*head, *(i for i in shown if last <= i < stop), *tail, *(i for i in shown if i >= stop))
+
+
+def _in_place(transcript: Transcript, shown: list[int]) -> list[int]:
+    """Other versions of earlier records at the place of these."""
+    if transcript.dialect != _VERSIONED:
+        return shown
+    from compactor_cli.normalise.claude_code import tree_of
+
+    again = tree_of(transcript.records).again
+    return sorted(shown, key=lambda i: (again.get(i, i), i)) if again else shown
 
 
 def _tail_start(transcript: Transcript, summary: int) -> int:

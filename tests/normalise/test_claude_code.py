@@ -228,7 +228,8 @@ def test_a_tail_that_was_hung_behind_a_boundary_further_on_is_still_sent() -> No
 def test_a_boundary_that_the_tail_does_not_hang_on_is_ignored_as_clients_do() -> None:
     old = chain(1)
     transcript = made(DIALECT, [*old, boundary("b"), summary("s", "b"), user("n1", "r3", "old chain goes on")])
-    assert not any(message.superseded for message in transcript.messages if not message.is_meta)
+    gone = [message.text for message in transcript.messages if message.superseded and not message.is_meta]
+    assert [words.startswith("This session is being continued") for words in gone] == [True]
 
 
 def test_a_summary_of_ours_is_known_by_its_marker_before_its_flag() -> None:
@@ -272,9 +273,11 @@ def test_parallel_results_and_hooks_off_the_chain_are_sent() -> None:
     assert not any(message.superseded for message in made(DIALECT, values).messages)
 
 
-def test_a_copied_record_counts_once_but_another_with_its_uuid_stays() -> None:
-    values = [user("u1", None, "hello"), user("u1", None, "hello"), user("u1", None, "another")]
-    assert [message.superseded for message in made(DIALECT, values).messages] == [False, True, False]
+def test_a_copied_record_counts_once_and_of_two_versions_the_last() -> None:
+    copied = [user("u1", None, "hello"), user("u1", None, "hello")]
+    assert [message.superseded for message in made(DIALECT, copied).messages] == [False, True]
+    changed = [*copied, user("u1", None, "another")]
+    assert [message.superseded for message in made(DIALECT, changed).messages] == [True, True, False]
 
 
 def test_a_missing_parent_and_a_circle_do_no_harm() -> None:
