@@ -1,7 +1,8 @@
 """Gemini contents: ``{"contents": [{"role": "user"|"model", "parts": [...]}]}`` of the Gemini API.
 
 Calls have ids in newer requests only; without, order pairs them. Signatures (``thoughtSignature``) stand
-beside what they sign, and are kept or left out with it. The Python client's names (``function_call``) are read too.
+beside what they sign, and are kept or left out with it. The Python client's names (``function_call``) are read too,
+and the arrays of early Gemini CLI logs, whose entries name their speaker in ``type``.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ class GeminiContents:
         return next((path for path in _PATHS if _leads(at(value, path))), None)
 
     def score(self, value: Any) -> int:
-        """3 for a content with parts of the API; 2 for a request."""
+        """3 for a content with parts of the API; 2 for a request, and for an entry of an early log."""
         if is_content(value):
-            return 3
+            return 2 if _is_entry(value) else 3
         return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
 
     def starts(self, value: Any) -> bool:
@@ -71,7 +72,8 @@ class GeminiContents:
         """Contents of one text part, their keys in the file's order."""
         first = transcript.records[0] if transcript.records else None
         like, raw = (first.value, first.raw) if first else ({}, b"")
-        return tuple(dump(like_keys(_content(item), like), raw) for item in insertions)
+        speaker = "type" if _is_entry(like) else "role"
+        return tuple(dump(like_keys(_content(item, speaker), like), raw) for item in insertions)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The content with these texts replaced; arguments and responses stay objects."""
@@ -80,12 +82,22 @@ class GeminiContents:
 
 def is_content(value: Any) -> bool:
     """Whether this is a content: parts of the API, and a role that may be missing."""
+    if _is_entry(value):
+        return True
     if not isinstance(value, dict) or not isinstance(value.get("parts"), list) or "content" in value:
         return False
     known = (
         isinstance(part, dict) and not _PART_KEYS.isdisjoint(part) and "type" not in part for part in value["parts"]
     )
     return string(value.get("role", "user")) in _ROLES and all(known)
+
+
+def _is_entry(value: Any) -> bool:
+    """Whether this is an entry of an early log: a text or parts, and its speaker as a type."""
+    if not isinstance(value, dict) or {"role", "content", "message", "id"} & value.keys():
+        return False
+    told = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
+    return told and string(value.get("type")) in _ROLES
 
 
 def _leads(elements: Any) -> bool:
@@ -99,15 +111,16 @@ def _message(value: Any) -> Message:
     if not is_content(value):
         return Message(role=Role.META)
     found = parts(pieces(value))
-    role = role_of(_ROLES[value.get("role", "user")], found)
-    return Message(role=role, parts=found, summary=summary_of(role, found))
+    role = role_of(_ROLES[value.get("type" if _is_entry(value) else "role", "user")], found)
+    return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))
 
 
 def pieces(value: Any) -> list[Piece]:
     """The parts of a content with the places of their texts."""
     blocks = value.get("parts") if isinstance(value, dict) else None
     if not isinstance(blocks, list):
-        return []
+        text = value.get("text") if _is_entry(value) else None
+        return [Piece(Text(text=text), (("text",),))] if isinstance(text, str) and text else []
     has_code_pairs = _count(blocks, _CODE) == _count(blocks, _CODE_RESULTS)
     return [_piece(block, ("parts", i), has_code_pairs) for i, block in enumerate(blocks)]
 
@@ -168,9 +181,9 @@ def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_p
     return piece if isinstance(inner.get("output"), str) else Piece(piece.part)
 
 
-def _content(item: Insertion) -> dict[str, Any]:
+def _content(item: Insertion, speaker: str) -> dict[str, Any]:
     role = "model" if item.role is Role.ASSISTANT else "user"
-    return {"role": role, "parts": [{"text": item.text}]}
+    return {speaker: role, "parts": [{"text": item.text}]}
 
 
 DIALECT = GeminiContents()

@@ -82,3 +82,23 @@ def test_a_request_stays_what_it_was_around_its_contents() -> None:
     value = value_of(again)
     assert (value["tools"], value["odd"]) == ([{"googleSearch": {}}], 1)
     assert all(set(found) == {"parts", "role"} for found in value["contents"])
+
+
+def test_the_array_of_an_early_log_is_read() -> None:
+    log = [{"type": "user", "text": "Saw it.", "ts": "t1"}, {"type": "model", "parts": [{"text": "Done."}], "ts": "t2"}]
+    transcript = open_one(log)
+    assert transcript.dialect == "gemini-contents"
+    assert [(m.role, m.text, m.timestamp) for m in transcript.messages] == [
+        (Role.USER, "Saw it.", "t1"),
+        (Role.ASSISTANT, "Done.", "t2"),
+    ]
+    assert list(inserted(transcript, 1, "Noted.")[0]) == ["type", "parts"]
+
+
+def test_a_long_early_log_is_compacted() -> None:
+    entries = [
+        {"type": "user", "text": f"{LONG} {i}"} if i % 2 == 0 else {"type": "model", "parts": [{"text": f"{LONG} {i}"}]}
+        for i in range(20)
+    ]
+    after = round_trip(entries, "gemini-contents")
+    assert {entry["type"] for entry in value_of(after)} == {"user", "model"}
