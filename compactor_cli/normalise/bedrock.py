@@ -8,6 +8,7 @@ from typing import Any
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Transcript
 from compactor_cli.normalise import chat
+from compactor_cli.normalise.alternate import alternating
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.places import at, like_keys
@@ -49,10 +50,11 @@ class Bedrock:
         return next((name.rpartition("/")[2] for name in names if name and isinstance(name, str)), "")
 
     def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages of one text block, their keys in the file's order."""
+        """Messages of one text block, their keys in the file's order; the API wants the roles to alternate."""
         first = transcript.records[0] if transcript.records else None
         like, raw = (first.value, first.raw) if first else ({}, b"")
-        messages = ({"role": item.role.value, "content": [{"text": item.text}]} for item in insertions)
+        placed = alternating(transcript, cut, insertions)
+        messages = ({"role": item.role.value, "content": [{"text": item.text}]} for item in placed)
         return tuple(dump(like_keys(message, like), raw) for message in messages)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, ToolResult, Transcript
 from compactor_cli.normalise import chat, imitate
+from compactor_cli.normalise.alternate import alternating
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import named_call
 from compactor_cli.normalise.contents import result_text
@@ -64,8 +65,8 @@ class ShareGPT:
         return model_of(records, row)
 
     def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Turns with the keys of the file's own."""
-        return imitate.insert(transcript, cut, insertions, _SHAPE)
+        """Turns with the keys of the file's own, alternating where these do."""
+        return imitate.insert(transcript, cut, alternating(transcript, cut, insertions), _SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced within its value; tags stay where they are."""

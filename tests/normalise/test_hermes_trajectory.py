@@ -90,4 +90,4 @@ def test_thinking_is_never_shortened() -> None:
 
 
 def test_a_summary_is_a_human_turn() -> None:
-    assert inserted(open_one(ROW), 2, "So far.") == [{"from": "human", "value": "So far."}]
+    assert inserted(open_one(ROW), 5, "So far.") == [{"from": "human", "value": "So far."}]

@@ -89,14 +89,14 @@ def test_insertions_follow_the_files_own_names_and_keys() -> None:
             {"from": "assistant", "value": "b", "weight": 1},
         ]
     }
-    (summary, answer) = inserted(open_one(row), 1, "So far.", "Understood.")
+    (summary, answer) = inserted(open_one(row), 2, "So far.", "Understood.")
     assert summary == {"from": "user", "value": "So far.", "weight": 0}
     assert answer == {"from": "assistant", "value": "Understood.", "weight": 0}
 
 
 def test_insertions_into_a_file_without_such_speakers() -> None:
-    (summary, answer) = inserted(open_one(CALL, turn("observation", "x")), 0, "So far.", "Understood.")
-    assert (summary, answer) == (turn("human", "So far."), turn("gpt", "Understood."))
+    added = inserted(open_one(CALL, turn("observation", "x")), 2, "So far.", "Go on.")
+    assert added == [turn("gpt", "Understood."), turn("human", "So far."), turn("gpt", "Go on.")]
 
 
 TAGS = [f"<{mark}{name}>" for name in ("think", "tool_call", "tool_response") for mark in ("", "/")]
