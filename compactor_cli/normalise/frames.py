@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from compactor_cli.core.transcript import Frame
-from compactor_cli.read.values import as_text, blanks_end, value_end
+from compactor_cli.read.values import as_text, blanks_end, parse, value_end
+
+_ANY: Any = object()
 
 
-def with_key(frame: Frame, key: str, value: Any) -> Frame:
+def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
     """The frame with another value for the key nearest to the records; as it is where the key is missing.
 
-    Only the bytes of that value change.
+    Only the bytes of that value change. ``old``: the key is the nearest whose value is this one.
     """
-    before = _with_value(frame.prefix, frame.prefix.rfind(_quoted(key)), key, value)
+    before = _with_value(frame.prefix, reversed(_places(frame.prefix, key)), key, value, old)
     if before is not None:
         return Frame(container=frame.container, prefix=before, suffix=frame.suffix)
-    behind = _with_value(frame.suffix, frame.suffix.find(_quoted(key)), key, value)
+    behind = _with_value(frame.suffix, _places(frame.suffix, key), key, value, old)
     return frame if behind is None else Frame(container=frame.container, prefix=frame.prefix, suffix=behind)
 
 
@@ -26,20 +30,25 @@ def _quoted(key: str) -> bytes:
     return json.dumps(key).encode()
 
 
-def _with_value(raw: bytes, found: int, key: str, value: Any) -> bytes | None:
-    if found < 0:
-        return None
-    colon = blanks_end(raw, found + len(_quoted(key)))
-    if raw[colon : colon + 1] != b":":
-        return None
-    start = blanks_end(raw, colon + 1)
-    try:
-        stop = value_end(as_text(raw), start)
-    except ValueError:
-        return None
-    spaced = raw[start - 1 : start] == b" "
-    written = json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
-    return raw[:start] + written.encode() + raw[stop:]
+def _places(raw: bytes, key: str) -> list[int]:
+    """Where the key may be written."""
+    return [found.start() for found in re.finditer(re.escape(_quoted(key)), raw)]
+
+
+def _with_value(raw: bytes, places: Iterable[int], key: str, value: Any, old: Any) -> bytes | None:
+    for place in places:
+        colon = blanks_end(raw, place + len(_quoted(key)))
+        start = blanks_end(raw, colon + 1)
+        try:
+            stop = value_end(as_text(raw), start) if raw[colon : colon + 1] == b":" else -1
+        except ValueError:
+            stop = -1
+        if stop < 0 or (old is not _ANY and parse(raw[start:stop]) != old):
+            continue
+        spaced = raw[start - 1 : start] == b" "
+        written = json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
+        return raw[:start] + written.encode() + raw[stop:]
+    return None
 
 
 def number_replaced(raw: bytes, key: str, number: int) -> bytes:

@@ -1,13 +1,16 @@
 """Inspect samples: ``messages`` of a sample, alone in a file or among the ``samples`` of a log.
 
 Long texts may stand in the sample's ``attachments``; they are read where they are referred to. Tools that ran
-at the provider's are one block with arguments and result. Events repeat the messages and are not touched.
+at the provider's are one block with arguments and result. Events repeat the messages: what leaves these leaves
+the events and the attachments as well.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,13 +29,16 @@ from compactor_cli.core.transcript import (
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import read_call
 from compactor_cli.normalise.contents import arguments, block_part, string
+from compactor_cli.normalise.frames import with_key
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.places import Piece, Place, at, like_keys, parts, replaced, result_piece, shorten
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.scrub import LEFT_OUT, gone_lines, scrubbed
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 _SOURCES = ("input", "generate", "operator")
 _ATTACHED = "attachment://"
+_REFERENCE = re.compile(rb"attachment://([0-9a-f]+)")
 # What Inspect's own summaries stand between.
 _OPENING, _CLOSING = "<previous_summary>", "</previous_summary>"
 
@@ -82,6 +88,26 @@ class InspectAI:
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced."""
         return shorten(record, texts, partial(pieces, row=None))
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """Events and attachments without what left the messages, attachments that nobody refers to any more empty."""
+        row = source.row if isinstance(source.row, dict) else {}
+        gone = gone_lines(source, composed)
+        unused = _references(source) - _references(composed)
+        frame = composed.frame
+        for key in ("events", "attachments"):
+            old = row.get(key)
+            new = scrubbed(old, gone)
+            if key == "attachments" and isinstance(new, dict):
+                new |= dict.fromkeys(unused & new.keys(), LEFT_OUT)
+            frame = with_key(frame, key, new, old) if new != old else frame
+        return replace(composed, frame=frame)
+
+
+def _references(transcript: Transcript) -> frozenset[str]:
+    """The attachments that the messages refer to."""
+    found = (reference for record in transcript.records for reference in _REFERENCE.findall(record.raw))
+    return frozenset(reference.decode() for reference in found)
 
 
 def _is_message(value: Any) -> bool:

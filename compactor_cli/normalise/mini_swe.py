@@ -19,6 +19,7 @@ from compactor_cli.normalise.fenced import Fenced, fenced, text_of, with_text
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.places import at, like_keys
+from compactor_cli.normalise.scrub import lines_between, scrubbed
 
 _FORMAT = "mini-swe-agent"
 # A code block with a command, as the agent's prompt asks for it.
@@ -74,12 +75,17 @@ class MiniSwe:
         return tuple(dump(like_keys(message, like), raw) for message in messages)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced within its words; ``extra`` stays as it is."""
-        value = parse(record.raw)
-        found = _fenced(value)
+        """The message with these texts replaced within its words; ``extra`` without the copies of what is cut."""
+        old = parse(record.raw)
+        found = _fenced(old)
         if found is None:
-            return chat.shorten(record, texts)
-        return dump({**value, "content": with_text(value["content"], "".join(found.shortened(texts)))}, record.raw)
+            new = parse(chat.shorten(record, texts))
+        else:
+            new = {**old, "content": with_text(old["content"], "".join(found.shortened(texts)))}
+        if "extra" in new:
+            bare = {key: new[key] for key in new if key != "extra"}
+            new["extra"] = scrubbed(new["extra"], lines_between(old.get("content"), bare))
+        return dump(new, record.raw)
 
 
 def _message(value: Any, follows_command: bool) -> Message:

@@ -9,6 +9,7 @@ has no history is read by its steps: each is an action with its observation. Wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compactor_cli.core.records import Record
@@ -18,10 +19,14 @@ from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import has_calls
 from compactor_cli.normalise.contents import media_count, result_text, shortened_result, string
 from compactor_cli.normalise.fenced import TOOL, Fenced, fenced, text_of, with_text
+from compactor_cli.normalise.frames import with_key
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.places import Piece, at, like_keys, parts, shorten
+from compactor_cli.normalise.scrub import gone_lines, scrubbed
 
+# Where a step repeats the prompt: since version 1.1, and before.
+_PROMPTS = ("query", "messages")
 _OWN_KEYS = frozenset({"thought", "action", "message_type", "is_demo", "agent", "tool_call_ids"})
 
 
@@ -84,6 +89,21 @@ class SweAgent:
         if value.get("role") == "tool":
             return dump({**value, "content": shortened_result(value.get("content"), texts[0])}, record.raw)
         return chat.shorten(record, texts)
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """Beside a history, the steps without what left it; none repeats what the model was asked with."""
+        steps = source.row.get("trajectory") if isinstance(source.row, dict) else None
+        if not isinstance(steps, list) or not source.records or _is_step(source.records[0].value):
+            return composed
+        gone = gone_lines(source, composed)
+        new = [scrubbed(_without_query(step), gone) for step in steps]
+        frame = with_key(composed.frame, "trajectory", new, steps) if new != steps else composed.frame
+        return replace(composed, frame=frame)
+
+
+def _without_query(step: Any) -> Any:
+    """The step without the whole prompt, which every step repeats."""
+    return {**step, **{key: [] for key in _PROMPTS if step.get(key)}} if isinstance(step, dict) else step
 
 
 def _is_step(value: Any) -> bool:
