@@ -135,8 +135,9 @@ def _asked(archive: Path, wanted: _Wanted, start: Start, progress: Progress) -> 
     try:
         with opened(archive, start, progress) as database:
             return _answer(database, archive, wanted)
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
+    except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+        # A damaged file may also answer with values of any type.
+        if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
             raise
         with opened(archive, Start.NOTHING, progress) as database:
             return _answer(database, archive, wanted)

@@ -194,7 +194,9 @@ def test_a_summary_is_written_as_the_files_own_user_messages_are() -> None:
     blocks = [{"role": "user", "content": [{"type": "text", "text": "Saw it."}]}, *plain[1:]]
     assert inserted(open_one(*blocks), 1, "So far.")[0]["content"] == [{"type": "text", "text": "So far."}]
     bedrock = [{"role": "user", "content": [{"text": "Saw it."}]}, BEDROCK_CALL, BEDROCK_RESULT]
-    assert inserted(open_one(*bedrock), 1, "So far.")[0]["content"] == [{"text": "So far."}]
+    answer, summary = inserted(open_one(*bedrock), 1, "So far.")
+    assert answer["role"] == "assistant"
+    assert summary == {"role": "user", "content": [{"text": "So far."}]}
 
 
 def test_an_acknowledgement_has_no_thinking_and_no_calls() -> None:
