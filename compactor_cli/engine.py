@@ -18,6 +18,7 @@ from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.normalise.base import Insertion
 from compactor_cli.normalise.registry import get
+from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
@@ -140,7 +141,7 @@ class _Case:
             budget_tokens=self.plan.summary_tokens - around_tokens - _MARKER_SLACK_TOKENS,
             render=partial(render, template=template, marker=replace(marker, state=_PLACEHOLDER_STATE)),
             count=self.counter.count,
-            focus=self.settings.focus,
+            focus=self.settings.focus or asked_focus(self.transcript.messages, self.settings.trigger.tool) or "",
             language=self.settings.language,
             state=load_state(previous.state) if previous and previous.state else None,
             restore_files=self.settings.restore_files,

@@ -60,7 +60,7 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     for layer in reversed(layers):
         said |= layer.options
     preset = load_preset(said.get("preset", DEFAULT))
-    settings = preset.settings
+    settings = preset.with_environment(environ)
     for layer in reversed(layers):
         settings = _laid_over(settings, layer)
     options = {name: value for name, value in said.items() if not _BY_NAME[name].into}

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 
 
@@ -25,23 +26,37 @@ class Size:
         return self.tokens or int(whole_tokens * self.ratio)
 
 
+class Start(StrEnum):
+    """Whether the trigger starts a compaction by itself."""
+
+    AUTO = "auto"
+    ASKED = "asked"  # only where a target is named, or the transcript itself asks
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """When a transcript is compacted, if no target is named.
+    """When a transcript is compacted, if no target is named, and how small it becomes.
 
     ``window_tokens`` 0: the window of ``window_model``, else of the model the transcript itself last used,
-    else none. With a window, the tiers are shares of it and compaction starts at ``compact_ratio``, or as
-    soon as ``tokens + reserve_tokens >= window``. ``threshold_tokens`` starts it whatever the window.
+    else none. Of the window, ``output_tokens`` are left to the answer; with what remains, the tiers are shares of
+    it and compaction starts at ``compact_ratio``, or as soon as ``tokens + reserve_tokens`` reach it. Above
+    ``threshold_tokens`` it starts whatever the window. The target is ``target_ratio`` of the size that starts it.
+    A call of the tool ``tool`` in the newest turn starts it at any size.
     """
 
+    start: Start = Start.AUTO
     window_tokens: int = 0
     window_model: str = ""
+    output_tokens: int = 0
     reserve_tokens: int = 0
     threshold_tokens: int = 0
     log_ratio: float = 0.65
     warn_ratio: float = 0.75
     compact_ratio: float = 0.85
     emergency_ratio: float = 0.95
+    target_ratio: float = 0.5
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +65,8 @@ class Keep:
 
     Head: system records always, then up to ``head_turns`` turns within ``head_tokens``. Tail: whole
     exchanges from the end, within ``tail_tokens``; ``tail_messages`` instead keeps the newest N user and
-    assistant messages; ``tail_turns`` the newest N turns.
+    assistant messages; ``tail_turns`` the newest N turns; ``tail_ratio`` the newest share of the messages'
+    JSON characters, cut forward to the next message of the user.
     """
 
     head_turns: int = 2
@@ -58,24 +74,92 @@ class Keep:
     tail_tokens: int = 16_000
     tail_messages: int = 0
     tail_turns: int = 0
+    tail_ratio: float = 0.0
+
+
+class Kind(StrEnum):
+    """Which parts a rule shortens."""
+
+    RESULT = "tool-result"
+    ARGUMENTS = "tool-arguments"
+    TEXT = "text"
+    USER = "user-text"
+    ASSISTANT = "assistant-text"
+    ANY = "any"  # texts and tool results
+
+
+class When(StrEnum):
+    """When a rule shortens."""
+
+    NEEDED = "needed"  # as far as the target asks
+    ALWAYS = "always"  # below it too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneRule:
     """Shortens texts without a summary.
 
-    Applies to parts of ``kind`` (``tool-result``, ``tool-arguments``, ``text``) longer than ``over_chars``, in
-    messages older than the newest ``keep_messages``. Keeps ``first_chars`` and ``last_chars`` around ``marker``,
-    in which ``{omitted}`` is the number of characters left out.
+    Applies to parts of ``kind`` longer than ``over_chars`` and than ``over_tokens``, in messages older than the
+    newest ``keep_messages``, the newest ``keep_parts`` such parts aside. Keeps ``first_chars`` and ``last_chars``
+    around ``marker``, in which ``{omitted}`` is the number of characters left out and ``{id}`` the name by which
+    the archive knows the whole record. With ``keys`` (dotted), only these strings of a text that is a JSON object are
+    shortened, and what is at them is left out where nothing is kept; the text stays JSON.
     """
 
     name: str
-    kind: str = "tool-result"
+    kind: Kind = Kind.RESULT
+    when: When = When.NEEDED
     over_chars: int = 2_000
+    over_tokens: int = 0
     first_chars: int = 800
     last_chars: int = 800
     keep_messages: int = 0
+    keep_parts: int = 0
+    keys: tuple[str, ...] = ()
     marker: str = "\n[… {omitted} characters left out …]\n"
+
+
+class Strategy(StrEnum):
+    """What replaces what does not stay."""
+
+    SUMMARY = "summary"  # of the middle, between head and tail
+    RETRIEVAL = "retrieval"  # the pieces of it that the newest user message asks for
+    RULES = "rules"  # nothing: texts are shortened by the rules, see `Rules`
+    FIT = "fit"  # nothing: the newest messages that fit stay, see `Fit`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How far ``rules`` go where they do not reach the target.
+
+    All rules again with their limits halved, ``halvings`` times; then, with ``middle_out``, the middle of the
+    transcript is left out and both ends stay.
+    """
+
+    halvings: int = 0
+    middle_out: bool = False
+
+
+class Misfit(StrEnum):
+    """What becomes of a message that does not fit, and of the walk back from the newest."""
+
+    STOP = "stop"  # it goes, and everything before it
+    SKIP = "skip"  # it goes, the walk goes on
+    CUT_END = "cut-end"  # it is cut at its end, and everything before it goes
+    CUT_MIDDLE = "cut-middle"  # it is cut in its middle, the walk goes on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """What `Strategy.FIT` does with what does not fit, by who speaks: the user, a tool, anyone else.
+
+    With ``user_leads``, the oldest messages that stayed go until one of the user is the first.
+    """
+
+    user: Misfit = Misfit.STOP
+    result: Misfit = Misfit.STOP
+    other: Misfit = Misfit.STOP
+    user_leads: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +185,9 @@ class Settings:
     keep: Keep = field(default_factory=Keep)
     prune: tuple[PruneRule, ...] = (PruneRule(name="tool-result"),)
     budget: Budget = field(default_factory=Budget)
-    summarise: bool = True
+    strategy: Strategy = Strategy.SUMMARY
+    rules: Rules = field(default_factory=Rules)
+    fit: Fit = field(default_factory=Fit)
     template: str = "hermes"
     acknowledgement: str = ""
     focus: str = ""

@@ -11,7 +11,8 @@ from compactor_cli.evaluate.digested import TEMPLATE, Asked, Digested, DigestMet
 from compactor_cli.evaluate.drift import summary_message, with_summary
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.plan.tokens import shown_texts
-from compactor_cli.render.text import load_template, read_sections
+from compactor_cli.render.read import read_sections
+from compactor_cli.render.text import load_template
 from compactor_cli.summarise.digest.atoms import atom_texts
 
 

@@ -110,8 +110,9 @@ class Cutter:
 
     @property
     def _tail_is_counted(self) -> bool:
-        """Whether the settings name the tail by messages or turns."""
-        return bool(self.settings.keep.tail_messages or self.settings.keep.tail_turns)
+        """Whether the settings name the tail by messages, turns or characters."""
+        keep = self.settings.keep
+        return bool(keep.tail_messages or keep.tail_turns or keep.tail_ratio)
 
     @property
     def _tail_tokens(self) -> int:
@@ -159,6 +160,8 @@ class Cutter:
         """The start of the tail by the settings: never behind the calls in flight, never before the floor."""
         ground, cap = self.ground, self._tail_tokens
         earliest = max(ground.floor, head)
+        if ratio := self.settings.keep.tail_ratio:
+            return max(earliest, min(ground.border_from(_newest_share(ground, ratio)), ground.in_flight))
         fixed = max(earliest, self._fixed_tail())
         by_tokens = self._first_border(fixed, lambda border: ground.staying(border, ground.end) <= cap)
         if not cap:
@@ -235,3 +238,22 @@ def _newest_messages(ground: Ground, count: int) -> int:
 def _newest_turn(ground: Ground, count: int) -> int:
     starts = [i for i in range(ground.floor, ground.end) if is_user_words(ground.messages[i])]
     return starts[-count] if len(starts) >= count else 0
+
+
+def _newest_share(ground: Ground, ratio: float) -> int:
+    """The start of the newest share of all JSON characters, moved forward to the next message of the user.
+
+    Behind the last one that is the end, unless a tool still works there: then it is that last one.
+    """
+    messages = ground.messages
+    sent = [i for i in range(ground.lead, ground.end) if not (messages[i].is_meta or messages[i].superseded)]
+    chars = [len(ground.records[i].raw.decode("utf-8", "surrogateescape")) for i in sent]
+    wanted, seen, last = sum(chars) * (1 - ratio), 0, ground.lead
+    for i, size in zip(sent, chars, strict=True):
+        if messages[i].role is Role.USER and not messages[i].results:
+            if seen >= wanted:
+                return i
+            last = i
+        seen += size
+    is_done = bool(sent) and messages[sent[-1]].role is Role.ASSISTANT and not messages[sent[-1]].calls
+    return ground.end if is_done else last

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import Grouping, borders_of
 from compactor_cli.group.turns import Turn, turns
@@ -26,6 +27,7 @@ class Ground:
     """
 
     messages: Sequence[Message]
+    records: Sequence[Record]
     borders: tuple[int, ...]
     sums: tuple[int, ...]
     total_tokens: int
@@ -73,6 +75,7 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) ->
     previous_tokens = sum(tokens[i] for i in summaries)
     bare = Ground(
         messages=messages,
+        records=transcript.records,
         borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in gone)),
         sums=(0, *accumulate(staying)),
         total_tokens=sum(tokens),

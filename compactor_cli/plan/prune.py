@@ -1,16 +1,14 @@
-"""Pruning: texts made shorter in their middle, without a summary."""
+"""Pruning: texts made shorter in their middle so that the whole fits, without a summary and without rules."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compactor_cli.core.plan import Edit
 from compactor_cli.core.settings import PruneRule
-from compactor_cli.core.transcript import Message, Part, Role, Text, ToolCall, ToolResult
-from compactor_cli.plan.tokens import Counter, arguments_text
+from compactor_cli.core.transcript import Message, Text, ToolResult
+from compactor_cli.plan.tokens import Counter
 
 OVERFLOW = "overflow"
 # What overflow leaves of a text at least, and below which length it leaves it alone: less shows nothing.
@@ -28,25 +26,6 @@ class Shortening:
     edit: Edit
     rule: str
     saved_tokens: int
-
-
-def apply_rules(
-    messages: Sequence[Message], rules: Sequence[PruneRule], records: Iterable[int], counter: Counter
-) -> Iterator[Shortening]:
-    """What the rules make of these records, in their order. Of several rules the first that applies to a part counts.
-
-    A text that would not get shorter stays as it is: pruning twice changes nothing.
-    """
-    limits = {rule.name: _older_than(messages, rule.keep_messages) for rule in rules}
-    for record in records:
-        for index, part in enumerate(messages[record].parts):
-            for rule in rules:
-                if record < limits[rule.name] and (found := _by_rule(rule, part, counter)):
-                    text, saved = found
-                    yield Shortening(
-                        edit=Edit(record=record, part=index, text=text), rule=rule.name, saved_tokens=saved
-                    )
-                    break
 
 
 def shorten_to_fit(
@@ -74,48 +53,6 @@ def shortened(text: str, first_chars: int, last_chars: int, marker: str = _MARKE
         return text
     short = text[:first_chars] + marker.replace("{omitted}", str(omitted)) + text[len(text) - last_chars :]
     return short if len(short) < len(text) else text
-
-
-def _by_rule(rule: PruneRule, part: Part, counter: Counter) -> tuple[str, int] | None:
-    """The new text and the tokens saved, if the rule applies."""
-    if isinstance(part, ToolCall) and rule.kind == "tool-arguments":
-        old, new = arguments_text(part), _short_arguments(rule, part)
-    elif (isinstance(part, ToolResult) and rule.kind == "tool-result") or (
-        isinstance(part, Text) and rule.kind == "text"
-    ):
-        old, new = part.text, _short_by_rule(rule, part.text)
-    else:
-        return None
-    return None if new == old else (new, counter.count(old) - counter.count(new))
-
-
-def _short_by_rule(rule: PruneRule, text: str) -> str:
-    return shortened(text, rule.first_chars, rule.last_chars, rule.marker) if len(text) > rule.over_chars else text
-
-
-def _short_arguments(rule: PruneRule, call: ToolCall) -> str:
-    """The arguments with every long string in them shortened; JSON text if they are an object."""
-    if isinstance(call.arguments, str):
-        return _short_by_rule(rule, call.arguments)
-    return json.dumps(_short_values(rule, call.arguments), ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def _short_values(rule: PruneRule, value: Any) -> Any:
-    if isinstance(value, str):
-        return _short_by_rule(rule, value)
-    if isinstance(value, Mapping):
-        return {key: _short_values(rule, item) for key, item in value.items()}
-    return [_short_values(rule, item) for item in value] if isinstance(value, list) else value
-
-
-def _older_than(messages: Sequence[Message], keep_messages: int) -> int:
-    """The record from which on the newest messages stand."""
-    left = keep_messages
-    for index in range(len(messages) - 1, -1, -1):
-        if left <= 0:
-            return index + 1
-        left -= not messages[index].is_meta and messages[index].role is not Role.SYSTEM
-    return len(messages) if not keep_messages else 0
 
 
 def _level(

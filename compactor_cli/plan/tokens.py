@@ -27,6 +27,8 @@ MESSAGE_TOKENS = 4
 MEDIA_TOKENS = 1_600
 BYTES_PER_TOKEN = 4
 ESTIMATE = "estimate"
+# Estimates by characters: a quarter of them, and that times 4/3.
+CHARS = {"chars/4": 4, "chars/3": 3}
 # Names of the files in tiktoken's cache (the SHA-1 of the address they are published at) and their
 # bytes: tiktoken deletes a damaged file and goes online for another, so a torn one must not reach it.
 VOCABULARIES = {
@@ -122,6 +124,22 @@ class TiktokenCounter:
         return self._encoding
 
 
+class CharsCounter:
+    """Characters / ``divisor``, rounded up, as clients that know no vocabulary estimate: 4, or 4 * 3/4 to be safe."""
+
+    def __init__(self, divisor: int) -> None:
+        self._divisor = divisor
+
+    @property
+    def method(self) -> str:
+        """``estimate (characters / 4)``."""
+        return f"estimate (characters / {self._divisor})"
+
+    def count(self, text: str) -> int:
+        """Estimated tokens of a text."""
+        return -(-len(text) // self._divisor)
+
+
 class EstimateCounter:
     """UTF-8 bytes / 4, rounded up: no vocabulary is loaded."""
 
@@ -133,16 +151,18 @@ class EstimateCounter:
 
 
 def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
-    """The counter of ``--tokenizer``: ``auto`` (by model), a vocabulary's name, or ``estimate``.
+    """The counter of ``--tokenizer``: ``auto`` (by model), a vocabulary's name, ``estimate``, ``chars/4``, ``chars/3``.
 
     Raises `UsageError` for a name that is none of these.
     """
     if tokenizer == ESTIMATE:
         return EstimateCounter()
+    if tokenizer in CHARS:
+        return CharsCounter(CHARS[tokenizer])
     if tokenizer == "auto":
         return TiktokenCounter(model=model)
     if tokenizer not in VOCABULARIES:
-        known = ", ".join(("auto", *VOCABULARIES, ESTIMATE))
+        known = ", ".join(("auto", *VOCABULARIES, ESTIMATE, *CHARS))
         raise UsageError(f"unknown tokenizer: {tokenizer}", next_step=f"use one of {known}")
     return TiktokenCounter(tokenizer, model=model)
 

@@ -4,20 +4,21 @@ Three ways, the first that is set:
 
 - TARGET: a target is named. Compacted if the transcript is larger.
 - PRESSURE: a window or a threshold is named. Compacted from ``compact_ratio`` of the window on, or as soon as
-  ``tokens + reserve >= window``, or ``tokens >= threshold``, whichever comes first; to at most half of the size that
-  starts it, so that there is room to work. From ``emergency_ratio`` on the tail and the summary are half as large.
-- NATURAL: nothing is named. Compacted to what head, tail and summary take, if that saves enough.
+  ``tokens + reserve >= window``, or ``tokens > threshold``, whichever comes first; to at most ``target_ratio`` of the
+  size that starts it, so that there is room to work. From ``emergency_ratio`` on tail and summary are half as large.
+- NATURAL: nothing is named, or the transcript itself asks, by a call of the trigger's tool in its newest turn.
+  Compacted to what head, tail and summary take, if that saves enough.
 
 The window of the model that the transcript itself names only serves to report the tier.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compactor_cli.core.plan import Tier
-from compactor_cli.core.settings import Settings, Trigger
+from compactor_cli.core.settings import Settings, Start, Trigger
 from compactor_cli.plan.window import required_window_tokens, window_tokens
 
 
@@ -41,40 +42,39 @@ class Decision:
     window_tokens: int = 0
 
 
-def decide(settings: Settings, *, tokens: int, base_tokens: int, model: str) -> Decision:
+def decide(settings: Settings, *, tokens: int, base_tokens: int, model: str, is_asked_for: bool = False) -> Decision:
     """The decision about a transcript of ``tokens``; ``base_tokens`` is what a share as target is a share of.
 
-    Raises `UsageError` if the window of the model that the settings name is not known.
+    ``is_asked_for``: the transcript itself asks. Raises `UsageError` if the window of the model that the settings
+    name is not known.
     """
     trigger = settings.trigger
-    named_window = named_window_tokens(trigger)
-    window = named_window or window_tokens(model)
-    tier = tier_of(trigger, tokens, window)
-    if target := settings.target.of(base_tokens):
+    named_window = usable_tokens(trigger, named_window_tokens(trigger))
+    window = named_window or usable_tokens(trigger, window_tokens(model))
+    found = _started(settings, tokens, settings.target.of(base_tokens), named_window, is_asked_for)
+    return replace(found, tier=tier_of(trigger, tokens, window), window_tokens=window)
+
+
+def _started(settings: Settings, tokens: int, target: int, window: int, is_asked_for: bool) -> Decision:
+    """The decision, by the first reason that there is."""
+    trigger = settings.trigger
+    if trigger.start is Start.NEVER:
+        return Decision(way=Way.NATURAL, compacts=False, reason="compaction is switched off")
+    if is_asked_for and tokens <= (target or tokens):
+        return Decision(way=Way.NATURAL, compacts=True, reason=f"the newest turn calls the tool {trigger.tool}")
+    if target:
         sign = ">" if tokens > target else "<="
         reason = f"{tokens:,} tokens {sign} target {target:,}"
-        return Decision(
-            way=Way.TARGET,
-            compacts=tokens > target,
-            reason=reason,
-            target_tokens=target,
-            tier=tier,
-            window_tokens=window,
-        )
-    if named_window or trigger.threshold_tokens:
-        start = starting_tokens(trigger, named_window)
+        return Decision(way=Way.TARGET, compacts=tokens > target, reason=reason, target_tokens=target)
+    if trigger.start is Start.ASKED:
+        return Decision(way=Way.NATURAL, compacts=False, reason="compaction starts only when it is asked for")
+    if window or trigger.threshold_tokens:
+        start = starting_tokens(trigger, window)
         sign = ">=" if tokens >= start else "<"
         reason = f"{tokens:,} tokens {sign} {start:,}, where compaction starts"
-        return Decision(
-            way=Way.PRESSURE,
-            compacts=tokens >= start,
-            reason=reason,
-            target_tokens=max(start // 2, 1),
-            tier=tier,
-            window_tokens=window,
-        )
-    reason = f"{tokens:,} tokens, more than head, tail and summary need"
-    return Decision(way=Way.NATURAL, compacts=True, reason=reason, tier=tier, window_tokens=window)
+        limit = max(min(int(start * trigger.target_ratio), start - 1), 1)
+        return Decision(way=Way.PRESSURE, compacts=tokens >= start, reason=reason, target_tokens=limit)
+    return Decision(way=Way.NATURAL, compacts=True, reason=f"{tokens:,} tokens, more than head, tail and summary need")
 
 
 def named_window_tokens(trigger: Trigger) -> int:
@@ -84,9 +84,14 @@ def named_window_tokens(trigger: Trigger) -> int:
     return required_window_tokens(trigger.window_model)
 
 
+def usable_tokens(trigger: Trigger, window: int) -> int:
+    """What of a window is not left to the answer; 0 without a window."""
+    return max(window - trigger.output_tokens, 1) if window else 0
+
+
 def starting_tokens(trigger: Trigger, window: int) -> int:
     """The smallest size that is compacted, of those that the ratio, the reserve and the threshold name; at least 1."""
-    starts = [trigger.threshold_tokens] if trigger.threshold_tokens else []
+    starts = [trigger.threshold_tokens + 1] if trigger.threshold_tokens else []
     if window:
         starts += [-int(-trigger.compact_ratio * window // 1), window - trigger.reserve_tokens]
     return max(min(starts), 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.settings import Settings
+from compactor_cli.presets import values
 from compactor_cli.presets.overlay import nearest, settings_from
 
 DEFAULT = "hermes"
@@ -18,12 +20,33 @@ _FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A named set of settings. ``about`` is one line for lists; ``toml`` the file as it stands."""
+    """A named set of settings. ``about`` is one line for lists; ``toml`` the file as it stands.
+
+    ``environment``: variables of the system's own that change a setting, for whoever reads the environment.
+    """
 
     name: str
     about: str
     settings: Settings
     toml: str
+    environment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def with_environment(self, environ: Mapping[str, str]) -> Settings:
+        """The settings with what these variables change. Raises UsageError for a value that cannot be read.
+
+        A variable without ``to`` is the value itself; ``to`` is set where the variable is on, unless it holds
+        ``{value}``, for which the variable's value is put in.
+        """
+        settings = self.settings
+        for variable, rule in self.environment.items():
+            said = environ.get(variable, "")
+            to = str(rule.get("to", "{value}"))
+            if said and ("{value}" in to or values.switch(said, variable)):
+                table: Any = to.replace("{value}", said)
+                for key in reversed(str(rule["set"]).split(".")):
+                    table = {key: table}
+                settings = settings_from(table, settings, variable)
+        return settings
 
 
 def preset_names() -> tuple[str, ...]:
@@ -38,9 +61,18 @@ def load_preset(name: str) -> Preset:
     """
     text = _file_text(name) if "/" in name or name.endswith(".toml") else _own_text(name)
     table = _parsed(text, name)
+    base = load_preset(_base(table.pop("base"), f"preset {name}")) if "base" in table else None
     about = str(table.pop("about", ""))
-    settings = settings_from(table, Settings(), f"preset {name}")
-    return Preset(name=name, about=about, settings=replace(settings, preset=name), toml=text)
+    environment = {**(base.environment if base else {}), **table.pop("environment", {})}
+    settings = settings_from(table, base.settings if base else Settings(), f"preset {name}")
+    return Preset(name=name, about=about, settings=replace(settings, preset=name), toml=text, environment=environment)
+
+
+def _base(value: Any, where: str) -> str:
+    """The name of the preset that another starts from: one that comes with the package."""
+    if value not in preset_names():
+        raise UsageError(f"no preset is called {value}", next_step=f"one of {', '.join(preset_names())}", place=where)
+    return str(value)
 
 
 def _own_text(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from compactor_cli.core.errors import UsageError
@@ -50,8 +51,12 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
         return _overlay(value, base, where)
     if kind == tuple[PruneRule, ...]:
         return _rules(value, where)
-    if name in _CHOICES and value not in _CHOICES[name]:
-        raise UsageError(f"{value!r} is not a choice", next_step=f"one of {', '.join(_CHOICES[name])}", place=where)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind(_choice(value, tuple(kind), where))
+    if kind == tuple[str, ...]:
+        return _texts(value, where)
+    if name in _CHOICES:
+        return _choice(value, _CHOICES[name], where)
     if kind is int and name.endswith("_tokens"):
         return values.tokens(value, where)
     return _PLAIN[kind](value, where)
@@ -73,17 +78,26 @@ def _rules(value: Any, where: str) -> tuple[PruneRule, ...]:
     return tuple(_overlay(rule, PruneRule(name=""), f"{where}: {rule['name']}") for rule in value)
 
 
+def _choice(value: object, choices: tuple[str, ...], where: str) -> str:
+    if value not in choices:
+        raise UsageError(f"{value!r} is not a choice", next_step=f"one of {', '.join(choices)}", place=where)
+    return str(value)
+
+
+def _texts(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise UsageError(f"{value!r} is no list", next_step='write ["a", "b"]', place=where)
+    return tuple(_text(item, where) for item in value)
+
+
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{value!r} is no text", next_step="put it in quotes", place=where)
     return value
 
 
-# Of `Budget.curve` and `PruneRule.kind`.
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "curve": ("scaled", "tiered"),
-    "kind": ("tool-result", "tool-arguments", "text"),
-}
+# Of `Budget.curve`.
+_CHOICES: Mapping[str, tuple[str, ...]] = {"curve": ("scaled", "tiered")}
 
 _PLAIN: Mapping[type, Callable[[object, str], Any]] = {
     int: values.count,

@@ -1,17 +1,20 @@
-"""Summary to text, and the text of a template back to its sections."""
+"""Summary to text in a template."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.marker import Marker
-from compactor_cli.core.summary import Item, Section, SectionItems, Summary
+from compactor_cli.core.summary import Item, Section, Summary
+from compactor_cli.summarise.digest.language import words_of
 
 
 class Style(StrEnum):
@@ -20,23 +23,58 @@ class Style(StrEnum):
     MARKDOWN = "markdown"  # ## Heading
     XML = "xml"  # <name> … </name>
     PLAIN = "plain"  # Heading:
+    NUMBERED = "numbered"  # 3. Heading:
+
+
+ByLanguage = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What a section stands under, by language. Neighbours of one name share it, each under its ``label``.
+
+    ``number`` counts the headings of a template from 1; ``known`` are other names that clients gave the section.
+    """
+
+    name: ByLanguage
+    label: ByLanguage
+    number: int
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A preface and the order and names of the sections, by language; English where a language is missing."""
+    """The frame, and the order and headings of the sections; English where a language is missing.
+
+    ``preface`` stands before the marker line, ``opening`` behind it, ``closing`` at the end. ``states`` are what
+    stands for the fixed words of a plan (done, doing, open) where the template has signs for them.
+    """
 
     style: Style
-    preface: Mapping[str, str]
-    headings: Mapping[Section, Mapping[str, str]]
+    preface: ByLanguage
+    opening: ByLanguage
+    closing: ByLanguage
+    headings: Mapping[Section, Heading]
+    states: ByLanguage = field(default_factory=dict)
 
-    def heading(self, section: Section, language: str) -> str:
-        """What this template calls a section."""
-        names = self.headings[section]
-        return names.get("name") or names.get(language) or names["en"]
+    def head(self, section: Section, language: str) -> str:
+        """The line that opens this section's heading."""
+        heading = self.headings[section]
+        name = in_language(heading.name, language)
+        return {
+            Style.XML: f"<{name}>",
+            Style.MARKDOWN: f"## {name}",
+            Style.NUMBERED: f"{heading.number}. {name}:",
+            Style.PLAIN: f"{name}:",
+        }[self.style]
 
 
 _FOLDER = Path(__file__).with_name("templates")
+
+
+def in_language(texts: ByLanguage, language: str) -> str:
+    """The text in this language, else in English, else in the only one there is; empty if there is none."""
+    return texts.get(language) or texts.get("en") or next(iter(texts.values()), "")
 
 
 def template_names() -> tuple[str, ...]:
@@ -50,31 +88,65 @@ def load_template(name: str) -> Template:
     if name not in template_names():
         raise UsageError(f"no template is called {name!r}", next_step=f"known: {', '.join(template_names())}")
     data = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-    headings = {Section(entry.pop("section")): entry for entry in data["sections"]}
-    return Template(style=Style(data["style"]), preface=data["preface"], headings=headings)
+    return Template(
+        style=Style(data["style"]),
+        preface=data["preface"],
+        opening=data.get("opening", {}),
+        closing=data.get("closing", {}),
+        headings=_headings(data["sections"]),
+        states=data.get("states", {}),
+    )
+
+
+def _headings(entries: Iterable[dict[str, Any]]) -> dict[Section, Heading]:
+    found: dict[Section, Heading] = {}
+    names: list[ByLanguage] = []
+    for entry in entries:
+        section, label = Section(entry.pop("section")), entry.pop("label", {})
+        known = tuple(entry.pop("known", ()))
+        if entry not in names:
+            names.append(entry)
+        found[section] = Heading(name=entry, label=label, number=names.index(entry) + 1, known=known)
+    return found
 
 
 def render(summary: Summary, template: Template, marker: Marker) -> str:
-    """The whole text of a summary message: preface, marker line, sections in the template's order.
+    """The whole text of a summary message: preface, marker line, sections in the template's order, closing.
 
     Sections without items are left out. The text ends without a line break.
     """
-    preface = template.preface.get(summary.language) or template.preface["en"]
-    lines = [preface.strip().replace("{transcript}", marker.transcript), str(marker)]
+    language = summary.language
+    preface = in_language(template.preface, language).strip()
+    lines = [preface.replace("{transcript}", marker.transcript), str(marker)]
+    lines += filter(None, [in_language(template.opening, language).strip()])
     if summary.prose:
         lines += ["", summary.prose.strip()]
-    by_section = {part.section: part.items for part in summary.sections}
-    for section in template.headings:
-        if items := by_section.get(section):
-            lines += _section(template.style, template.heading(section, summary.language), items)
-    return "\n".join(lines)
+    lines += _all_sections({part.section: part.items for part in summary.sections}, template, language)
+    closing = in_language(template.closing, language).strip()
+    return "\n".join([*lines, "", closing] if closing else lines)
 
 
-def _section(style: Style, heading: str, items: tuple[Item, ...]) -> Iterator[str]:
-    body = item_lines(items)
-    if style is Style.XML:
-        return iter(["", f"<{heading}>", *body, f"</{heading}>"])
-    return iter(["", f"## {heading}" if style is Style.MARKDOWN else f"{heading}:", *body])
+def _all_sections(items: Mapping[Section, tuple[Item, ...]], template: Template, language: str) -> Iterator[str]:
+    filled = [section for section in template.headings if items.get(section)]
+    for head, group in groupby(filled, key=lambda section: template.head(section, language)):
+        yield from ("", head)
+        for section in group:
+            if label := in_language(template.headings[section].label, language):
+                yield f"**{label}:**"
+            yield from item_lines(_stated(item, section, template, language) for item in items[section])
+        if template.style is Style.XML:
+            yield f"</{head[1:]}"
+
+
+def _stated(item: Item, section: Section, template: Template, language: str) -> Item:
+    """A step of a plan with the template's sign in place of the fixed word for its state."""
+    if section is Section.PLAN:
+        words = words_of(language)
+        for state, sign in template.states.items():
+            label = f"{getattr(words, state)}{words.colon}"
+            if item.text.startswith(label):
+                return replace(item, text=f"{sign} {item.text.removeprefix(label)}")
+    return item
 
 
 def item_lines(items: Iterable[Item]) -> Iterator[str]:
@@ -96,34 +168,3 @@ def record_tag(records: tuple[int, ...]) -> str:
     if first == last:
         return f" [{first}]"
     return f" [{first},{last}]" if len(records) == 2 and last > first + 1 else f" [{first}-{last}]"
-
-
-def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
-    """The sections of a text that `render` wrote with this template, in any of its languages."""
-    names = {
-        _heading_line(template.style, name): section
-        for section, by_language in template.headings.items()
-        for name in by_language.values()
-    }
-    found: dict[Section, list[Item]] = {}
-    current: list[Item] | None = None
-    for line in text.split("\n"):
-        if line in names:
-            current = found.setdefault(names[line], [])
-        elif current is not None:
-            _read_line(line, current)
-    return tuple(SectionItems(section=section, items=tuple(items)) for section, items in found.items())
-
-
-def _heading_line(style: Style, name: str) -> str:
-    return {Style.XML: f"<{name}>", Style.MARKDOWN: f"## {name}", Style.PLAIN: f"{name}:"}[style]
-
-
-def _read_line(line: str, items: list[Item]) -> None:
-    body = line.lstrip(" ")
-    if body.startswith("- "):
-        items.append(Item(text=body[2:], depth=(len(line) - len(body)) // 2))
-    elif body and items and line.startswith("  "):
-        last = items[-1]
-        continued = line[2 * last.depth + 2 :]
-        items[-1] = Item(text=f"{last.text}\n{continued}", depth=last.depth)

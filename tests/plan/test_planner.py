@@ -25,7 +25,20 @@ from plan_builders import (
 
 from compactor_cli.core.errors import InvariantError
 from compactor_cli.core.plan import Action, Plan, Span, Tier
-from compactor_cli.core.settings import Budget, Keep, PruneRule, Settings, Size, Trigger
+from compactor_cli.core.settings import (
+    Budget,
+    Fit,
+    Keep,
+    Kind,
+    Misfit,
+    PruneRule,
+    Rules,
+    Settings,
+    Size,
+    Strategy,
+    Trigger,
+    When,
+)
 from compactor_cli.core.transcript import Message, Role, Text, ToolResult, Transcript
 from compactor_cli.group.exchanges import group
 from compactor_cli.plan.check import check_plan
@@ -265,7 +278,7 @@ class TestPruning:
         micro = PruneRule(
             name="micro", over_chars=200, first_chars=200, last_chars=0, keep_messages=6, marker="... [truncated]"
         )
-        bare = Settings(summarise=False, prune=(micro,), keep=Keep(head_turns=0, head_tokens=0, tail_tokens=0))
+        bare = Settings(strategy=Strategy.RULES, prune=(micro,), keep=Keep(head_turns=0, head_tokens=0, tail_tokens=0))
         made = transcript([user(), *exchanges(6, 200)])
         plan = planned(made, bare)
         assert by_name(plan, "micro") == [2, 4, 6]
@@ -273,7 +286,7 @@ class TestPruning:
         assert not planned(edited(made, plan), bare).changes
 
     def test_long_arguments_can_be_shortened_and_stay_json(self) -> None:
-        rule = PruneRule(name="arguments", kind="tool-arguments", over_chars=300, first_chars=100, last_chars=0)
+        rule = PruneRule(name="arguments", kind=Kind.ARGUMENTS, over_chars=300, first_chars=100, last_chars=0)
         part = replace(call("big").calls[0], arguments={"path": "a.py", "text": words(2_000)})
         messages = [system(), user(), Message(role=Role.ASSISTANT, parts=(part,)), answer("big"), *exchanges(8)]
         plan = planned(messages, replace(TARGET, prune=(rule,)))
@@ -363,6 +376,12 @@ TRANSCRIPTS = st.builds(
     st.sampled_from([0, 0, 3, 8]),
 )
 RULES = (PruneRule(name="tool-result", over_chars=400, first_chars=100, last_chars=100),)
+TYPED = (
+    PruneRule(
+        name="all", kind=Kind.ANY, when=When.ALWAYS, over_chars=300, first_chars=100, last_chars=0, marker="... ({id})"
+    ),
+    PruneRule(name="user", kind=Kind.USER, over_tokens=9, over_chars=0, first_chars=20, last_chars=0, keep_parts=1),
+)
 SETTINGS = st.builds(
     Settings,
     target=st.sampled_from([Size(), Size(tokens=400), Size(tokens=900), Size(ratio=0.25), Size(ratio=0.6)]),
@@ -374,14 +393,25 @@ SETTINGS = st.builds(
             Keep(head_turns=0, head_tokens=0, tail_tokens=0),
             Keep(head_turns=0, head_tokens=0, tail_tokens=0, tail_messages=2),
             Keep(tail_tokens=0, tail_turns=1),
+            Keep(head_turns=0, head_tokens=0, tail_tokens=0, tail_ratio=0.3),
         ]
     ),
     budget=st.sampled_from(
         [Budget(), Budget(curve="tiered"), Budget(size=Size(tokens=350)), Budget(size=Size(ratio=0.3))]
     ),
-    prune=st.sampled_from([(), RULES]),
-    summarise=st.sampled_from([True, True, False]),
+    prune=st.sampled_from([(), RULES, TYPED]),
+    strategy=st.sampled_from([Strategy.SUMMARY, *Strategy]),
+    rules=st.sampled_from([Rules(), Rules(halvings=2), Rules(halvings=2, middle_out=True)]),
+    fit=st.builds(
+        Fit,
+        user=st.sampled_from(Misfit),
+        result=st.sampled_from(Misfit),
+        other=st.sampled_from(Misfit),
+        user_leads=st.booleans(),
+    ),
 )
+# Without a summary nothing says how large the transcript once was, and the newest may be larger than its target.
+WRITING = (Strategy.SUMMARY, Strategy.RETRIEVAL)
 
 
 @settings(max_examples=300, deadline=None)
@@ -397,7 +427,7 @@ def test_every_plan_keeps_the_invariants(messages: list[Message], chosen: Settin
     assert not grouping.orphan_calls
     assert not grouping.orphan_results
     sizes = count_messages(Words(), after.messages)
-    assert sum(sizes) <= plan.target_tokens or plan.over_target or not chosen.summarise
+    assert sum(sizes) <= plan.target_tokens or plan.over_target or chosen.strategy not in WRITING
     assert sum(sizes) <= plan.tokens_before
     in_flight = {half.record for half in group(messages).in_flight}
     assert in_flight - set(covered(plan)) == in_flight

@@ -47,9 +47,11 @@ def test_a_share_is_of_everything_that_summaries_stand_for() -> None:
     [
         ({"window_tokens": 1_000}, 850),
         ({"window_tokens": 1_000, "reserve_tokens": 300}, 700),
-        ({"window_tokens": 1_000, "threshold_tokens": 500}, 500),
-        ({"threshold_tokens": 500}, 500),
+        ({"window_tokens": 1_000, "threshold_tokens": 500}, 501),
+        ({"threshold_tokens": 500}, 501),
         ({"window_tokens": 100, "reserve_tokens": 300}, 1),
+        ({"window_tokens": 1_000, "output_tokens": 100}, 765),
+        ({"window_tokens": 1_000, "output_tokens": 100, "reserve_tokens": 200}, 700),
     ],
 )
 def test_under_pressure_the_earliest_start_counts(trigger: dict[str, int], start: int) -> None:

@@ -90,14 +90,16 @@ def test_kimi_starts_when_the_reserve_is_touched() -> None:
     assert _compacted(transcript, with_window(tokens + 50_000))[0].changed
 
 
-def test_l06_waits_for_its_threshold() -> None:
-    done, _ = _compacted(_transcript(40), load_preset("l06").settings)
-    assert not done.changed
+def test_l06_waits_for_its_threshold_but_cuts_old_results_before() -> None:
+    transcript = _transcript(40)
+    done, messages = _compacted(transcript, load_preset("l06").settings)
+    assert len(messages) == len(transcript.records)
+    assert done.report.pruned == {"micro": 38}
     assert done.report.token_method.startswith("estimate")
 
 
 def test_l06_replaces_everything_by_a_summary_and_an_acknowledgement() -> None:
-    done, messages = _compacted(_transcript(200), load_preset("l06").settings)
+    done, messages = _compacted(_transcript(800), load_preset("l06").settings)
     assert done.plan.tokens_before >= 50_000
     assert [message["role"] for message in messages] == ["system", "user", "assistant"]
     assert "[compact/1 transcript=" in messages[1]["content"]

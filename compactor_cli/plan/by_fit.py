@@ -1,0 +1,197 @@
+"""Fit: the newest messages that fit stay, or both ends; what does not fit goes without a summary.
+
+A call and its results stay or go as one. System messages always stay and are charged first, and so are calls in
+flight. The newest exchange stays in any case, cut as short as it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from compactor_cli.core.plan import Action, Edit, Plan
+from compactor_cli.core.settings import Fit, Misfit
+from compactor_cli.core.transcript import Message, Role, Text
+from compactor_cli.plan.case import BOOKKEEPING, KEEP, ORPHAN, SUPERSEDED, Case
+from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit
+from compactor_cli.plan.refresh import Mark
+
+NO_ROOM = "no-room"
+_CUT = "\n[… {omitted} characters left out]"
+# A message of which less than this would be left goes.
+_LEAST_CHARS = 40
+
+Unit = tuple[int, ...]
+
+
+def by_fit(case: Case) -> Plan:
+    """The plan by `Strategy.FIT`: back from the newest, see `Fit` for what becomes of what does not fit."""
+    target = case.decision.target_tokens
+    if not target or case.settings.target.ratio:
+        # Nothing in the result says of what a share was taken, and a second run would take it again.
+        return case.unchanged("no number of tokens is named that it should fit in", target)
+    walk = _Walk.of(case)
+    walk.back(case.settings.fit)
+    notes: tuple[str, ...] = ()
+    if case.settings.fit.user_leads and not walk.led_by_user():
+        notes = ("no message of the user fits: what fits stays without one",)
+    return _plan(case, walk, f"{case.decision.reason}; the newest that fit stay", notes)
+
+
+def middle_out(case: Case) -> Plan:
+    """Both ends stay, message by message in turn as long as they fit; the middle goes."""
+    walk = _Walk.of(case)
+    walk.both_ends()
+    return _plan(case, walk, f"{case.decision.reason}; texts are shortened, then both ends stay", ())
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    """What stays so far. ``units`` are what can stay or go, oldest first; ``room`` the tokens that are left."""
+
+    case: Case
+    units: list[Unit]
+    room: int
+    kept: list[Unit] = field(default_factory=list)
+    edits: list[Shortening] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, case: Case) -> _Walk:
+        """Nothing yet but what stays in any case: system messages and calls in flight."""
+        running = {half.record for half in case.grouping.in_flight}
+        gone = case.grouping.orphaned()
+        walk = cls(case=case, units=[], room=case.decision.target_tokens)
+        for unit in case.grouping.exchanges:
+            sent = [case.messages[i] for i in unit if _is_sent(case.messages[i])]
+            if not sent or not gone.isdisjoint(unit):
+                continue
+            if not running.isdisjoint(unit) or all(_is_system(message) for message in sent):
+                walk.take(unit)
+            else:
+                walk.units.append(unit)
+        walk.units.sort(key=lambda unit: unit[-1])
+        return walk
+
+    def take(self, unit: Unit, edits: Sequence[Shortening] = ()) -> None:
+        """This stays, shortened so."""
+        self.kept.append(unit)
+        self.edits.extend(edits)
+        self.room -= self.cost(unit) - saved_tokens(edits)
+
+    def cost(self, unit: Unit) -> int:
+        """The tokens of these records."""
+        return sum(self.case.tokens[i] for i in unit)
+
+    def back(self, fit: Fit) -> None:
+        """Takes the newest that fit."""
+        for unit in reversed(self.units):
+            if self.cost(unit) <= self.room:
+                self.take(unit)
+                continue
+            policy = _policy(fit, [self.case.messages[i] for i in unit])
+            edits = self._cut(unit, policy)
+            if edits or unit is self.units[-1]:
+                self.take(unit, edits or self._cut(unit, Misfit.CUT_MIDDLE) or self._shortest(unit))
+            if policy in (Misfit.STOP, Misfit.CUT_END) or (policy is Misfit.CUT_MIDDLE and not edits):
+                break
+
+    def both_ends(self) -> None:
+        """Takes the newest, the oldest, the second newest and so on, until one does not fit."""
+        older, newer = 0, len(self.units)
+        while older < newer:
+            newest = self.units[newer - 1]
+            if self.cost(newest) > self.room:
+                if newer == len(self.units):
+                    self.take(newest, self._cut(newest, Misfit.CUT_MIDDLE) or self._shortest(newest))
+                return
+            self.take(newest)
+            newer -= 1
+            if older < newer:
+                if self.cost(self.units[older]) > self.room:
+                    return
+                self.take(self.units[older])
+                older += 1
+
+    def led_by_user(self) -> bool:
+        """Lets the oldest go until a message of the user leads; if there is none, nothing goes."""
+        messages = self.case.messages
+        free = sorted(unit for unit in self.kept if unit in set(self.units))
+        leads = next((n for n, unit in enumerate(free) if _is_user(messages[unit[0]])), -1)
+        dropped = set(free[: max(leads, 0)])
+        self.kept = [unit for unit in self.kept if unit not in dropped]
+        self.edits = [item for item in self.edits if not any(item.edit.record in unit for unit in dropped)]
+        return leads >= 0 or not free
+
+    def _cut(self, unit: Unit, policy: Misfit) -> tuple[Shortening, ...]:
+        """The unit shortened by this policy so that it fits; empty if it cannot be."""
+        excess = self.cost(unit) - self.room
+        if policy is Misfit.CUT_MIDDLE:
+            edits = shorten_to_fit(self.case.messages, unit, excess, self.case.counter, excess)
+        else:
+            edits = self._cut_at_end(unit, excess) if policy is Misfit.CUT_END else ()
+        return edits if saved_tokens(edits) >= excess else ()
+
+    def _shortest(self, unit: Unit) -> tuple[Shortening, ...]:
+        """The unit as short as it can be, though it does not fit."""
+        return shorten_to_fit(self.case.messages, unit, self.cost(unit), self.case.counter, self.cost(unit))
+
+    def _cut_at_end(self, unit: Unit, excess: int) -> tuple[Shortening, ...]:
+        """The longest text of these records cut at its end so that this many tokens are saved, if it can be."""
+        places = [(i, n, part) for i in unit for n, part in enumerate(self.case.messages[i].parts)]
+        texts = [(len(part.text), i, n, part.text) for i, n, part in places if isinstance(part, Text)]
+        if not texts:
+            return ()
+        _, record, index, text = max(texts)
+        count = self.case.counter.count
+        allowed = count(text) - excess
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if count(_beginning(text, middle)) <= allowed:
+                low = middle
+            else:
+                high = middle - 1
+        if low < _LEAST_CHARS:
+            return ()
+        short = _beginning(text, low)
+        edit = Edit(record=record, part=index, text=short)
+        return (Shortening(edit=edit, rule="cut-end", saved_tokens=count(text) - count(short)),)
+
+
+def _beginning(text: str, chars: int) -> str:
+    return text if chars >= len(text) else text[:chars] + _CUT.replace("{omitted}", str(len(text) - chars))
+
+
+def _policy(fit: Fit, messages: Sequence[Message]) -> Misfit:
+    if any(message.results for message in messages):
+        return fit.result
+    return fit.user if any(_is_user(message) for message in messages) else fit.other
+
+
+def _is_sent(message: Message) -> bool:
+    return not (message.is_meta or message.superseded)
+
+
+def _is_system(message: Message) -> bool:
+    return message.role is Role.SYSTEM and message.summary is None
+
+
+def _is_user(message: Message) -> bool:
+    return message.role is Role.USER and not message.results
+
+
+def _plan(case: Case, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
+    """What was not taken is left out, and the bookkeeping behind it."""
+    taken = {i for unit in walk.kept for i in unit}
+    orphaned = case.grouping.orphaned()
+    marks: list[Mark] = []
+    goes = False
+    for i, message in enumerate(case.messages):
+        if message.superseded or i in orphaned:
+            marks.append((Action.PRUNE, SUPERSEDED if message.superseded else ORPHAN))
+        elif message.is_meta and i not in taken:
+            marks.append((Action.PRUNE, BOOKKEEPING) if goes else KEEP)
+        else:
+            goes = i not in taken
+            marks.append((Action.PRUNE, NO_ROOM) if goes else KEEP)
+    return case.plan(marks, walk.edits, case.decision.target_tokens, reason, notes=notes)
