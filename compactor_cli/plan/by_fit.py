@@ -62,8 +62,8 @@ class _Walk:
         gone = case.grouping.orphaned()
         walk = cls(case=case, units=[], room=case.decision.target_tokens)
         for unit in case.grouping.exchanges:
-            sent = [case.messages[i] for i in unit if _is_sent(case.messages[i])]
-            if not sent or not gone.isdisjoint(unit):
+            sent = [case.messages[i] for i in unit if not case.messages[i].is_meta]
+            if not sent or not gone.isdisjoint(unit) or any(message.superseded for message in sent):
                 continue
             if not running.isdisjoint(unit) or all(_is_system(message) for message in sent):
                 walk.take(unit)
@@ -166,10 +166,6 @@ def _policy(fit: Fit, messages: Sequence[Message]) -> Misfit:
     if any(message.results for message in messages):
         return fit.result
     return fit.user if any(_is_user(message) for message in messages) else fit.other
-
-
-def _is_sent(message: Message) -> bool:
-    return not (message.is_meta or message.superseded)
 
 
 def _is_system(message: Message) -> bool:
