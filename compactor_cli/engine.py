@@ -12,7 +12,7 @@ from compactor_cli.core.errors import InvariantError, UsageError
 from compactor_cli.core.marker import Marker
 from compactor_cli.core.plan import Action, Mode, Plan
 from compactor_cli.core.report import Outcome, TranscriptReport
-from compactor_cli.core.settings import Settings
+from compactor_cli.core.settings import Settings, Strategy
 from compactor_cli.core.summary import Source, Summary
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import Grouping, group
@@ -23,10 +23,12 @@ from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
 from compactor_cli.plan.tokens import Counter, count_messages
+from compactor_cli.recall.retrieval import Retrieval
 from compactor_cli.render.compose import compose
 from compactor_cli.render.marker import marker_for
 from compactor_cli.render.text import load_template, render
 from compactor_cli.summarise.base import Answer, Request, Summariser
+from compactor_cli.summarise.notice import Notice
 
 LoadState = Callable[[str], bytes | None]
 
@@ -122,7 +124,7 @@ class _Case:
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
         """The answer of the summariser, and the text it is written as."""
         request, marker = self.request(load_state)
-        answer = summariser.summarise(request)
+        answer = _writer(self.settings, summariser).summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
         template = load_template(self.settings.template)
         return answer, render(answer.summary, template, replace(marker, state=state))
@@ -188,6 +190,13 @@ class _Case:
             warnings=_warnings(answer),
         )
         return Compaction(output=output, report=report, plan=plan, state=answer.state, summary_text=text)
+
+
+def _writer(settings: Settings, summariser: Summariser) -> Summariser:
+    """Who writes what stands for the covered records: the given summariser only where a summary is wanted."""
+    if settings.strategy is Strategy.RETRIEVAL:
+        return Retrieval()
+    return summariser if settings.strategy is Strategy.SUMMARY else Notice()
 
 
 def _warnings(answer: Answer) -> tuple[str, ...]:

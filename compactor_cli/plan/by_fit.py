@@ -13,10 +13,16 @@ from compactor_cli.core.plan import Action, Edit, Plan
 from compactor_cli.core.settings import Fit, Misfit
 from compactor_cli.core.transcript import Message, Role, Text
 from compactor_cli.plan.case import BOOKKEEPING, KEEP, ORPHAN, SUPERSEDED, Case
+from compactor_cli.plan.cut import Cut
 from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit
 from compactor_cli.plan.refresh import Mark
 
 NO_ROOM = "no-room"
+NOTICE = "notice"
+# In these sessions records hang on each other by id: where both ends stay, a notice must join them, or the client
+# sends one end only. So many tokens it takes at most.
+LINKED = ("claude-code", "pi", "qwen-code")
+NOTICE_TOKENS = 200
 _CUT = "\n[… {omitted} characters left out]"
 # A message of which less than this would be left goes.
 _LEAST_CHARS = 40
@@ -60,7 +66,8 @@ class _Walk:
         """Nothing yet but what stays in any case: system messages and calls in flight."""
         running = {half.record for half in case.grouping.in_flight}
         gone = case.grouping.orphaned()
-        walk = cls(case=case, units=[], room=case.decision.target_tokens)
+        notice_tokens = NOTICE_TOKENS if case.transcript.dialect in LINKED else 0
+        walk = cls(case=case, units=[], room=case.decision.target_tokens - notice_tokens)
         for unit in case.grouping.exchanges:
             sent = [case.messages[i] for i in unit if not case.messages[i].is_meta]
             if not sent or not gone.isdisjoint(unit) or any(message.superseded for message in sent):
@@ -180,6 +187,9 @@ def _plan(case: Case, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
     """What was not taken is left out, and the bookkeeping behind it."""
     taken = {i for unit in walk.kept for i in unit}
     orphaned = case.grouping.orphaned()
+    told = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
+    gap = _last_gap(told, taken) if case.transcript.dialect in LINKED else None
+    fate = (Action.COVER, NOTICE) if gap else (Action.PRUNE, NO_ROOM)
     marks: list[Mark] = []
     goes = False
     for i, message in enumerate(case.messages):
@@ -189,5 +199,22 @@ def _plan(case: Case, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
             marks.append((Action.PRUNE, BOOKKEEPING) if goes else KEEP)
         else:
             goes = i not in taken
-            marks.append((Action.PRUNE, NO_ROOM) if goes else KEEP)
-    return case.plan(marks, walk.edits, case.decision.target_tokens, reason, notes=notes)
+            marks.append(fate if goes else KEEP)
+    return case.plan(marks, walk.edits, case.decision.target_tokens, reason, summary=gap, notes=notes)
+
+
+def _last_gap(told: Sequence[int], taken: set[int]) -> Cut | None:
+    """The last place where messages go between others that stay, for a notice to be set there; None: nowhere."""
+    last = max((i for i in told if i not in taken), default=-1)
+    if not any(i in taken for i in told if i < last):
+        return None
+    tail = next((i for i in told if i > last), last + 1)
+    return Cut(
+        head_stop=0,
+        tail_start=tail,
+        kept_tokens=0,
+        covered_tokens=0,
+        summary_tokens=NOTICE_TOKENS,
+        least_summary_tokens=NOTICE_TOKENS,
+        target_tokens=0,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.core.plan import Action, Plan
-from compactor_cli.core.settings import Settings
+from compactor_cli.core.settings import Settings, Strategy
 from compactor_cli.core.transcript import Message, Transcript
 from compactor_cli.group.exchanges import Grouping
 from compactor_cli.plan.cut import Cut
@@ -123,6 +123,8 @@ class Case:
             return f"{over:,} tokens over: the system records alone take {system:,} and are never cut"
         if budget and system + budget > target:
             return f"{over:,} tokens over: system records ({system:,}) and the smallest summary ({budget:,}) take more"
-        if not budget:
+        if self.settings.strategy is Strategy.RULES:
+            return f"{over:,} tokens over: the rules shorten no further"
+        if not budget and self.settings.strategy is not Strategy.FIT:
             return f"{over:,} tokens over: what could be left out is no larger than a summary"
         return f"{over:,} tokens over: the newest exchange cannot be made any shorter"

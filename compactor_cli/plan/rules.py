@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compactor_cli.core.plan import Edit
+from compactor_cli.core.reference import record_id
 from compactor_cli.core.settings import Kind, PruneRule
 from compactor_cli.core.transcript import Message, Part, Role, Text, ToolCall, ToolResult
 from compactor_cli.plan.prune import Shortening, shortened
@@ -74,11 +75,6 @@ class Ruler:
         return (0, 0)
 
 
-def record_id(sha256: str, record: int) -> str:
-    """The name by which the archive knows one record: the transcript's first 8 digits and the index from 0."""
-    return f"{sha256[:8]}:{record}"
-
-
 def _told_before(rule: PruneRule, text: str) -> tuple[str, str]:
     """The text without the marker that this rule set at its end before, and the id in that marker.
 
@@ -88,7 +84,7 @@ def _told_before(rule: PruneRule, text: str) -> tuple[str, str]:
         return text, ""
     marker = re.escape(rule.marker).replace(re.escape("{omitted}"), r"\d+")
     before, _, behind = marker.partition(re.escape("{id}"))
-    found = re.search(f"{before}(?P<id>[0-9a-f]{{8}}:[0-9]+){behind.replace(re.escape('{id}'), '(?P=id)')}$", text)
+    found = re.search(f"{before}(?P<id>[0-9a-f]{{8,64}}:[0-9]+){behind.replace(re.escape('{id}'), '(?P=id)')}$", text)
     return (text[: found.start()], found["id"]) if found else (text, "")
 
 
