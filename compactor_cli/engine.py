@@ -201,7 +201,7 @@ def _writer(settings: Settings, summariser: Summariser) -> Summariser:
 
 def _warnings(answer: Answer) -> tuple[str, ...]:
     """What the user should know of a summary that a model was asked for."""
-    fell_back = f"the digest wrote the summary, not the model: {answer.fell_back}"
+    fell_back = f"the digest wrote the summary: {answer.fell_back}"
     names = ", ".join(answer.invented[:_MOST_NAMED])
     invented = f"the model named what its material does not hold ({len(answer.invented)}: {names})"
     return (*((fell_back,) if answer.fell_back else ()), *((invented,) if answer.invented else ()))

@@ -34,6 +34,8 @@ from compactor_cli.write.targets import Kind, Target
 if TYPE_CHECKING:
     from compactor_cli.batch.models import ModelRun
     from compactor_cli.batch.planfile import Saved
+    from compactor_cli.plugged import PluggedEngine
+    from compactor_cli.summarise.base import Summariser
 
 View = Callable[[Transcript, Row], str]
 
@@ -67,8 +69,8 @@ class Orders:
 
     ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
     each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
-    shown of each transcript. ``models`` writes the summaries (None: the digest does), ``review`` is asked
-    about each of them; both live as long as the run.
+    shown of each transcript. ``models`` or ``summariser`` (for guidance) writes the summaries (None: the digest does),
+    ``review`` is asked about each of them; ``engine`` takes the place of plan and summary.
     """
 
     settings: Settings
@@ -82,6 +84,8 @@ class Orders:
     view: View | None = None
     models: ModelRun | None = None
     review: Review | None = None
+    summariser: Callable[[str], Summariser] | None = None
+    engine: PluggedEngine | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,7 +169,10 @@ def _maker(job: Job, orders: Orders, archive: Archive) -> RowMaker:
         load_state=archive.load_state,
         review=orders.review,
         mode=Mode.APPEND if job.target.kind is Kind.APPEND else Mode.REWRITE,
+        engine=orders.engine,
     )
+    if orders.summariser:
+        maker.summariser = orders.summariser
     if (models := orders.models) is not None:
         folder = _archive_dir(job, orders)
         maker.summariser = lambda guidance: models.summariser(folder, guidance)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from compactor_cli.core.errors import CompactError, InvariantError, OutputError, UsageError
+from compactor_cli.core.errors import CompactError, InvariantError, OutputError, PluginFailed, UsageError
 from compactor_cli.core.plan import Action, Mode, Plan, Span
+from compactor_cli.core.plugins import WhenFailing
 from compactor_cli.core.report import Outcome, TranscriptReport
 from compactor_cli.core.settings import Settings
 from compactor_cli.core.summary import Source
@@ -19,7 +20,12 @@ from compactor_cli.summarise.base import Answer, KeptAsIs, Request, Summariser
 
 if TYPE_CHECKING:
     from compactor_cli.batch.planfile import Saved
+    from compactor_cli.plugged import PluggedEngine
     from compactor_cli.summarise.estimate import Estimate
+
+
+# Summaries that are no digest cannot be made again.
+_APPLIED_AS_THEY_ARE = (Source.MODEL, Source.PLUGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +66,8 @@ class _Digest:
         return Digest().summarise(replace(request, focus=focus))
 
 
-def _digest(guidance: str) -> Summariser:
+def digest(guidance: str) -> Summariser:
+    """The built-in summariser."""
     return _Digest(guidance)
 
 
@@ -77,10 +84,11 @@ class RowMaker:
     settings: Settings
     load_state: LoadState
     plans: Mapping[str, Saved] | None = None
-    summariser: Callable[[str], Summariser] = _digest
+    summariser: Callable[[str], Summariser] = digest
     estimate: Callable[[Request], Estimate] | None = None
     review: Review | None = None
     mode: Mode = Mode.REWRITE
+    engine: PluggedEngine | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
@@ -89,6 +97,8 @@ class RowMaker:
         try:
             saved = self._saved(transcript)
             counter = _counter(self.settings.tokenizer, transcript.model)
+            if self.engine and not saved:
+                return self._planned_by(self.engine, transcript, counter)
             plan = saved.plan if saved else self._planned(transcript, counter)
             estimate = None if saved else self._estimate(transcript, plan, counter)
         except Exception as error:
@@ -97,6 +107,17 @@ class RowMaker:
 
     def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
         return plan_transcript(transcript, self.settings, counter=counter, mode=self.mode)
+
+    def _planned_by(self, engine: PluggedEngine, transcript: Transcript, counter: Counter) -> Row:
+        """The decision of a plug-in, or the built-in one with a warning where it fails."""
+        warnings: tuple[str, ...] = ()
+        try:
+            plan, _ = engine.plan(transcript, self.settings, counter, self.mode)
+        except PluginFailed as failure:
+            if engine.when_failing is WhenFailing.FAIL:
+                raise
+            plan, warnings = self._planned(transcript, counter), (_stepped_in(failure),)
+        return Row(output=b"", plan=plan, report=replace(planned_report(transcript, plan), warnings=warnings))
 
     def _estimate(self, transcript: Transcript, plan: Plan, counter: Counter) -> Estimate | None:
         if self.estimate is None:
@@ -122,6 +143,23 @@ class RowMaker:
 
     def _compact(self, transcript: Transcript, guidance: str) -> Row:
         saved = self._saved(transcript)
+        if self.engine and not saved:
+            return self._compacted_by(self.engine, transcript, guidance)
+        return self._built_in(transcript, guidance, saved)
+
+    def _compacted_by(self, engine: PluggedEngine, transcript: Transcript, guidance: str) -> Row:
+        """The transcript compacted by a plug-in, or by what is built in with a warning where it fails."""
+        counter = _counter(self.settings.tokenizer, transcript.model)
+        try:
+            done = engine.compact(transcript, self.settings, counter, self.load_state, self.mode)
+        except PluginFailed as failure:
+            if engine.when_failing is WhenFailing.FAIL:
+                raise
+            row = self._built_in(transcript, guidance, None)
+            return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _stepped_in(failure))))
+        return Row(output=done.output, report=done.report, plan=done.plan, summary=done.summary_text)
+
+    def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Row:
         done = compact_transcript(
             transcript,
             self.settings,
@@ -130,7 +168,7 @@ class RowMaker:
             load_state=self.load_state,
             plan=saved.plan if saved else None,
             mode=self.mode,
-            summary_text=saved.summary if saved and saved.source == Source.MODEL else "",
+            summary_text=saved.summary if saved and saved.source in _APPLIED_AS_THEY_ARE else "",
         )
         if saved and done.changed and done.summary_text != saved.summary:
             advice = "plan again: the summary depends on the version and on the archive"
@@ -167,6 +205,10 @@ def _kept(transcript: Transcript, reason: str) -> Row:
     report = planned_report(transcript, plan)
     warnings = () if reason == "declined" else (f"left as it was: {reason}",)
     return Row(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
+
+
+def _stepped_in(failure: PluginFailed) -> str:
+    return f"{failure.what}: the built-in engine did the work"
 
 
 @lru_cache(maxsize=64)

@@ -32,10 +32,14 @@ def presets(name: str | None, as_json: bool) -> int:
 @click.command()
 @AS_JSON
 def formats(as_json: bool) -> int:
-    """List the formats that are read and written, by the names that --format takes."""
+    """List the formats that are read and written, by the names that --format takes; those of plug-ins last."""
+    from compactor_cli.core.plugins import Group, plugin_names
     from compactor_cli.normalise.registry import all_dialects
 
-    _show(("format", "what it is"), [(dialect.name, dialect.title) for dialect in all_dialects()], as_json)
+    rows = [(dialect.name, dialect.title) for dialect in all_dialects()]
+    known = {name for name, _ in rows}
+    rows += [(name, "(a plug-in)") for name in plugin_names(Group.DIALECTS) if name not in known]
+    _show(("format", "what it is"), rows, as_json)
     return 0
 
 

@@ -151,7 +151,14 @@ CONTROL = (
         metavar="SHARE",
         into="min_retention_ratio",
     ),
-    Option("strict", ("--strict/--no-strict",), Kind.PAIR, "Exit 4 where a summary fell back to the digest."),
+    Option("engine", ("--engine",), Kind.TEXT, "A plug-in decides what stays and what is said.", _OWN, "NAME"),
+    Option("summariser", ("--summariser",), Kind.TEXT, "A plug-in writes the summary.", _OWN, "NAME"),
+    Option(
+        "strict",
+        ("--strict/--no-strict",),
+        Kind.PAIR,
+        "Exit 4 where a summary fell back to the digest; fail where a plug-in does.",
+    ),
 )
 
 PREVIEW = (
@@ -235,5 +242,7 @@ REFUSED_IN_PROJECT = {
     "no_archive": "weaken the archive",
     "archive_dir": "weaken the archive",
     "lock": "switch off the lock",
+    "engine": "choose code to run",
+    "summariser": "choose code to run",
     "report": "choose files to write",
 }

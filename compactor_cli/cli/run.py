@@ -17,6 +17,7 @@ from compactor_cli.cli.account import tell, tell_all, write_report
 from compactor_cli.cli.config import Configuration, configure
 from compactor_cli.cli.console import Console, wants_color
 from compactor_cli.cli.models import account_for, asked_line, with_models
+from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
 from compactor_cli.core.errors import CompactError, UsageError
@@ -177,6 +178,7 @@ def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:
 def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> Orders:
     return Orders(
         settings=settings,
+        **plugged(wishes),
         purpose=wishes.purpose,
         dialect=wishes.format,
         on_invalid=wishes.invalid,

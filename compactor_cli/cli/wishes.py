@@ -11,6 +11,7 @@ from compactor_cli.batch.jobs import Originals, Purpose
 from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import CONTROL, MODEL
 from compactor_cli.core.errors import UsageError
+from compactor_cli.core.plugins import WhenFailing
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
 
@@ -40,6 +41,8 @@ class Wishes:
     compress: str = "none"
     lock: bool = True
     preset: str = ""
+    engine: str = ""
+    summariser: str = ""
     strict: bool = False
     dry_run: bool = False
     check: bool = False
@@ -98,6 +101,11 @@ class Wishes:
         return self.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.jobs or 1
 
     @property
+    def when_failing(self) -> WhenFailing:
+        """What to do where a plug-in fails."""
+        return WhenFailing.FAIL if self.strict else WhenFailing.BUILT_IN
+
+    @property
     def originals(self) -> Originals:
         """Whether originals are archived."""
         return Originals.ARCHIVED if self.archive else Originals.NOT_KEPT
@@ -143,6 +151,7 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
         "leave --no-archive out, or add -f if that is what you want",
     ),
     (lambda w: sum((w.dry_run, w.check, w.diff)) > 1, "-n, --check and --diff exclude one another", "choose one"),
+    (lambda w: bool(w.model and w.summariser), "-m and --summariser exclude one another", "choose one"),
     (lambda w: bool(w.plan and w.plan_out), "--plan and --plan-out exclude one another", "choose one"),
     (
         lambda w: w.interactive and (w.purpose is not Purpose.ACT or w.plan != ""),

@@ -8,6 +8,7 @@ CompactError
 │   └── Unreadable        missing, a directory, no permission, broken compression
 ├── OutputError       3   this output cannot be written; the source is as it was
 │   ├── Changed           the source changed while it was read
+│   ├── PluginFailed      a part that another package brings raised, or broke an invariant
 │   └── InvariantError    an invariant of the house would be broken: a defect, nothing is written
 └── TryLater         75   a lock is held, or a provider asks to wait
 """
@@ -62,6 +63,10 @@ class OutputError(CompactError):
 
 class Changed(OutputError):  # noqa: N818
     """The source changed between the first look and the replacement."""
+
+
+class PluginFailed(OutputError):  # noqa: N818
+    """A part that another package brings raised, or what it gave breaks an invariant."""
 
 
 class InvariantError(OutputError):

@@ -13,11 +13,12 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from compactor_cli.core.errors import UnknownShape
+from compactor_cli.core.errors import CompactError, UnknownShape
+from compactor_cli.core.plugins import Group, plugin_failed, plugin_names
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Container, Frame, Transcript
 from compactor_cli.normalise.base import Dialect, Keyed
-from compactor_cli.normalise.registry import dialects_for, get
+from compactor_cli.normalise.registry import dialects_for, get, plugged_dialect
 from compactor_cli.normalise.rows import find_row, find_rows, row_transcript
 from compactor_cli.read.jsonl import INVALID
 
@@ -37,8 +38,17 @@ def open_transcripts(lines: Iterable[Record], *, dialect: str = "", prefix: byte
     what stood before the first record. Guarantees: ``source()`` of the transcripts, joined, is prefix and
     records byte for byte; a row is held only while it is used, a session is held whole. No records, no
     transcripts. Raises UnknownShape where nothing is recognised; unknown records beside known ones are META.
+    Where no built-in format fits, those of plug-ins are asked; PluginFailed names one that fails.
     """
-    yield from _Reader(lines, dialect, prefix).transcripts()
+    reader = _Reader(lines, dialect, prefix)
+    try:
+        yield from reader.transcripts()
+    except CompactError:
+        raise
+    except Exception as error:
+        if reader.forced and reader.forced.name in plugin_names(Group.DIALECTS):
+            raise plugin_failed(Group.DIALECTS, reader.forced.name, error) from error
+        raise
 
 
 class _Reader:
@@ -64,9 +74,11 @@ class _Reader:
                 self.coming.extendleft(reversed(rows[1]))
             elif self.in_rows and not self._says_something(record):
                 yield self._framed(_faulty_row(record, self.forced))
-            else:
+            elif session_dialect := self._session_dialect(record):
                 self.in_rows = False
-                yield self._framed(self._session(record))
+                yield self._framed(self._session(record, session_dialect))
+            else:
+                self.coming.appendleft(record)
 
     def _next(self) -> Record | None:
         return self.coming.popleft() if self.coming else next(self.lines, None)
@@ -91,8 +103,8 @@ class _Reader:
         framed = replace(transcript, frame=replace(transcript.frame, prefix=prefix + transcript.frame.prefix))
         return replace(framed, sha256=hashlib.sha256(framed.source()).hexdigest())
 
-    def _session(self, first: Record) -> Transcript:
-        dialect = self.last = self._session_dialect(first)
+    def _session(self, first: Record, dialect: Dialect) -> Transcript:
+        self.last = dialect
         session = _Session(dialect, first)
         while record := self._next():
             if session.ends_before(record) or self._is_foreign(record, dialect):
@@ -112,8 +124,13 @@ class _Reader:
         is_known = any(other.score(record.value) for other in self._dialects(record.value))
         return is_known and self._surest(chain((record,), self._ahead()), _LEAST_FOREIGN_SCORE) not in (dialect, None)
 
-    def _session_dialect(self, first: Record) -> Dialect:
+    def _session_dialect(self, first: Record) -> Dialect | None:
+        """The dialect of the session that begins here; None: that of a plug-in is taken from now on, for rows too."""
         found = self._surest(chain((first,), self._ahead())) or self.last
+        if found is None and self.forced is None:
+            self.forced = plugged_dialect(first.value)
+            if self.forced:
+                return None
         if found is None:
             raise _unknown(first, self.forced)
         return found

@@ -7,7 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.core.errors import PluginFailed, UsageError
+from compactor_cli.core.plugins import Group, load_plugin, plugin_failed, plugin_names
 from compactor_cli.normalise.base import Dialect
 
 _ARRAY = "[]"
@@ -63,12 +64,18 @@ def names() -> tuple[str, ...]:
 
 @cache
 def get(name: str) -> Dialect:
-    """The dialect of that name. Raises UsageError naming the nearest one that exists."""
+    """The dialect of that name, built in or of a plug-in.
+
+    Raises UsageError naming the nearest one that exists, PluginFailed where one cannot be imported.
+    """
     for entry in _DIALECTS:
         if entry.name == name:
             module, attribute = entry.where.split(":")
             dialect: Dialect = getattr(import_module(module), attribute)
             return dialect
+    if name in plugin_names(Group.DIALECTS):
+        plugged: Dialect = load_plugin(Group.DIALECTS, name)
+        return plugged
     raise UsageError(f"no format is called {name!r}", next_step=_advice(name))
 
 
@@ -83,6 +90,21 @@ def dialects_for(value: Any) -> Iterator[Dialect]:
 def all_dialects() -> tuple[Dialect, ...]:
     """Every dialect, in the order in which detection asks them."""
     return tuple(map(get, names()))
+
+
+def plugged_dialect(value: Any) -> Dialect | None:
+    """The first dialect of a plug-in that knows this value. Raises PluginFailed if none does and one failed."""
+    failure: PluginFailed | None = None
+    for name in plugin_names(Group.DIALECTS):
+        try:
+            dialect = get(name)
+            if dialect.array_path(value) is not None or dialect.score(value):
+                return dialect
+        except Exception as error:
+            failure = plugin_failed(Group.DIALECTS, name, error)
+    if failure:
+        raise failure
+    return None
 
 
 def _advice(name: str) -> str:

@@ -44,4 +44,4 @@ def _inside(exchange: tuple[int, ...], records: set[int]) -> int:
 
 def _demand(holds: bool, what: str) -> None:
     if not holds:
-        raise InvariantError(f"{what}: this is a defect of compact")
+        raise InvariantError(what, next_step="this is a defect of compact")

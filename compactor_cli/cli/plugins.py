@@ -1,0 +1,33 @@
+"""Plug-ins that the options name, loaded before anything is touched."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from compactor_cli.cli.wishes import Wishes
+from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_names
+from compactor_cli.summarise.base import Summariser
+
+DIGEST = "digest"
+
+
+def plugged(wishes: Wishes) -> dict[str, Any]:
+    """Fields of `Orders`. Raises UsageError for names that nothing installed has."""
+    found: dict[str, Any] = {}
+    if wishes.engine:
+        from compactor_cli.plugged import load_engine
+
+        found["engine"] = load_engine(wishes.engine, wishes.when_failing)
+    if wishes.summariser not in ("", DIGEST):
+        if wishes.summariser not in plugin_names(Group.SUMMARISERS):
+            load_plugin(Group.SUMMARISERS, wishes.summariser)
+        found["summariser"] = partial(_summariser, wishes.summariser, wishes.when_failing)
+    return found
+
+
+def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
+    from compactor_cli.batch.rows import digest
+    from compactor_cli.plugged import PluggedSummariser
+
+    return PluggedSummariser(name, when_failing, digest(guidance))

@@ -1,0 +1,264 @@
+"""Plugged: engines and summarisers that another package brings, held to the promises of the built-in ones.
+
+An engine decides what stays and what is said of the rest; what stays is written from its own bytes, in the
+transcript's own format, and the result is checked as any other: whole pairs, within the target, smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from compactor_cli.core.errors import InvariantError, PluginFailed
+from compactor_cli.core.plan import Action, Edit, Mode, Plan
+from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_failed
+from compactor_cli.core.settings import Settings
+from compactor_cli.core.summary import Source, Summary
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.engine import Compaction, LoadState, compact_transcript
+from compactor_cli.group.exchanges import Grouping, group
+from compactor_cli.plan.append import appended
+from compactor_cli.plan.check import check_plan
+from compactor_cli.plan.planner import BOOKKEEPING, SUPERSEDED
+from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
+from compactor_cli.plan.refresh import Mark, refreshed, spans_of
+from compactor_cli.plan.tokens import Counter, count_messages
+from compactor_cli.plan.trigger import Decision, Way, decide
+from compactor_cli.summarise.base import Answer, Request, Summariser
+
+# What stands around a text of an engine in the transcript: preface, marker line, the message itself.
+FRAME_TOKENS = 260
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A transcript that is to become smaller.
+
+    ``tokens``: of each record; ``exchanges``: records that stay or go together; ``room_tokens``: what the records
+    that stay, and the text, may take, the frame around the text deducted. ``count`` gives the tokens of a text.
+    """
+
+    transcript: Transcript
+    settings: Settings
+    tokens: tuple[int, ...]
+    exchanges: tuple[tuple[int, ...], ...]
+    room_tokens: int
+    count: Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What an engine makes of a transcript.
+
+    ``kept``: the records that stay; ``text``: what is said in place of the others, set where the first of them stood
+    (empty: nothing is). ``shortened``: new texts for parts of kept records, by record and part.
+    """
+
+    kept: Collection[int]
+    text: str = ""
+    shortened: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """Decides on its own what becomes of a transcript that is to be compacted."""
+
+    def compact(self, task: Task) -> Draft | None:
+        """The draft; None to leave the transcript as it is. May raise anything: it is named and stepped in for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluggedEngine:
+    """An engine by its name, and what to do where it fails. None: it could not be loaded, ``failure`` says why."""
+
+    name: str
+    engine: Engine | None
+    when_failing: WhenFailing
+    failure: PluginFailed | None = None
+
+    def plan(self, transcript: Transcript, settings: Settings, counter: Counter, mode: Mode) -> tuple[Plan, str]:
+        """What the engine wants, as a plan, and its text. Raises PluginFailed."""
+        if self.engine is None:
+            raise self.failure or PluginFailed(f"the engine {self.name} failed")
+        try:
+            return _Planning.of(transcript, settings, counter, mode).plan(self.name, self.engine)
+        except Exception as error:
+            raise plugin_failed(Group.ENGINES, self.name, error) from error
+
+    def compact(
+        self, transcript: Transcript, settings: Settings, counter: Counter, load_state: LoadState, mode: Mode
+    ) -> Compaction:
+        """The compaction by this engine, checked as any other. Raises PluginFailed."""
+        plan, text = self.plan(transcript, settings, counter, mode)
+        try:
+            done = compact_transcript(
+                transcript,
+                settings,
+                counter=counter,
+                summariser=_Saying(text),
+                load_state=load_state,
+                plan=plan,
+                mode=mode,
+            )
+        except Exception as error:
+            raise plugin_failed(Group.ENGINES, self.name, error) from error
+        if plan.changes and not done.changed:
+            raise PluginFailed(f"the engine {self.name} failed (what it made is no smaller)")
+        return done
+
+
+def load_engine(name: str, when_failing: WhenFailing) -> PluggedEngine:
+    """The engine of this name; one that cannot be imported fails on each transcript. Raises UsageError: none has it."""
+    try:
+        engine = load_plugin(Group.ENGINES, name)
+    except PluginFailed as failure:
+        return PluggedEngine(name=name, engine=None, when_failing=when_failing, failure=failure)
+    return PluggedEngine(name=name, engine=engine, when_failing=when_failing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planning:
+    """A transcript on its way to a plan."""
+
+    transcript: Transcript
+    settings: Settings
+    counter: Counter
+    mode: Mode
+    grouping: Grouping
+    tokens: tuple[int, ...]
+    decision: Decision
+
+    @classmethod
+    def of(cls, transcript: Transcript, settings: Settings, counter: Counter, mode: Mode) -> _Planning:
+        tokens = tuple(count_messages(counter, transcript.messages))
+        base = base_tokens(transcript, tokens)
+        return cls(
+            transcript=transcript,
+            settings=settings,
+            counter=counter,
+            mode=mode,
+            grouping=group(transcript.messages),
+            tokens=tokens,
+            decision=decide(settings, tokens=sum(tokens), base_tokens=base, model=transcript.model),
+        )
+
+    def plan(self, name: str, engine: Engine) -> tuple[Plan, str]:
+        """The plan, checked, and the text. Raises InvariantError, and whatever the engine raises."""
+        draft = None
+        reason = self.decision.reason
+        if self.decision.compacts and not self._is_done():
+            draft = engine.compact(self._task())
+            reason = f"by the engine {name}" if draft else f"the engine {name} leaves it as it is"
+        plan = self._plan(draft or Draft(kept=range(len(self.tokens))), name, reason)
+        plan = appended(plan, self.grouping) if self.mode is Mode.APPEND else refreshed(plan, self.transcript)
+        check_plan(plan, self.transcript, self.grouping)
+        return plan, draft.text if draft else ""
+
+    def _is_done(self) -> bool:
+        """Whether nothing was added since the last compaction, and nothing but that would ask for another."""
+        marker = previous_marker(self.transcript)
+        is_natural = self.decision.way is Way.NATURAL
+        return is_natural and marker is not None and marker.end == end_hash(self.transcript)
+
+    def _task(self) -> Task:
+        return Task(
+            transcript=self.transcript,
+            settings=self.settings,
+            tokens=self.tokens,
+            exchanges=self.grouping.exchanges,
+            room_tokens=(self.decision.target_tokens or sum(self.tokens)) - self._frame_tokens(),
+            count=self.counter.count,
+        )
+
+    def _frame_tokens(self) -> int:
+        return FRAME_TOKENS + self.counter.count(self.settings.acknowledgement)
+
+    def _plan(self, draft: Draft, name: str, reason: str) -> Plan:
+        kept = set(draft.kept) - self.grouping.orphaned()
+        edits = tuple(Edit(record=i, part=part, text=text) for (i, part), text in sorted(draft.shortened.items()))
+        marks = [self._mark(i, kept, draft.text, name) for i in range(len(self.tokens))]
+        for edit in edits:
+            marks[edit.record] = (Action.PRUNE, name)
+        gone = [i for i, (action, _) in enumerate(marks) if action is Action.COVER]
+        kept_tokens = sum(self.tokens[i] for i in kept) - self._saved_tokens(draft)
+        summary_tokens = self.counter.count(draft.text) + self._frame_tokens() if gone else 0
+        target = self.decision.target_tokens or sum(self.tokens)
+        if gone and kept_tokens + summary_tokens > target:
+            what = (
+                f"what it keeps and says takes {kept_tokens + summary_tokens:,} tokens, over the target of {target:,}"
+            )
+            raise InvariantError(what)
+        return Plan(
+            transcript_sha256=self.transcript.sha256,
+            fingerprint=self.settings.fingerprint(),
+            spans=spans_of(marks),
+            edits=edits,
+            reason=reason,
+            tier=self.decision.tier,
+            window_tokens=self.decision.window_tokens,
+            target_tokens=target,
+            tokens_before=sum(self.tokens),
+            tokens_kept=kept_tokens,
+            tokens_middle=sum(self.tokens[i] for i in gone),
+            summary_tokens=summary_tokens,
+            summary_at=next((i for i in sorted(kept) if i > gone[0]), len(marks)) if gone else 0,
+        )
+
+    def _mark(self, i: int, kept: set[int], text: str, name: str) -> Mark:
+        message = self.transcript.messages[i]
+        if i in kept:
+            return (Action.KEEP, "")
+        if message.is_meta:
+            return (Action.PRUNE, BOOKKEEPING)
+        if message.superseded:
+            return (Action.PRUNE, SUPERSEDED)
+        return (Action.COVER, name) if text else (Action.PRUNE, name)
+
+    def _saved_tokens(self, draft: Draft) -> int:
+        """What shortening saves at least: the old texts of the parts less the new ones."""
+        saved = 0
+        for (i, part), text in draft.shortened.items():
+            old = self.transcript.messages[i].parts[part]
+            saved += self.counter.count(getattr(old, "text", "")) - self.counter.count(text)
+        return saved
+
+
+class _Saying:
+    """A summariser that says what it was given."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def summarise(self, request: Request) -> Answer:
+        """The text, whatever is asked."""
+        return Answer(summary=Summary(source=Source.PLUGIN, sections=(), prose=self._text))
+
+
+class PluggedSummariser:
+    """A summariser that another package brings; where it fails, the built-in one writes the summary."""
+
+    def __init__(self, name: str, when_failing: WhenFailing, built_in: Summariser) -> None:
+        self._name = name
+        self._when_failing = when_failing
+        self._built_in = built_in
+
+    def summarise(self, request: Request) -> Answer:
+        """Its summary, if it is within the budget. Raises PluginFailed only where the run is strict."""
+        try:
+            answer = self._asked(request)
+        except Exception as error:
+            failure = plugin_failed(Group.SUMMARISERS, self._name, error)
+            if self._when_failing is WhenFailing.FAIL:
+                raise failure from error
+            return replace(self._built_in.summarise(request), fell_back=failure.what)
+        return answer
+
+    def _asked(self, request: Request) -> Answer:
+        summariser: Summariser = load_plugin(Group.SUMMARISERS, self._name)
+        answer = summariser.summarise(request)
+        size_tokens = request.count(request.render(answer.summary))
+        if size_tokens > request.budget_tokens:
+            what = f"its summary takes {size_tokens:,} tokens, over the budget of {request.budget_tokens:,}"
+            raise PluginFailed(f"the summariser {self._name} failed ({what})")
+        return answer
