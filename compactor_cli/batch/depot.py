@@ -7,10 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from compactor_cli.batch.rows import Row
 from compactor_cli.batch.tally import Tally
 from compactor_cli.core.errors import Changed
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.core.report import Outcome, TranscriptReport
 from compactor_cli.read.streams import STDIN, ContentHash, open_stream
 from compactor_cli.write.archive import Archive, ArchiveWriter
 from compactor_cli.write.layout import Part
@@ -58,15 +57,15 @@ class Depot:
         if not can_be_read_again:
             self._start()
 
-    def add(self, transcript: Transcript, row: Row) -> None:
-        """The next transcript; its digest's state is durable on return."""
-        length = transcript.size_bytes
-        if row.changed and self._archive:
+    def add(self, report: TranscriptReport, state: bytes | None) -> None:
+        """The next transcript, and its digest's state, which is durable on return."""
+        length = report.bytes_before
+        if report.outcome is Outcome.COMPACTED and self._archive:
             self._start()
             self._list_part()
-            self._part = Part(sha256=transcript.sha256, offset=self._offset, length=length)
-            if row.state is not None and self._states < MOST_STATES:
-                self._archive.store_state(row.state)
+            self._part = Part(sha256=report.sha256, offset=self._offset, length=length)
+            if state is not None and self._states < MOST_STATES:
+                self._archive.store_state(state)
                 self._states += 1
         self._offset += length
 

@@ -7,22 +7,24 @@ the source is replaced. Whatever fails leaves the source as it was. Rows of a da
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactor_cli.batch.depot import Depot
+from compactor_cli.batch.finished import Finished, Finisher, View
 from compactor_cli.batch.outputs import Output
-from compactor_cli.batch.rows import Review, Row, RowMaker
+from compactor_cli.batch.rows import Review, RowMaker
+from compactor_cli.batch.spread import Spread
 from compactor_cli.batch.tally import Tally
 from compactor_cli.core.errors import Changed, CompactError
 from compactor_cli.core.plan import Mode
 from compactor_cli.core.records import Place
 from compactor_cli.core.report import InputReport, Outcome
 from compactor_cli.core.settings import Settings
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.normalise.detect import open_transcripts
 from compactor_cli.read.jsonl import OnInvalid, Records, read_records
 from compactor_cli.read.sources import Source
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from compactor_cli.batch.planfile import Saved
     from compactor_cli.plugged import PluggedEngine
     from compactor_cli.summarise.base import Summariser
-
-View = Callable[[Transcript, Row], str]
 
 
 class Purpose(StrEnum):
@@ -90,17 +90,24 @@ class Orders:
 
 @dataclass(slots=True, kw_only=True)
 class Sinks:
-    """Who gets what comes up on the way: texts to show, lines of a plan file, bytes read (for progress)."""
+    """Who gets what comes up on the way: texts to show, lines of a plan file, bytes read (for progress).
+
+    ``late``: the reports of inputs that were done when the run was stopped.
+    """
 
     show: Callable[[str], object] | None = None
     save: Callable[[bytes], object] | None = None
     progress: Observer | None = None
+    late: Callable[[InputReport], object] | None = None
 
 
-def run_job(job: Job, orders: Orders, sinks: Sinks) -> InputReport:
-    """Do one job. Whatever goes wrong with this input is in its report; only a gone reader is raised."""
+def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> InputReport:
+    """Do one job. Whatever goes wrong with this input is in its report; only a gone reader is raised.
+
+    ``processes`` share the rows of a dataset.
+    """
     try:
-        return _compact(job, orders, sinks)
+        return _compact(job, orders, sinks, processes)
     except CompactError as error:
         return failed(job, error)
     except BrokenPipeError:
@@ -125,7 +132,7 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
     )
 
 
-def _compact(job: Job, orders: Orders, sinks: Sinks) -> InputReport:
+def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputReport:
     path = job.source.path
     if path != STDIN and orders.min_age_seconds and look_at(path).age_seconds() < orders.min_age_seconds:
         return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
@@ -138,28 +145,34 @@ def _compact(job: Job, orders: Orders, sinks: Sinks) -> InputReport:
                 depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
             records = read_records(stream.reader, path, orders.on_invalid)
             tally = Tally(records=records)
-            rows = _rows(job, orders, sinks, records, tally, archive)
-            output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
+            with closing(_rows(job, orders, sinks, records, tally, archive, processes)) as rows:
+                output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
     return tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
 
 
 def _rows(
-    job: Job, orders: Orders, sinks: Sinks, records: Records, tally: Tally, archive: Archive
-) -> Iterator[tuple[Transcript, Row]]:
-    """Every transcript of the input and what became of it, one at a time."""
+    job: Job, orders: Orders, sinks: Sinks, records: Records, tally: Tally, archive: Archive, processes: int
+) -> Generator[Finished, None, None]:
+    """Every transcript of the input, done, one at a time."""
     maker = _maker(job, orders, archive)
-    make = maker.plan if orders.purpose is Purpose.PLAN else maker.compact
-    transcripts = open_transcripts(records, dialect=orders.dialect, prefix=records.prefix)
-    made = orders.models.mapped(make, transcripts) if orders.models else ((item, make(item)) for item in transcripts)
-    for transcript, row in made:
-        tally.add(row.report)
+    finish = Finisher(
+        make=maker.plan if orders.purpose is Purpose.PLAN else maker.compact,
+        view=orders.view if sinks.show else None,
+        plans_path=job.source.path if sinks.save else "",
+    )
+    made: Iterable[Finished]
+    if processes > 1:
+        made = Spread(records, dialect=orders.dialect, finish=finish, maker=maker, processes=processes)
+    else:
+        transcripts = open_transcripts(records, dialect=orders.dialect, prefix=records.prefix)
+        made = orders.models.mapped(finish, transcripts) if orders.models else map(finish, transcripts)
+    for finished in made:
+        tally.add(finished.report)
         if orders.view and sinks.show:
-            sinks.show(orders.view(transcript, row))
+            sinks.show(finished.shown)
         if sinks.save:
-            from compactor_cli.batch.planfile import plan_line
-
-            sinks.save(plan_line(job.source.path, row.plan, row.summary, row.report.summary_source))
-        yield transcript, row
+            sinks.save(finished.plans)
+        yield finished
 
 
 def _maker(job: Job, orders: Orders, archive: Archive) -> RowMaker:
@@ -180,11 +193,11 @@ def _maker(job: Job, orders: Orders, archive: Archive) -> RowMaker:
     return maker
 
 
-def _write(job: Job, rows: Iterator[tuple[Transcript, Row]], tally: Tally, depot: Depot, stream: Stream) -> str:
+def _write(job: Job, rows: Iterator[Finished], tally: Tally, depot: Depot, stream: Stream) -> str:
     """Write the rows: archive durable, then output, then the source replaced. The path written."""
     with Output(job.target, stream) as output:
-        for transcript, row in rows:
-            depot.add(transcript, row)
+        for row in rows:
+            depot.add(row.report, row.state)
             output.write(row.output, row.changed)
         if not tally.count:
             output.write(tally.records.prefix, changed=False)
@@ -193,7 +206,7 @@ def _write(job: Job, rows: Iterator[tuple[Transcript, Row]], tally: Tally, depot
         return output.finish(tally.is_altered)
 
 
-def _exhaust(rows: Iterator[tuple[Transcript, Row]]) -> str:
+def _exhaust(rows: Iterator[Finished]) -> str:
     for _ in rows:
         pass
     return ""

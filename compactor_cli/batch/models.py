@@ -110,23 +110,21 @@ class ModelRun:
             self.planned = self.planned + found
         return found
 
-    def mapped(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
-        """``work`` on items in threads; each item with its result, in order. What ``work`` raises is raised here."""
+    def mapped(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """``work`` on items in threads; the results in their order. What ``work`` raises is raised here."""
         if self.threads == 1:
-            yield from ((item, work(item)) for item in items)
+            yield from map(work, items)
             return
-        waiting: deque[tuple[Item, Future[Result]]] = deque()
+        waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
-                waiting.append((item, self._threads().submit(work, item)))
-                while len(waiting) > _AHEAD * self.threads or (waiting and waiting[0][1].done()):
-                    first, future = waiting.popleft()
-                    yield first, future.result()
+                waiting.append(self._threads().submit(work, item))
+                while len(waiting) > _AHEAD * self.threads or (waiting and waiting[0].done()):
+                    yield waiting.popleft().result()
             while waiting:
-                first, future = waiting.popleft()
-                yield first, future.result()
+                yield waiting.popleft().result()
         finally:
-            for _, future in waiting:
+            for future in waiting:
                 future.cancel()
 
     def _threads(self) -> ThreadPoolExecutor:

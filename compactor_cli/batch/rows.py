@@ -93,7 +93,7 @@ class RowMaker:
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
         if transcript.fault:
-            return self._passed(transcript, transcript.fault)
+            return self.passed(transcript, transcript.fault)
         try:
             saved = self._saved(transcript)
             counter = _counter(self.settings.tokenizer, transcript.model)
@@ -102,7 +102,7 @@ class RowMaker:
             plan = saved.plan if saved else self._planned(transcript, counter)
             estimate = None if saved else self._estimate(transcript, plan, counter)
         except Exception as error:
-            return self._passed(transcript, error)
+            return self.passed(transcript, error)
         return Row(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
 
     def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
@@ -128,7 +128,7 @@ class RowMaker:
     def compact(self, transcript: Transcript) -> Row:
         """The transcript compacted."""
         if transcript.fault:
-            return self._passed(transcript, transcript.fault)
+            return self.passed(transcript, transcript.fault)
         try:
             row = self._compact(transcript, "")
             while self.review and row.changed and (guidance := self.review(transcript, row)) != "":
@@ -138,7 +138,7 @@ class RowMaker:
         except KeptAsIs as kept:
             return _kept(transcript, str(kept))
         except Exception as error:
-            return self._passed(transcript, error)
+            return self.passed(transcript, error)
         return row
 
     def _compact(self, transcript: Transcript, guidance: str) -> Row:
@@ -185,7 +185,7 @@ class RowMaker:
             raise OutputError(what, next_step="make a new plan with --plan-out", place=_place(transcript))
         return self.plans[transcript.sha256]
 
-    def _passed(self, transcript: Transcript, error: Exception) -> Row:
+    def passed(self, transcript: Transcript, error: Exception) -> Row:
         """The row as it was, with what went wrong; raises for a session, and for what is wrong with the command."""
         if transcript.frame.container is Container.LINES or isinstance(error, UsageError):
             raise error

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -52,44 +51,50 @@ def run_batch(
     processes: int = 1,
     after_failure: AfterFailure = AfterFailure.GO_ON,
     sinks: Sinks | None = None,
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """Do all jobs; one result per job, in their order.
 
-    In one process the ``sinks`` get what comes up at once, else it is in the results. Closing the iterator, or
-    an exception in it, stops the work; an input being worked on stays as it was. With STOP, inputs behind a
-    failed one that were not begun are reported as skipped.
+    Several ``processes`` share the inputs, or the rows of one input. Where one works on an input alone, the ``sinks``
+    get what comes up at once, else it is in the results. Closing the iterator, or an exception in it, stops the work;
+    an input being worked on stays as it was. With STOP, inputs behind a failed one that were not begun are
+    reported as skipped.
     """
+    given = sinks or Sinks()
     if orders.models and orders.models.threads > 1 and len(jobs) > 1:
-        return _in_threads(jobs, orders, orders.models, after_failure)
-    processes = 1 if orders.models else min(processes, len(jobs))
-    if processes <= 1:
-        return _in_order(jobs, orders, sinks or Sinks(), after_failure)
-    return _in_processes(jobs, orders, processes, after_failure)
+        return _in_threads(jobs, orders, orders.models, given, after_failure)
+    processes = 1 if orders.models or orders.review else processes
+    if processes <= 1 or len(jobs) <= 1:
+        return _in_order(jobs, orders, given, after_failure, processes)
+    return _in_processes(jobs, orders, min(processes, len(jobs)), given, after_failure)
 
 
-def _in_order(jobs: Sequence[Job], orders: Orders, sinks: Sinks, after_failure: AfterFailure) -> Iterator[Done]:
+def _in_order(
+    jobs: Sequence[Job], orders: Orders, sinks: Sinks, after_failure: AfterFailure, processes: int
+) -> Generator[Done, None, None]:
     stopped = False
     for job in jobs:
-        report = _not_reached(job) if stopped else run_job(job, orders, sinks)
+        report = _not_reached(job) if stopped else run_job(job, orders, sinks, processes)
         stopped = stopped or _stops(report, after_failure)
         yield Done(report=report)
 
 
-def _in_threads(jobs: Sequence[Job], orders: Orders, models: ModelRun, after_failure: AfterFailure) -> Iterator[Done]:
+def _in_threads(
+    jobs: Sequence[Job], orders: Orders, models: ModelRun, sinks: Sinks, after_failure: AfterFailure
+) -> Generator[Done, None, None]:
     """Threads, since the time goes to waiting for models. A file is begun when one of those before it is written."""
     from concurrent.futures import ThreadPoolExecutor
 
-    work = partial(_chunk, orders=orders, after_failure=after_failure)
+    work = _Apart(orders, sinks, after_failure)
     with ThreadPoolExecutor(models.threads, thread_name_prefix="input") as pool:
-        waiting: deque[Future[tuple[Done, ...]]] = deque()
+        waiting: deque[Future[Done]] = deque()
         rest = iter(jobs)
         try:
             while waiting or rest:
                 for job in islice(rest, AHEAD * models.threads - len(waiting)):
-                    waiting.append(pool.submit(work, (job,)))
+                    waiting.append(pool.submit(work, job))
                 if not waiting:
                     return
-                (done,) = waiting.popleft().result()
+                done = waiting.popleft().result()
                 yield done
                 if _stops(done.report, after_failure):
                     break
@@ -100,15 +105,17 @@ def _in_threads(jobs: Sequence[Job], orders: Orders, models: ModelRun, after_fai
                 models.stop()
 
 
-def _not_begun(waiting: Iterable[Future[tuple[Done, ...]]], rest: Iterable[Job]) -> Iterator[Done]:
+def _not_begun(waiting: Iterable[Future[Done]], rest: Iterable[Job]) -> Iterator[Done]:
     """After a failure that stops the run: what was begun is finished, the rest is not reached."""
     for future in waiting:
-        yield from future.result()
+        yield future.result()
     for job in rest:
         yield Done(report=_not_reached(job))
 
 
-def _in_processes(jobs: Sequence[Job], orders: Orders, processes: int, after_failure: AfterFailure) -> Iterator[Done]:
+def _in_processes(
+    jobs: Sequence[Job], orders: Orders, processes: int, sinks: Sinks, after_failure: AfterFailure
+) -> Generator[Done, None, None]:
     from compactor_cli.batch.workers import Workers
 
     _load_vocabulary(orders)
@@ -123,33 +130,45 @@ def _in_processes(jobs: Sequence[Job], orders: Orders, processes: int, after_fai
             handed_out[0] += len(chunk)
             yield chunk
 
-    work = partial(_chunk, orders=orders, after_failure=after_failure)
-    for results in Workers(work, processes, _lost).results(tasks()):
+    workers = Workers(_Apart(orders, sinks, after_failure), processes, _lost)
+    results = workers.results(tasks())
+    try:
         for done in results:
             stopped = stopped or _stops(done.report, after_failure)
             yield done
+    finally:
+        results.close()
+        if sinks.late:
+            for done in workers.late:
+                sinks.late(done.report)
     for job in jobs[handed_out[0] :]:
         yield Done(report=_not_reached(job))
 
 
-def _chunk(jobs: tuple[Job, ...], orders: Orders, after_failure: AfterFailure) -> tuple[Done, ...]:
-    """The work of one task, in a worker."""
-    results: list[Done] = []
-    stopped = False
-    for job in jobs:
+class _Apart:
+    """The work on an input in another process or thread, whose sinks are the results."""
+
+    def __init__(self, orders: Orders, wanted: Sinks, after_failure: AfterFailure) -> None:
+        self._orders = orders
+        self._wanted = wanted
+        self._after_failure = after_failure
+        self._stopped = False
+
+    def __call__(self, job: Job) -> Done:
         shown: list[str] = []
         plans: list[bytes] = []
-        sinks = Sinks(show=shown.append, save=plans.append)
-        report = _not_reached(job) if stopped else run_job(job, orders, sinks)
-        stopped = stopped or _stops(report, after_failure)
-        results.append(Done(report=report, shown="".join(shown), plans=b"".join(plans)))
-    return tuple(results)
+        sinks = Sinks(
+            show=shown.append if self._wanted.show else None, save=plans.append if self._wanted.save else None
+        )
+        report = _not_reached(job) if self._stopped else run_job(job, self._orders, sinks)
+        self._stopped = self._stopped or _stops(report, self._after_failure)
+        return Done(report=report, shown="".join(shown), plans=b"".join(plans))
 
 
-def _lost(jobs: tuple[Job, ...]) -> tuple[Done, ...]:
-    """The results of a task whose worker died."""
+def _lost(job: Job) -> Done:
+    """The result of an input whose worker died."""
     error = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
-    return tuple(Done(report=failed(job, error)) for job in jobs)
+    return Done(report=failed(job, error))
 
 
 def _chunks(jobs: Iterable[Job], most: int) -> Iterator[tuple[Job, ...]]:

@@ -1,7 +1,7 @@
-"""Workers: forked processes that share tasks; results come back in the order of the tasks.
+"""Workers: forked processes that share items; results come back in the order of the items.
 
-Forked, so that what the parent has loaded (a vocabulary) is there at once. A worker that dies costs the
-task it had, and nothing else.
+Forked, so that what the parent has loaded (a vocabulary) is there at once. Items are handed out in tasks, and every
+result is sent as soon as it is there. A worker that dies costs the item it was at, and nothing else.
 """
 
 from __future__ import annotations
@@ -9,78 +9,106 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-Task = TypeVar("Task")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Tasks begun or finished ahead of the one whose result is waited for, per worker: bounds what is held.
+# Tasks begun or finished ahead of the one whose results are waited for, per worker: bounds what is held.
 AHEAD = 4
 STOP_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class _Worker:
+class _Task(Generic[Item, Result]):
+    """Items and the results that came so far, of which the first ``given`` were given out."""
+
+    items: Sequence[Item]
+    results: list[Result] = field(default_factory=list)
+    given: int = 0
+
+    @property
+    def rest(self) -> Sequence[Item]:
+        return self.items[len(self.results) :]
+
+
+@dataclass(slots=True)
+class _Worker(Generic[Item, Result]):
     process: BaseProcess
     connection: Connection
-    task: int = -1  # the task it has; -1: none
+    task: _Task[Item, Result] | None = None  # what it works on
 
 
-class Workers(Generic[Task, Result]):
-    """Runs ``work`` on tasks in ``processes`` processes, which are started when there is something to do.
+class Workers(Generic[Item, Result]):
+    """Runs ``work`` on items in ``processes`` processes, which are started when there is something to do.
 
-    ``lost`` makes the result of a task whose worker died. An exception that ``work`` lets through is
-    raised to the reader of the results. Use as ``for result in Workers(…).results(tasks)``; leaving the
-    loop early, by whatever way, ends the processes after their own clean-up.
+    ``lost`` makes the result of an item whose worker died. An exception that ``work`` lets through is raised to the
+    reader of the results. Use as ``for result in Workers(…).results(tasks)``; leaving the loop early, by whatever
+    way, ends the processes after their own clean-up. ``late`` then holds the results, in order, of what was done
+    and not given out.
     """
 
-    def __init__(self, work: Callable[[Task], Result], processes: int, lost: Callable[[Task], Result]) -> None:
+    def __init__(self, work: Callable[[Item], Result], processes: int, lost: Callable[[Item], Result]) -> None:
+        self.late: tuple[Result, ...] = ()
         self._work = work
         self._processes = processes
         self._lost = lost
-        self._team: list[_Worker] = []
-        self._held: dict[int, Task] = {}
-        self._done: dict[int, Result] = {}
+        self._team: list[_Worker[Item, Result]] = []
+        self._waiting: deque[_Task[Item, Result]] = deque()
+        self._orphaned: deque[_Task[Item, Result]] = deque()
 
-    def results(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """One result per task, in order."""
-        numbered = enumerate(tasks)
-        waiting: deque[int] = deque()
+    def results(self, tasks: Iterable[Sequence[Item]]) -> Generator[Result, None, None]:
+        """One result per item, in order."""
+        rest = iter(tasks)
         try:
-            while self._hand_out(numbered, waiting):
-                if waiting[0] not in self._done:
+            while self._hand_out(rest):
+                first = self._waiting[0]
+                if first.given == len(first.results):
                     self._collect()
-                while waiting and waiting[0] in self._done:
-                    yield self._done.pop(waiting.popleft())
+                while first.given < len(first.results):
+                    first.given += 1
+                    yield first.results[first.given - 1]
+                if not first.rest:
+                    self._waiting.popleft()
         finally:
             self._stop()
 
-    def _hand_out(self, tasks: Iterator[tuple[int, Task]], waiting: deque[int]) -> bool:
+    def _hand_out(self, tasks: Iterator[Sequence[Item]]) -> bool:
         """Give tasks to idle workers as far as the window allows; whether results are to come."""
-        while len(waiting) < AHEAD * self._processes and (worker := self._idle()):
-            number, task = next(tasks, (-1, None))
-            if task is None:
-                break
-            waiting.append(number)
-            self._held[number], worker.task = task, number
+        while self._has_room and (task := self._next(tasks)):
+            worker = self._idle()
+            worker.task = task
             # A worker that died idle is found out when its result is received.
             with contextlib.suppress(BrokenPipeError):
-                worker.connection.send(task)
-        return bool(waiting)
+                worker.connection.send(task.rest)
+        return bool(self._waiting)
 
-    def _idle(self) -> _Worker | None:
-        worker = next((worker for worker in self._team if worker.task < 0), None)
-        if worker is None and len(self._team) < self._processes:
-            worker = self._start()
-        return worker
+    def _next(self, tasks: Iterator[Sequence[Item]]) -> _Task[Item, Result] | None:
+        """What a dead worker left, else the next task; None where there is none, or enough is held."""
+        if self._orphaned:
+            return self._orphaned.popleft()
+        if len(self._waiting) >= AHEAD * self._processes:
+            return None
+        items = next(tasks, None)
+        if not items:
+            return None
+        self._waiting.append(_Task(items))
+        return self._waiting[-1]
 
-    def _start(self) -> _Worker:
+    @property
+    def _has_room(self) -> bool:
+        return len(self._team) < self._processes or not all(worker.task for worker in self._team)
+
+    def _idle(self) -> _Worker[Item, Result]:
+        return next((worker for worker in self._team if worker.task is None), None) or self._new()
+
+    def _new(self) -> _Worker[Item, Result]:
         import multiprocessing
 
         context = multiprocessing.get_context("fork")
@@ -93,40 +121,59 @@ class Workers(Generic[Task, Result]):
         return self._team[-1]
 
     def _collect(self) -> None:
-        """Wait for at least one result, if any is to come."""
+        """Wait for at least one result."""
         from multiprocessing.connection import wait
 
-        busy = {worker.connection: worker for worker in self._team if worker.task >= 0}
-        for connection in wait(list(busy)) if busy else ():
+        busy = {worker.connection: worker for worker in self._team if worker.task}
+        for connection in wait(list(busy)):
             self._receive(busy[connection])  # type: ignore[index]  # wait gives back what it was given
 
-    def _receive(self, worker: _Worker) -> None:
-        number, worker.task = worker.task, -1
-        task = self._held.pop(number)
+    def _receive(self, worker: _Worker[Item, Result]) -> None:
         try:
-            result: Any = worker.connection.recv()
+            self._take(worker)
         except (EOFError, OSError):
-            self._team.remove(worker)
-            worker.connection.close()
-            self._done[number] = self._lost(task)
-            return
+            self._bury(worker)
+
+    def _take(self, worker: _Worker[Item, Result]) -> None:
+        """The next result of a busy worker."""
+        result: Any = worker.connection.recv()
         if isinstance(result, BaseException):
             raise result
-        self._done[number] = result
+        if worker.task:
+            worker.task.results.append(result)
+            worker.task = worker.task if worker.task.rest else None
+
+    def _bury(self, worker: _Worker[Item, Result]) -> None:
+        """The item it was at is lost, those behind it are for another one."""
+        self._team.remove(worker)
+        worker.connection.close()
+        if task := worker.task:
+            task.results.append(self._lost(task.rest[0]))
+            if task.rest:
+                self._orphaned.append(task)
 
     def _stop(self) -> None:
         for worker in self._team:
-            worker.connection.close()
-            if worker.task >= 0:
+            if worker.task:
                 worker.process.terminate()
+        for worker in self._team:
+            self._drain(worker)
+            worker.connection.close()
         for worker in self._team:
             worker.process.join(STOP_SECONDS)
             if worker.process.is_alive():
                 worker.process.kill()
         self._team.clear()
+        self.late = tuple(result for task in self._waiting for result in task.results[task.given :])
+
+    def _drain(self, worker: _Worker[Item, Result]) -> None:
+        """Take what a worker that was told to stop had done until then."""
+        with contextlib.suppress(Exception):  # it is gone, or what it did failed: either way there is no more
+            while worker.task and worker.connection.poll(STOP_SECONDS):
+                self._take(worker)
 
 
-def _serve(work: Callable[[Task], Result], connection: Connection, others: Iterable[Connection]) -> None:
+def _serve(work: Callable[[Item], Result], connection: Connection, others: Iterable[Connection]) -> None:
     """A worker's life. It ends when the parent closes its end, on purpose or by dying."""
     # The terminal sends Ctrl-C to all; the parent decides when a worker stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -134,16 +181,17 @@ def _serve(work: Callable[[Task], Result], connection: Connection, others: Itera
     signal.signal(signal.SIGTERM, _unwind)
     for other in others:
         other.close()
-    while True:
-        try:
-            task = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            result: object = work(task)
-        except Exception as error:
-            result = error
-        connection.send(result)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            for item in connection.recv():
+                connection.send(_result(work, item))
+
+
+def _result(work: Callable[[Item], Result], item: Item) -> object:
+    try:
+        return work(item)
+    except Exception as error:
+        return error
 
 
 def _unwind(number: int, frame: object) -> None:

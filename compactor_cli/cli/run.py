@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.batch.jobs import Job, Orders, Purpose, Sinks, View
+from compactor_cli.batch.finished import View
+from compactor_cli.batch.jobs import Job, Orders, Purpose, Sinks
 from compactor_cli.batch.run import AfterFailure, Done, run_batch
 from compactor_cli.cli.account import tell, tell_all, write_report
 from compactor_cli.cli.config import Configuration, configure
@@ -101,9 +102,10 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
             stack.enter_context(lock(folder))
         orders = with_models(orders, wishes, stack)
         try:
-            for done in _batch(jobs, orders, wishes, console, stack):
-                reports.append(done.report)
-                tell(done.report, orders.purpose, console)
+            with closing(_batch(jobs, orders, wishes, console, stack, reports.append)) as batch:
+                for done in batch:
+                    reports.append(done.report)
+                    tell(done.report, orders.purpose, console)
         finally:
             book.inputs = tuple(reports)
             book.model = account_for(orders, console, inputs=len(reports))
@@ -220,7 +222,14 @@ def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
     return tuple(root for root in roots if Path(root).is_dir())
 
 
-def _batch(jobs: Sequence[Job], orders: Orders, wishes: Wishes, console: Console, stack: ExitStack) -> Iterator[Done]:
+def _batch(
+    jobs: Sequence[Job],
+    orders: Orders,
+    wishes: Wishes,
+    console: Console,
+    stack: ExitStack,
+    late: Callable[[InputReport], None],
+) -> Generator[Done, None, None]:
     """The inputs one by one, what comes up on the way shown, saved and counted."""
     single = len(jobs) == 1
     progress = stack.enter_context(
@@ -236,16 +245,19 @@ def _batch(jobs: Sequence[Job], orders: Orders, wishes: Wishes, console: Console
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
         progress=(lambda piece: progress.advance(len(piece))) if single and console.watched else None,
+        late=late,
     )
     after_failure = AfterFailure.GO_ON if wishes.keep_going else AfterFailure.STOP
-    for done in run_batch(jobs, orders, processes=wishes.processes, after_failure=after_failure, sinks=sinks):
-        if sinks.show and done.shown:
-            sinks.show(done.shown)
-        if sinks.save and done.plans:
-            sinks.save(done.plans)
-        if not single:
-            progress.advance(1)
-        yield done
+    run = run_batch(jobs, orders, processes=wishes.processes, after_failure=after_failure, sinks=sinks)
+    with closing(run):
+        for done in run:
+            if sinks.show and done.shown:
+                sinks.show(done.shown)
+            if sinks.save and done.plans:
+                sinks.save(done.plans)
+            if not single:
+                progress.advance(1)
+            yield done
 
 
 def _show(text: str) -> None:

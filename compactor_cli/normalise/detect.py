@@ -31,16 +31,21 @@ _NAMED_KEYS = 8
 _SYSTEM_ROLES = ("system", "developer")
 
 
-def open_transcripts(lines: Iterable[Record], *, dialect: str = "", prefix: bytes = b"") -> Iterator[Transcript]:
+def open_transcripts(
+    lines: Iterable[Record], *, dialect: str = "", prefix: bytes = b"", among_rows_of: str = ""
+) -> Iterator[Transcript]:
     """The transcripts of one input, as they are read.
 
     ``dialect`` names the format; without it, each conversation's own is found by its content. ``prefix`` is
-    what stood before the first record. Guarantees: ``source()`` of the transcripts, joined, is prefix and
+    what stood before the first record; ``among_rows_of``: the dialect of the row before it, where the records
+    are the rest of a dataset. Guarantees: ``source()`` of the transcripts, joined, is prefix and
     records byte for byte; a row is held only while it is used, a session is held whole. No records, no
     transcripts. Raises UnknownShape where nothing is recognised; unknown records beside known ones are META.
     Where no built-in format fits, those of plug-ins are asked; PluginFailed names one that fails.
     """
     reader = _Reader(lines, dialect, prefix)
+    if among_rows_of:
+        reader.last, reader.in_rows = get(among_rows_of), True
     try:
         yield from reader.transcripts()
     except CompactError:

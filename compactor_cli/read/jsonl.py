@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum, StrEnum
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -37,7 +38,7 @@ _OPENINGS = b"{["
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """A line (``number`` from 1) without the blanks around it, and the blanks behind it."""
 
     number: int
@@ -46,10 +47,12 @@ class _Line(NamedTuple):
 
     @property
     def is_last(self) -> bool:
+        """Whether the input ends with it."""
         return b"\n" not in self.ending
 
     @property
     def may_open(self) -> bool:
+        """Whether it begins like an object or an array."""
         return self.body[0] in _OPENINGS
 
 
@@ -61,6 +64,8 @@ class Records(Iterator[Record]):
     next record: two records are on lines of their own where it holds a line feed. ``prefix``, known from
     the start, is a byte-order mark and blanks before the first record (the whole of an input without any).
     ``invalid_count`` counts what was not JSON so far. Raises `InvalidLine` with `OnInvalid.FAIL`.
+
+    Whoever wants lines before they are parsed takes them, before or in place of the records, and may put them back.
     """
 
     def __init__(self, lines: Iterable[bytes], path: str, on_invalid: OnInvalid) -> None:
@@ -69,7 +74,9 @@ class Records(Iterator[Record]):
         self.invalid_count = 0
         rest = iter(lines)
         self.prefix, number, first = _first(rest)
-        self._records = self._read(_lines(rest, number, first))
+        self._first_number = number
+        self._lines = _lines(rest, number, first)
+        self._records = self._read()
 
     def __iter__(self) -> Iterator[Record]:
         return self._records
@@ -77,9 +84,26 @@ class Records(Iterator[Record]):
     def __next__(self) -> Record:
         return next(self._records)
 
-    def _read(self, lines: Iterator[_Line]) -> Iterator[Record]:
-        yield from self._begin(lines)
-        for line in lines:
+    def take_line(self) -> Line | None:
+        """The next line, which then is not among the records; None at the end."""
+        return next(self._lines, None)
+
+    def put_back(self, lines: Iterable[Line]) -> None:
+        """These lines come next."""
+        self._lines = chain(lines, self._lines)
+
+    def of_line(self, line: Line) -> Iterator[Record]:
+        """The records of a line that was taken and does not open a document."""
+        try:
+            value = orjson.loads(line.body)
+        except orjson.JSONDecodeError:
+            yield from self._odd(line)
+        else:
+            yield self._record(line, value)
+
+    def _read(self) -> Iterator[Record]:
+        yield from self._begin(self._lines)
+        for line in self._lines:
             try:
                 value = orjson.loads(line.body)
             except orjson.JSONDecodeError:
@@ -87,12 +111,13 @@ class Records(Iterator[Record]):
             else:
                 yield self._record(line, value)
 
-    def _begin(self, lines: Iterator[_Line]) -> Iterator[Record]:
+    def _begin(self, lines: Iterator[Line]) -> Iterator[Record]:
         """The first line, or the whole input where that line only opens a document."""
         line = next(lines, None)
         if line is None:
             return
-        if line.is_last or not line.may_open or _is_json(line.body) or object_spans(line.body):
+        is_first = line.number == self._first_number
+        if not is_first or line.is_last or not line.may_open or _is_json(line.body) or object_spans(line.body):
             yield from self._odd(line)
             return
         rest = list(lines)
@@ -103,7 +128,7 @@ class Records(Iterator[Record]):
             for item in (line, *rest):
                 yield from self._odd(item)
 
-    def _odd(self, line: _Line) -> Iterator[Record]:
+    def _odd(self, line: Line) -> Iterator[Record]:
         """What the fast parser refuses: odd JSON, values glued together, or no JSON."""
         try:
             value = parse(line.body)
@@ -112,7 +137,7 @@ class Records(Iterator[Record]):
         else:
             yield self._record(line, value)
 
-    def _glued(self, line: _Line) -> Iterator[Record]:
+    def _glued(self, line: Line) -> Iterator[Record]:
         for piece in _pieces(line):
             try:
                 value = parse(piece.body)
@@ -125,10 +150,10 @@ class Records(Iterator[Record]):
             else:
                 yield self._record(piece, value)
 
-    def _record(self, line: _Line, value: Any) -> Record:
+    def _record(self, line: Line, value: Any) -> Record:
         return Record(raw=line.body, ending=line.ending, value=value, place=Place(path=self.path, line=line.number))
 
-    def _error(self, line: _Line) -> InvalidLine:
+    def _error(self, line: Line) -> InvalidLine:
         what, number = _reason(line.body)
         advice = "mend the line, or use --on-invalid keep or drop"
         if line.is_last:
@@ -159,7 +184,7 @@ def _first(lines: Iterator[bytes]) -> tuple[bytes, int, bytes]:
     return b"".join(prefix), 0, b""
 
 
-def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[_Line]:
+def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[Line]:
     """Lines, each with all the blanks up to the next one as its ending; ``line`` is the first."""
     if not line:
         return
@@ -172,31 +197,31 @@ def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[_Line]:
             if lead == len(line):
                 continue
             line = line[lead:]
-        yield _Line(number, body, b"".join(endings))
+        yield Line(number, body, b"".join(endings))
         number, body = next_number, line.rstrip(_BLANKS)
         endings = [line[len(body) :]]
-    yield _Line(number, body, b"".join(endings))
+    yield Line(number, body, b"".join(endings))
 
 
-def _pieces(line: _Line) -> Iterator[_Line]:
+def _pieces(line: Line) -> Iterator[Line]:
     """A line parted into the objects glued together in it and, behind them, what is not JSON."""
     body, number = line.body, line.number
     start = 0
     for begin, stop in object_spans(body):
         following = blanks_end(body, stop)
         ending = body[stop:following] if following < len(body) else body[stop:] + line.ending
-        yield _Line(number, body[begin:stop], ending)
+        yield Line(number, body[begin:stop], ending)
         number += body.count(b"\n", begin, following)
         start = following
     if start < len(body):
-        yield _Line(number, body[start:], line.ending)
+        yield Line(number, body[start:], line.ending)
 
 
-def _joined(first: _Line, rest: list[_Line]) -> _Line:
+def _joined(first: Line, rest: list[Line]) -> Line:
     """All lines as one document."""
     whole = b"".join(part for line in (first, *rest) for part in (line.body, line.ending))
     body = whole.rstrip(_BLANKS)
-    return _Line(first.number, body, whole[len(body) :])
+    return Line(first.number, body, whole[len(body) :])
 
 
 def _is_json(body: bytes) -> bool:

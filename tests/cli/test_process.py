@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,39 @@ def test_a_stopped_run_dies_of_the_signal_and_leaves_whole_files(number: int, jo
         assert path.read_bytes().count(b"\n") == 150
     assert f'"exit_code": {128 + number}' in (home / "work" / "r.json").read_text()
     assert not list(tree.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_over_the_rows_of_a_dataset_leaves_nothing(number: int, home: Path) -> None:
+    line = command("-t", "1500", "-j", "2", "-o", "small.jsonl", "--report", "r.json")
+    with subprocess.Popen(line, stdin=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdin
+        process.stdin.write(dataset_bytes(60))  # and no end, so that it cannot be done before the signal
+        process.stdin.flush()
+        archive = home / "data" / "compact" / "archive"
+        deadline = time.monotonic() + 60
+        while not any(archive.glob("state/*.zst")) and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        assert _all_gone(process.pid)
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    assert [path.name for path in (home / "work").iterdir()] == ["r.json"]
+    assert f'"exit_code": {128 + number}' in (home / "work" / "r.json").read_text()
+    assert not list(archive.rglob("*.tmp"))
+
+
+def _all_gone(group: int) -> bool:
+    """Whether no process of this group is left, at once or soon."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def test_a_signal_that_the_caller_ignores_stays_ignored(home: Path) -> None:
