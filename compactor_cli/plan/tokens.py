@@ -1,22 +1,19 @@
 """Tokens: how large a text is for a model, exact where the vocabulary is known, and always offline.
 
-The vocabularies are those that tiktoken names; their files come with litellm's wheel and are found
-without importing it. A directory in ``TIKTOKEN_CACHE_DIR`` is looked at first. Where a vocabulary is not on this
-machine the next best one is used, at last an estimate; `Counter.method` says which.
+Where a vocabulary is not on this machine the next best one is used, at last an estimate; `Counter.method` says
+which. See `vocabulary` for where they are looked for, and `fast` for what counts in tiktoken's place.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.plan.fast import fast_count, is_covered
+from compactor_cli.plan.vocabulary import VOCABULARIES, encoding_of, load_encoding, vocabulary_folder
 
 if TYPE_CHECKING:
     import tiktoken
@@ -29,22 +26,11 @@ BYTES_PER_TOKEN = 4
 ESTIMATE = "estimate"
 # Estimates by characters: a quarter of them, and that times 4/3.
 CHARS = {"chars/4": 4, "chars/3": 3}
-# Names of the files in tiktoken's cache (the SHA-1 of the address they are published at) and their
-# bytes: tiktoken deletes a damaged file and goes online for another, so a torn one must not reach it.
-VOCABULARIES = {
-    "o200k_base": ("fb374d419588a4632f3f557e76b4b70aebbca790", 3_613_922),
-    "cl100k_base": ("9b5ad71b2ce5302211f9c61530b329a4922fc6a4", 1_681_126),
-}
 # Longer texts are counted in pieces: the time of tiktoken's pattern is not linear in runs of white
 # space, and it gives up on about a million of them.
 PIECE_CHARS = 50_000
 CACHED_CHARS = 32_000
 CACHED_TEXTS = 4_096
-# The model families whose own vocabulary is public; longest prefix first.
-_FAMILIES = (
-    (("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "gpt-oss", "o1", "o3", "o4", "codex"), "o200k_base"),
-    (("gpt-4", "gpt-3.5", "gpt-35"), "cl100k_base"),
-)
 _BORDER = re.compile(r"\n(?=[A-Za-z0-9])")
 
 
@@ -67,6 +53,7 @@ class TiktokenCounter:
     ``model`` is only named in ``method``, with whether the count is exact for it. A text of more than 50,000
     characters is counted in pieces, cut in front of a line that starts with a letter or digit, which keeps
     the count exact; only a run without such a line is cut at 50,000 characters (at most 2 tokens off a cut).
+    The counts are the same whether or not something faster is installed.
     """
 
     def __init__(self, encoding: str = "", *, model: str = "") -> None:
@@ -74,6 +61,7 @@ class TiktokenCounter:
         self._model = model
         self._name = ""
         self._encoding: tiktoken.Encoding | None = None
+        self._exact: Callable[[str], int] | None = None
         self._cache: dict[str, int] = {}
 
     @property
@@ -107,21 +95,30 @@ class TiktokenCounter:
         return known
 
     def _count(self, text: str) -> int:
-        encoding = self._encoding or self._load()
-        if encoding is None:
-            return estimate_tokens(text)
+        if self._exact is None:
+            self._exact = self._loaded()
+        return self._exact(text)
+
+    def _loaded(self) -> Callable[[str], int]:
+        if self.name == ESTIMATE:
+            return estimate_tokens
+        if fast := fast_count(self.name):
+            return lambda text: fast(text) if is_covered(text) else self._by_tiktoken(text)
+        return self._by_tiktoken
+
+    def _by_tiktoken(self, text: str) -> int:
+        if self._encoding is None:
+            folder = vocabulary_folder(self.name)
+            if folder is None:
+                return estimate_tokens(text)
+            self._encoding = load_encoding(self.name, folder)
         try:
-            return len(encoding.encode_ordinary(text))
+            return len(self._encoding.encode_ordinary(text))
         except BaseException as error:
             # The panic of a Rust extension is no Exception; everything else is not ours to handle.
             if type(error).__name__ != "PanicException":
                 raise
             return estimate_tokens(text)
-
-    def _load(self) -> tiktoken.Encoding | None:
-        folder = None if self.name == ESTIMATE else vocabulary_folder(self.name)
-        self._encoding = _load_encoding(self.name, folder) if folder else None
-        return self._encoding
 
 
 class CharsCounter:
@@ -150,6 +147,22 @@ class EstimateCounter:
         return estimate_tokens(text)
 
 
+class OnceCounter:
+    """Counts no text twice as long as it lives, however long the text: for the messages of one transcript."""
+
+    def __init__(self, counter: Counter) -> None:
+        self.method = counter.method
+        self._counter = counter
+        self._known: dict[str, int] = {}
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._counter.count(text)
+        return known
+
+
 def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
     """The counter of ``--tokenizer``: ``auto`` (by model), a vocabulary's name, ``estimate``, ``chars/4``, ``chars/3``.
 
@@ -165,15 +178,6 @@ def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
         known = ", ".join(("auto", *VOCABULARIES, ESTIMATE, *CHARS))
         raise UsageError(f"unknown tokenizer: {tokenizer}", next_step=f"use one of {known}")
     return TiktokenCounter(tokenizer, model=model)
-
-
-def encoding_of(model: str) -> str:
-    """The vocabulary this model is known to use, or an empty string. A provider's prefix is ignored."""
-    name = model.rpartition("/")[2].lower().removeprefix("ft:")
-    for prefixes, encoding in _FAMILIES:
-        if name.startswith(prefixes):
-            return encoding
-    return ""
 
 
 def estimate_tokens(text: str) -> int:
@@ -251,42 +255,6 @@ def pieces(text: str) -> Iterator[str]:
         yield text[start:stop]
         start = stop
     yield text[start:]
-
-
-def vocabulary_folder(name: str) -> Path | None:
-    """Where this vocabulary's file is: the folder the user named, else litellm's, else None."""
-    chosen = os.environ.get("TIKTOKEN_CACHE_DIR")
-    folders = [Path(chosen)] if chosen else []
-    spec = importlib.util.find_spec("litellm")
-    for location in (spec.submodule_search_locations or ()) if spec else ():
-        folders.append(Path(location) / "litellm_core_utils" / "tokenizers")
-    file_name, size_bytes = VOCABULARIES[name]
-    for folder in folders:
-        file = folder / file_name
-        if file.is_file() and file.stat().st_size == size_bytes:
-            return folder
-    return None
-
-
-def _load_encoding(name: str, folder: Path) -> tiktoken.Encoding:
-    import tiktoken
-
-    with _cache_folder(folder):
-        return tiktoken.get_encoding(name)
-
-
-@contextmanager
-def _cache_folder(folder: Path) -> Iterator[None]:
-    """Sets ``TIKTOKEN_CACHE_DIR`` for as long as the vocabulary is loaded."""
-    before = os.environ.get("TIKTOKEN_CACHE_DIR")
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TIKTOKEN_CACHE_DIR"]
-        else:
-            os.environ["TIKTOKEN_CACHE_DIR"] = before
 
 
 def _utf8_bytes(text: str) -> int:

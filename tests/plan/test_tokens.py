@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult
-from compactor_cli.plan import tokens
+from compactor_cli.plan import tokens, vocabulary
 from compactor_cli.plan.tokens import (
     EstimateCounter,
     TiktokenCounter,
     bound_message,
     count_message,
     counter_for,
-    encoding_of,
     pieces,
 )
+from compactor_cli.plan.vocabulary import encoding_of
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_long_runs_are_counted(counter: TiktokenCounter, text: str) -> None:
 def test_long_texts_are_counted_exactly(counter: TiktokenCounter) -> None:
     text = "".join(f"line {i} = {i * 7919 % 1000}\n\n  indented {i}\n\t- item\r\nnext\n" for i in range(6_000))
     assert len(list(pieces(text))) > 3
-    whole = tokens._load_encoding("o200k_base", tokens.vocabulary_folder("o200k_base") or Path())
+    whole = vocabulary.load_encoding("o200k_base", vocabulary.vocabulary_folder("o200k_base") or Path())
     assert counter.count(text) == len(whole.encode_ordinary(text))
 
 
@@ -126,9 +126,9 @@ def test_no_vocabulary_gives_an_estimate_and_says_so(monkeypatch: pytest.MonkeyP
 
 
 def test_a_torn_vocabulary_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / tokens.VOCABULARIES["o200k_base"][0]).write_bytes(b"torn")
+    (tmp_path / vocabulary.VOCABULARIES["o200k_base"][0]).write_bytes(b"torn")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    assert tokens.vocabulary_folder("o200k_base") not in (None, tmp_path)
+    assert vocabulary.vocabulary_folder("o200k_base") not in (None, tmp_path)
 
 
 def test_counting_leaves_the_environment_alone_and_litellm_unloaded() -> None:

@@ -1,0 +1,143 @@
+"""The faster counter: used where it is proven to count as tiktoken does, and not noticed otherwise."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compactor_cli.plan import fast, tokens
+from compactor_cli.plan.tokens import OnceCounter, TiktokenCounter
+from compactor_cli.plan.vocabulary import VOCABULARIES
+
+needs_toktok = pytest.mark.skipif(
+    not importlib.util.find_spec("toktok"), reason="the extra [fast] is not installed: pip install '.[fast]'"
+)
+
+
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """What was found out about the faster counter is found out again, before and behind the test."""
+    fast.fast_count.cache_clear()
+    yield
+    fast.fast_count.cache_clear()
+
+
+def _by_tiktoken(text: str, vocabulary: str = "o200k_base") -> int:
+    return TiktokenCounter(vocabulary)._by_tiktoken(text)
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_the_probes_are_tiktokens_counts(vocabulary: str) -> None:
+    column = 1 + fast.PROBED.index(vocabulary)
+    assert [_by_tiktoken(str(probe[0]), vocabulary) for probe in fast.PROBES] == [
+        probe[column] for probe in fast.PROBES
+    ]
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_without_the_extra_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(fast.importlib, "import_module", missing)
+    assert fast.fast_count("o200k_base") is None
+    assert TiktokenCounter().count("Hello, world!") == 4
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_a_counter_that_fails_a_probe_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong:
+        def __init__(self, name: str, folder: str) -> None:
+            pass
+
+        def count(self, text: str) -> int:
+            return len(text) // 4
+
+    monkeypatch.setattr(fast.importlib, "import_module", lambda name: SimpleNamespace(Tokenizer=Wrong))
+    assert fast.fast_count("o200k_base") is None
+
+
+def test_what_it_counts_otherwise_is_left_to_tiktoken() -> None:
+    assert fast.is_covered("plain")
+    assert fast.is_covered("Köln 中文 🙂")
+    for text in ("a\ud800b", "\U000323b0", "x\u088f"):
+        assert not fast.is_covered(text)
+        assert TiktokenCounter().count(text) == _by_tiktoken(text)
+
+
+@needs_toktok
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_it_is_used_where_it_is_installed(vocabulary: str) -> None:
+    assert fast.fast_count(vocabulary) is not None
+    counter = TiktokenCounter(vocabulary)
+    assert counter.count("Hello, world!") == 4
+    assert counter._encoding is None
+
+
+@needs_toktok
+@settings(deadline=None)
+@given(st.text(max_size=300), st.sampled_from(sorted(VOCABULARIES)))
+def test_any_text_has_the_same_count(text: str, vocabulary: str) -> None:
+    assert TiktokenCounter(vocabulary).count(text) == _by_tiktoken(text, vocabulary)
+
+
+@needs_toktok
+@settings(deadline=None)
+@given(st.text("a1 \n\t=.'é中", max_size=60), st.integers(1, 3_000))
+def test_long_runs_have_the_same_count(text: str, times: int) -> None:
+    long = text * times
+    expected = sum(map(_by_tiktoken, tokens.pieces(long))) if len(long) > tokens.CACHED_CHARS else _by_tiktoken(long)
+    assert TiktokenCounter().count(long) == expected
+
+
+@needs_toktok
+def test_every_text_of_real_transcripts_has_the_same_count(corpus: Path) -> None:
+    counter = fast.fast_count("o200k_base")
+    assert counter is not None
+    compared = 0
+    for path in sorted(corpus.rglob("*.json*")):
+        for text in {text for line in path.read_bytes().splitlines() for text in _texts(line)}:
+            if fast.is_covered(text):
+                pieces = list(tokens.pieces(text))
+                assert sum(map(counter, pieces)) == sum(map(_by_tiktoken, pieces)), text[:200]
+                compared += len(text)
+    assert compared > 1_000_000
+
+
+def _texts(line: bytes) -> Iterator[str]:
+    try:
+        left = [orjson.loads(line)]
+    except orjson.JSONDecodeError:
+        left = [line.decode("utf-8", "replace")]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+
+
+def test_a_text_is_counted_once() -> None:
+    class Counting:
+        method = "counting"
+
+        def __init__(self) -> None:
+            self.texts: list[str] = []
+
+        def count(self, text: str) -> int:
+            self.texts.append(text)
+            return len(text)
+
+    counting = Counting()
+    once = OnceCounter(counting)
+    assert [once.count(text) for text in ("aa", "b", "aa", "c" * 100_000, "c" * 100_000)] == [2, 1, 2, 100_000, 100_000]
+    assert counting.texts == ["aa", "b", "c" * 100_000]
