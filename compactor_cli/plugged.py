@@ -19,8 +19,8 @@ from compactor_cli.core.transcript import Transcript
 from compactor_cli.engine import Compaction, LoadState, compact_transcript
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.plan.append import appended
+from compactor_cli.plan.case import BOOKKEEPING, SUPERSEDED
 from compactor_cli.plan.check import check_plan
-from compactor_cli.plan.planner import BOOKKEEPING, SUPERSEDED
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
 from compactor_cli.plan.refresh import Mark, refreshed, spans_of
 from compactor_cli.plan.tokens import Counter, count_messages
