@@ -31,7 +31,7 @@ from compactor_cli.summarise.base import Answer, Request
 
 TOOLS = Path(__file__).resolve().parents[3] / "shared/tools/clients"
 # One turn to keep at either end, two between them that are worth a summary.
-WORDS = {"A1": 20, "B2": 400, "C3": 400, "D4": 60, "E5": 400, "F6": 60}
+WORDS = {"A1": 20, "B2": 400, "C3": 400, "D4": 60, "E5": 400, "F6": 60, "G7": 400, "H8": 400}
 SETTINGS = Settings(
     keep=Keep(head_turns=1, head_tokens=4_000, tail_turns=1, tail_tokens=0), budget=Budget(size=Size(tokens=400))
 )
@@ -135,6 +135,12 @@ def written(path: Path, done: Compaction, folder: str) -> Path:
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(done.output)
     return target
+
+
+def in_file(path: Path, *words: str) -> tuple[str, ...]:
+    """Those of the words that the client wrote down: Qwen Code at times loses the output of a quick command."""
+    text = path.read_text(encoding="utf-8")
+    return tuple(word for word in words if word in text)
 
 
 def resumed(name: str, path: Path, turn: str = "") -> Resumed:
