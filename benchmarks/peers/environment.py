@@ -29,10 +29,11 @@ SERVER_URL = "{server}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A command that has ended: its status, wall seconds, the peak memory of its largest process, what it printed."""
+    """A command that has ended: status, wall and processor seconds, the peak memory of its largest process, output."""
 
     status: int
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     out: str
     err: str
@@ -101,7 +102,7 @@ def install(
     wanted = " ".join((*options, *requirements))
     if not (done.exists() and done.read_text(encoding="utf-8") == wanted):
         subprocess.run([interpreter(least), "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([str(folder / "bin/pip"), "install", "--quiet", *options, *requirements], check=True)
+        subprocess.run([str(folder / "bin/pip"), "install", "--quiet", "--quiet", *options, *requirements], check=True)
         done.write_text(wanted, encoding="utf-8")
     return Environment(folder=folder)
 
@@ -149,7 +150,8 @@ def _measured(wish: dict[str, Any], address: str, work: Path) -> dict[str, Any]:
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - started
     child.returncode = os.waitstatus_to_exitcode(status)
-    return {"status": child.returncode, "seconds": seconds, "peak_bytes": usage.ru_maxrss * 1024}
+    used = {"cpu_seconds": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * 1024}
+    return {"status": child.returncode, "seconds": seconds, **used}
 
 
 if __name__ == "__main__":
