@@ -26,6 +26,7 @@ from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.recall.retrieval import Retrieval
 from compactor_cli.render.compose import compose
 from compactor_cli.render.marker import marker_for
+from compactor_cli.render.read import read_ours
 from compactor_cli.render.text import load_template, render
 from compactor_cli.summarise.base import Answer, Request, Summariser
 from compactor_cli.summarise.notice import Notice
@@ -146,6 +147,7 @@ class _Case:
             focus=self.settings.focus or asked_focus(self.transcript.messages, self.settings.trigger.tool) or "",
             language=self.settings.language,
             state=load_state(previous.state) if previous and previous.state else None,
+            read=read_ours,
             restore_files=self.settings.restore_files,
         )
         return request, marker

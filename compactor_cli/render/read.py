@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from compactor_cli.core.marker import without_marker
 from compactor_cli.core.summary import Item, Section, SectionItems
 from compactor_cli.render.text import Style, Template, load_template, template_names
 from compactor_cli.summarise.digest.language import LANGUAGES, words_of
@@ -27,8 +26,7 @@ def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
 
     Nothing that an item quotes can be taken for a heading: lines of an item are indented.
     """
-    order = tuple(template.headings)[::-1]
-    heads = {template.head(section, language): section for language in LANGUAGES for section in order}
+    heads = _heads(template)
     labels = {label: section for section, heading in template.headings.items() for label in heading.label.values()}
     found: dict[Section, list[Item]] = {}
     current: list[Item] | None = None
@@ -42,17 +40,29 @@ def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
     return _sections(found, template)
 
 
-def read_any(text: str) -> tuple[SectionItems, ...]:
-    """The sections of a text of whichever template, or client, has the most headings in it; empty if none has two.
+def read_ours(body: str) -> tuple[SectionItems, ...]:
+    """The sections of a summary of ours behind its marker, by the template that has the most headings in it."""
+    lines = set(body.split("\n"))
+    best = max(template_names(), key=lambda name: (len(lines & _heads(load_template(name)).keys()), name))
+    return read_sections(body, load_template(best))
 
-    Of a client's text, lines and list entries are items; what stands before the first heading is left out.
+
+def read_client(text: str) -> tuple[SectionItems, ...]:
+    """The sections of a client's own summary, by the template made after it; empty if no template has two headings.
+
+    Lines and list entries are items; what stands before the first heading is left out.
     """
-    body = without_marker(text)
-    best = max(template_names(), key=lambda name: (_headings_in(body, load_template(name)), name))
+    best = max(template_names(), key=lambda name: (_headings_in(text, load_template(name)), name))
     template = load_template(best)
-    if _headings_in(body, template) < _LEAST_HEADINGS:
+    if _headings_in(text, template) < _LEAST_HEADINGS:
         return ()
-    return read_sections(body, template) if body != text else _sections(_read_foreign(body, template), template)
+    return _sections(_read_foreign(text, template), template)
+
+
+def _heads(template: Template) -> dict[str, Section]:
+    """The lines that open headings, in every language; of sections that share one, the first."""
+    order = tuple(template.headings)[::-1]
+    return {template.head(section, language): section for language in LANGUAGES for section in order}
 
 
 def _headings_in(text: str, template: Template) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from compactor_cli.core.errors import OutputError
-from compactor_cli.core.summary import Summary
+from compactor_cli.core.summary import SectionItems, Summary
 from compactor_cli.core.transcript import Transcript
 
 
@@ -18,7 +18,8 @@ class Request:
     ``covered``: the records it stands for, ascending, previous summaries among them. ``kept``: the records
     that stay, so that what they show need not be said again. ``render`` gives the text that will be
     written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
-    ``state``: the counter table stored with the previous summary, if it was found.
+    ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
+    the text of a summary of ours, whichever template wrote it.
     """
 
     transcript: Transcript
@@ -30,6 +31,7 @@ class Request:
     focus: str = ""
     language: str = "auto"
     state: bytes | None = None
+    read: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
     restore_files: int = 0
 
 

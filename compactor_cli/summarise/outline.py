@@ -124,9 +124,9 @@ _CLOSING = re.compile(r"^</[a-z_]+>$")
 
 def _lines(text: str, headings: Sequence[Heading]) -> list[str]:
     """The lines of a reply; tags of sections, and text behind a plain heading, get lines of their own."""
-    tags = [heading for heading in headings if heading.closing]
-    if tags:
-        names = "|".join(re.escape(line) for heading in tags for line in (heading.opening, heading.closing))
+    lines = (line for heading in headings for line in (heading.opening, heading.closing))
+    if tags := [line for line in lines if line.startswith("<")]:
+        names = "|".join(map(re.escape, tags))
         text = re.sub(f"({names})", r"\n\1\n", text)
     found: list[str] = []
     plain = {heading.opening for heading in headings if heading.opening.endswith(":")}

@@ -24,7 +24,8 @@ from talk import (
 
 from compactor_cli.core.summary import Section
 from compactor_cli.core.transcript import Message, Transcript
-from compactor_cli.render.text import load_template, read_sections
+from compactor_cli.render.read import read_sections
+from compactor_cli.render.text import load_template
 from compactor_cli.summarise.digest.digest import Digest
 
 WORDS = [

@@ -109,9 +109,10 @@ def test_sections_in_tags_are_read() -> None:
     from compactor_cli.render.text import load_template, render
 
     kimi = headings_of(partial(render, template=load_template("kimi"), marker=MARKER), "en")
-    text = "<current_focus>do it [2]</current_focus>\n<todo>\n- a\n</todo>"
+    text = "<current_focus>do it [2]</current_focus>\n<active_issues>- broken\n**To do:**\n- a\n</active_issues>"
     found = read_reply(text, kimi, frozenset({1}))
     assert [(part.section.value, part.items[0].text, part.items[0].records) for part in found.sections] == [
         ("task", "do it", (1,)),
+        ("errors", "broken", ()),
         ("plan", "a", ()),
     ]

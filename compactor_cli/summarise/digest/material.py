@@ -65,7 +65,7 @@ def gather(request: Request) -> Material:
     if stored:
         memory, state_used = Memory.from_json(stored.extra), "table"
     elif ours:
-        memory, state_used = read_text(ours[-1].text, request.render), "text"
+        memory, state_used = read_text(ours[-1].text, request.render, request.read), "text"
     records = frozenset(event.record for event in ours)
     shown = _without(found, records, () if stored else [line for _, line in memory.lines])
     table = stored.table.merge(tables.build(shown)) if stored else tables.build(shown)

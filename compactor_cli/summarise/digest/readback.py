@@ -13,9 +13,14 @@ from compactor_cli.summarise.digest.plan_state import State
 _PROBE = "\u241f"
 
 
-def read_text(text: str, render: Callable[[Summary], str]) -> Memory:
-    """The memory that a summary's text shows, if it was written by the renderer in use; else its lines."""
+def read_text(
+    text: str, render: Callable[[Summary], str], read: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
+) -> Memory:
+    """The memory that a summary's text shows, by the renderer in use, else as ``read`` reads it; else its lines."""
     sections = _sections(text, _headings(render))
+    if other := read(_TAG.sub("", text)):
+        theirs = {part.section: list(part.items) for part in other}
+        sections = max(sections, theirs, key=lambda found: sum(map(len, found.values())))
     if not sections:
         return Memory(lines=tuple(("", line.strip()) for line in text.split("\n") if line.strip()))
     told = {section: tuple(item for item in items if item.text) for section, items in sections.items()}
