@@ -47,9 +47,12 @@ def saved_tokens(edits: Iterable[Shortening]) -> int:
 
 
 def shortened(text: str, first_chars: int, last_chars: int, marker: str = _MARKER) -> str:
-    """The text with its middle replaced by the marker; the text itself if that is no shorter."""
+    """The text with its middle replaced by the marker; the text itself if it would not be shorter by that.
+
+    Nothing is replaced that is no longer than the marker: a shortened text would be shortened for ever.
+    """
     omitted = len(text) - first_chars - last_chars
-    if omitted <= 0:
+    if omitted <= len(marker):
         return text
     short = text[:first_chars] + marker.replace("{omitted}", str(omitted)) + text[len(text) - last_chars :]
     return short if len(short) < len(text) else text

@@ -1,0 +1,77 @@
+"""`joyagent`: the newest that fit, sentence by sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from preset_cases import (
+    SYSTEM,
+    assistant,
+    call,
+    chat,
+    compacted,
+    is_stable,
+    planned,
+    preset,
+    result,
+    roles,
+    size,
+    user,
+    words,
+)
+
+from compactor_cli.core.settings import Settings, Size
+
+JOY = preset("joyagent")
+
+
+def at(tokens: int) -> Settings:
+    return replace(JOY, target=Size(tokens=tokens))
+
+
+def test_the_system_is_kept_and_charged_first() -> None:
+    long_system = {"role": "system", "content": words(2_000)}
+    _, short = compacted([SYSTEM, *chat(60)[1:]], at(4_000))
+    _, after = compacted([long_system, *chat(60)[1:]], at(4_000))
+    assert after[0] == long_system
+    assert len(after) < len(short)
+    assert size(after, JOY) <= 4_000
+
+
+def test_it_walks_back_while_messages_fit() -> None:
+    _, after = compacted(chat(60), at(4_000))
+    assert after[1:] == chat(60)[-len(after) + 1 :]
+
+
+def test_then_drops_from_the_front_until_a_user_message_leads() -> None:
+    for tokens in range(1_000, 4_000, 300):
+        _, after = compacted(chat(60), at(tokens))
+        assert roles(after)[:2] == ["system", "user"]
+
+
+def test_where_no_user_message_fits_what_fits_stays_and_a_note_says_so() -> None:
+    messages = [SYSTEM, user(words(5_000)), call("x"), result("x", "seen"), assistant("done")]
+    done, after = compacted(messages, at(1_000))
+    assert roles(after) == ["system", "assistant", "tool", "assistant"]
+    assert "no message of the user fits" in done.report.notes[0]
+
+
+def test_each_message_is_capped_at_a_character_limit() -> None:
+    _, after = compacted([SYSTEM, user("u" * 30_000), assistant("short")], JOY)
+    assert after[1]["content"] == "u" * 20_000 + "\n[… 10000 characters left out]"
+
+
+def test_the_cap_applies_before_the_walk() -> None:
+    messages = [SYSTEM, user("Read it."), call("x"), result("x", words(30_000)), assistant("done")]
+    done, after = compacted(messages, at(6_000))
+    assert len(after) == 5
+    assert done.report.tokens_after <= 6_000
+
+
+def test_starts_above_100_000_tokens() -> None:
+    assert "100,001, where compaction starts" in planned(chat(2), JOY).reason
+
+
+def test_a_second_run_changes_nothing() -> None:
+    assert is_stable(chat(60), at(4_000))
+    assert is_stable([SYSTEM, user("u" * 30_000), assistant("short")], JOY)
