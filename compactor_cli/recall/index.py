@@ -34,6 +34,9 @@ _SETTLED_NS = 2_000_000_000
 # What is no damage: busy, no permission, full, cannot be opened, and the like (primary codes of SQLite).
 _NO_DAMAGE = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
 
+# A damaged file may also answer with values of any type.
+ODD_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
+
 Progress = Callable[[int, int], object]
 
 
@@ -75,16 +78,16 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
 def _updated(archive: Path, file: Path, start: Start, progress: Progress) -> sqlite3.Connection:
     if start is Start.NOTHING:
         _remove(file)
-    database = _current(archive, file, progress)
+    database = _current(archive, file, start, progress)
     if database is None:
         _remove(file)
-        database = _current(archive, file, progress)
+        database = _current(archive, file, Start.NOTHING, progress)
     if database is None:
         raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
     return database
 
 
-def _current(archive: Path, file: Path, progress: Progress) -> sqlite3.Connection | None:
+def _current(archive: Path, file: Path, start: Start, progress: Progress) -> sqlite3.Connection | None:
     """The index up to date; None: it is damaged, of another version, or mostly of originals that are gone."""
     import sqlite3
 
@@ -98,6 +101,10 @@ def _current(archive: Path, file: Path, progress: Progress) -> sqlite3.Connectio
                 return None
             advice = "make room, or let it be written"
             raise OutputError(f"the index cannot be used ({error})", place=str(file), next_step=advice) from error
+        except ODD_VALUES:
+            if start is Start.NOTHING:
+                raise
+            return None
         stack.pop_all()
         return database
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compactor_cli.core.errors import CompactError
 from compactor_cli.core.reference import record_id
 from compactor_cli.core.transcript import Transcript
-from compactor_cli.recall.index import Progress, Start, is_damage, opened
+from compactor_cli.recall.index import ODD_VALUES, Progress, Start, is_damage, opened
 from compactor_cli.recall.originals import load_transcript
 from compactor_cli.recall.terms import match_all, match_any, wanted_words
 from compactor_cli.recall.texts import searched_text
@@ -135,7 +135,7 @@ def _asked(archive: Path, wanted: _Wanted, start: Start, progress: Progress) -> 
     try:
         with opened(archive, start, progress) as database:
             return _answer(database, archive, wanted)
-    except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+    except (sqlite3.DatabaseError, *ODD_VALUES) as error:
         # A damaged file may also answer with values of any type.
         if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
             raise
