@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compactor_cli.batch.account import Account
 from compactor_cli.batch.depot import Depot
 from compactor_cli.batch.finished import Finished, Finisher, View
 from compactor_cli.batch.outputs import Output
@@ -21,6 +22,7 @@ from compactor_cli.batch.rows import Review, RowMaker
 from compactor_cli.batch.spread import Spread
 from compactor_cli.batch.tally import Tally
 from compactor_cli.core.errors import Changed, CompactError
+from compactor_cli.core.events import BytesRead, InputBegan, Listener
 from compactor_cli.core.plan import Mode
 from compactor_cli.core.records import Place
 from compactor_cli.core.report import InputReport, Outcome
@@ -90,14 +92,14 @@ class Orders:
 
 @dataclass(slots=True, kw_only=True)
 class Sinks:
-    """Who gets what comes up on the way: texts to show, lines of a plan file, bytes read (for progress).
+    """Who gets what comes up on the way: texts to show, lines of a plan file, events of inputs (all but their end).
 
     ``late``: the reports of inputs that were done when the run was stopped.
     """
 
     show: Callable[[str], object] | None = None
     save: Callable[[bytes], object] | None = None
-    progress: Observer | None = None
+    tell: Listener | None = None
     late: Callable[[InputReport], object] | None = None
 
 
@@ -106,6 +108,8 @@ def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> Input
 
     ``processes`` share the rows of a dataset.
     """
+    if sinks.tell:
+        sinks.tell(InputBegan(path=job.source.path))
     try:
         return _compact(job, orders, sinks, processes)
     except CompactError as error:
@@ -138,16 +142,22 @@ def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputRep
         return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
     archive = Archive(_archive_dir(job, orders))
     keeps = orders.purpose is Purpose.ACT and orders.originals is Originals.ARCHIVED
-    with Depot(archive if keeps else None, path) as depot:
-        watchers = (depot.watch, sinks.progress) if sinks.progress else (depot.watch,)
-        with open_stream(path, watchers) as stream:
-            if keeps:
-                depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
-            records = read_records(stream.reader, path, orders.on_invalid)
-            tally = Tally(records=records)
-            with closing(_rows(job, orders, sinks, records, tally, archive, processes)) as rows:
-                output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
+    with (
+        Depot(archive if keeps else None, path) as depot,
+        open_stream(path, (depot.watch, *_watchers(path, sinks))) as stream,
+    ):
+        if keeps:
+            depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
+        records = read_records(stream.reader, path, orders.on_invalid)
+        tally = Tally(records=records)
+        with closing(_rows(job, orders, sinks, records, tally, archive, processes)) as rows:
+            output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
     return tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
+
+
+def _watchers(path: str, sinks: Sinks) -> tuple[Observer, ...]:
+    tell = sinks.tell
+    return (lambda piece: tell(BytesRead(path=path, size_bytes=len(piece))),) if tell else ()
 
 
 def _rows(
@@ -155,6 +165,9 @@ def _rows(
 ) -> Generator[Finished, None, None]:
     """Every transcript of the input, done, one at a time."""
     maker = _maker(job, orders, archive)
+    account = Account(job.source.path, sinks.tell)
+    if sinks.tell and orders.models:
+        maker.planned = account.planned
     finish = Finisher(
         make=maker.plan if orders.purpose is Purpose.PLAN else maker.compact,
         view=orders.view if sinks.show else None,
@@ -168,6 +181,7 @@ def _rows(
         made = orders.models.mapped(finish, transcripts) if orders.models else map(finish, transcripts)
     for finished in made:
         tally.add(finished.report)
+        account.ended(finished.report)
         if orders.view and sinks.show:
             sinks.show(finished.shown)
         if sinks.save:

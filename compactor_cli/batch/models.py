@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from compactor_cli.core.errors import CompactError
+from compactor_cli.core.events import Listener
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.summarise import llm
 from compactor_cli.summarise.breaker import Breaker
@@ -54,11 +55,13 @@ class ModelOrders:
 class ModelRun:
     """The line to the models, its event loop and threads; use as ``with ModelRun(orders) as run``.
 
+    ``tell`` hears of each call, from the loop's thread.
+
     Nothing is started before the first summary. On leaving, requests under way are cancelled; replies that
     came in are in the cache.
     """
 
-    def __init__(self, orders: ModelOrders) -> None:
+    def __init__(self, orders: ModelOrders, tell: Listener | None = None) -> None:
         self.orders = orders
         self.cache = ReplyCache(orders.cache_file) if orders.cache_file else None
         self.line = Line(
@@ -68,6 +71,7 @@ class ModelRun:
             cache=self.cache,
             keys=orders.keys,
             fallback=orders.fallback,
+            tell=tell,
         )
         self.planned = Estimate()
         self._loop = Loop(llm.close)

@@ -78,7 +78,7 @@ class RowMaker:
     ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
     raises; a row of a dataset that fails is passed through unchanged and its report says so. ``summariser`` for
     guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
-    person each compaction. Safe for several threads.
+    person each compaction; ``planned`` hears of each plan before it is carried out. Safe for several threads.
     """
 
     settings: Settings
@@ -89,6 +89,7 @@ class RowMaker:
     review: Review | None = None
     mode: Mode = Mode.REWRITE
     engine: PluggedEngine | None = None
+    planned: Callable[[Transcript, Plan], None] | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
@@ -160,13 +161,18 @@ class RowMaker:
         return Row(output=done.output, report=done.report, plan=done.plan, summary=done.summary_text)
 
     def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Row:
+        counter = _counter(self.settings.tokenizer, transcript.model)
+        plan = saved.plan if saved else None
+        if self.planned:
+            plan = plan or self._planned(transcript, counter)
+            self.planned(transcript, plan)
         done = compact_transcript(
             transcript,
             self.settings,
-            counter=_counter(self.settings.tokenizer, transcript.model),
+            counter=counter,
             summariser=self.summariser(guidance),
             load_state=self.load_state,
-            plan=saved.plan if saved else None,
+            plan=plan,
             mode=self.mode,
             summary_text=saved.summary if saved and saved.source in _APPLIED_AS_THEY_ARE else "",
         )

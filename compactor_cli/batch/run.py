@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.batch.jobs import Job, Orders, Sinks, failed, run_job
 from compactor_cli.core.errors import CompactError
+from compactor_cli.core.events import Event, Listener, without_progress
 from compactor_cli.core.report import InputReport, Outcome
 from compactor_cli.plan.tokens import counter_for
 
@@ -37,11 +38,12 @@ class AfterFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """One input done. ``shown`` and ``plans`` hold what could not be given to the sinks: a worker made it."""
+    """One input done. The others hold what could not be given to the sinks: a worker made it."""
 
     report: InputReport
     shown: str = ""
     plans: bytes = b""
+    events: tuple[Event, ...] = ()
 
 
 def run_batch(
@@ -84,7 +86,7 @@ def _in_threads(
     """Threads, since the time goes to waiting for models. A file is begun when one of those before it is written."""
     from concurrent.futures import ThreadPoolExecutor
 
-    work = _Apart(orders, sinks, after_failure)
+    work = _Apart(orders, sinks, after_failure, sinks.tell)
     with ThreadPoolExecutor(models.threads, thread_name_prefix="input") as pool:
         waiting: deque[Future[Done]] = deque()
         rest = iter(jobs)
@@ -146,23 +148,32 @@ def _in_processes(
 
 
 class _Apart:
-    """The work on an input in another process or thread, whose sinks are the results."""
+    """The work on an input in another process or thread, whose sinks are the results.
 
-    def __init__(self, orders: Orders, wanted: Sinks, after_failure: AfterFailure) -> None:
+    ``tell``: who hears events at once, of a thread.
+    """
+
+    def __init__(
+        self, orders: Orders, wanted: Sinks, after_failure: AfterFailure, tell: Listener | None = None
+    ) -> None:
         self._orders = orders
         self._wanted = wanted
         self._after_failure = after_failure
+        self._tell = tell
         self._stopped = False
 
     def __call__(self, job: Job) -> Done:
         shown: list[str] = []
         plans: list[bytes] = []
+        events: list[Event] = []
         sinks = Sinks(
-            show=shown.append if self._wanted.show else None, save=plans.append if self._wanted.save else None
+            show=shown.append if self._wanted.show else None,
+            save=plans.append if self._wanted.save else None,
+            tell=self._tell or (without_progress(events.append) if self._wanted.tell else None),
         )
         report = _not_reached(job) if self._stopped else run_job(job, self._orders, sinks)
         self._stopped = self._stopped or _stops(report, self._after_failure)
-        return Done(report=report, shown="".join(shown), plans=b"".join(plans))
+        return Done(report=report, shown="".join(shown), plans=b"".join(plans), events=tuple(events))
 
 
 def _lost(job: Job) -> Done:

@@ -13,6 +13,7 @@ from compactor_cli import __version__
 from compactor_cli.batch.jobs import Purpose
 from compactor_cli.cli.console import Console
 from compactor_cli.core.errors import InvariantError
+from compactor_cli.core.events import Event, InputEnded, RunEnded
 from compactor_cli.core.report import InputReport, Outcome, TranscriptReport
 from compactor_cli.core.settings import Settings
 from compactor_cli.read.streams import STDIN
@@ -50,6 +51,21 @@ def write_report(
         raise InvariantError(
             f"the report is not by its schema: {wrong[0]}", next_step="this is a defect, please report it"
         )
+
+
+class Teller:
+    """A listener that says on the console what became of each input, and in the end of all."""
+
+    def __init__(self, purpose: Purpose, console: Console) -> None:
+        self._purpose = purpose
+        self._console = console
+
+    def __call__(self, event: Event, /) -> None:
+        """Say what there is to say of it."""
+        if isinstance(event, InputEnded):
+            tell(event.report, self._purpose, self._console)
+        elif isinstance(event, RunEnded) and not event.error:
+            tell_all(event.inputs, self._purpose, self._console)
 
 
 def tell(report: InputReport, purpose: Purpose, console: Console) -> None:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
     from compactor_cli.batch.models import ModelOrders, ModelRun
     from compactor_cli.cli.console import Console
+    from compactor_cli.core.events import Listener
     from compactor_cli.summarise.estimate import Estimate
     from compactor_cli.summarise.model import Asking
     from compactor_cli.summarise.prompts import Stage
 
 
-def with_models(orders: Orders, wishes: Wishes, stack: ExitStack) -> Orders:
-    """The orders with the line to the models, where one is asked for, and with the person who is asked."""
+def with_models(orders: Orders, wishes: Wishes, stack: ExitStack, tell: Listener | None = None) -> Orders:
+    """The orders with the line to the models, where one is asked for, and with the person who is asked.
+
+    ``tell`` hears of each call.
+    """
     if wishes.interactive:
         from compactor_cli.cli.review import check_terminal, review
 
@@ -35,7 +39,7 @@ def with_models(orders: Orders, wishes: Wishes, stack: ExitStack) -> Orders:
         return orders
     from compactor_cli.batch.models import ModelRun
 
-    run = stack.enter_context(ModelRun(model_orders(wishes, orders.settings)))
+    run = stack.enter_context(ModelRun(model_orders(wishes, orders.settings), tell))
     return dataclasses.replace(orders, models=run)
 
 

@@ -215,6 +215,7 @@ RUN = (
     ),
     Option("keep_going", ("--keep-going/--fail-fast",), Kind.PAIR, "After a failed input: go on (default) or stop."),
     Option("report", ("--report",), Kind.TEXT, "Write what happened as JSON (- is stdout).", _OWN, "FILE"),
+    Option("events", ("--events",), Kind.TEXT, "Write events as they happen, as JSON lines.", _OWN, "FILE|fd:N"),
     Option("color", ("--color",), Kind.CHOICE, "Colours for people.", choices=("auto", "always", "never")),
     Option("quiet", ("-q", "--quiet"), Kind.TALLY, "No progress, no warnings; -qq: no errors.", _ONLY),
     Option("verbose", ("-v", "--verbose"), Kind.TALLY, "Say what was done; -vv: and why.", _ONLY),
@@ -245,4 +246,5 @@ REFUSED_IN_PROJECT = {
     "engine": "choose code to run",
     "summariser": "choose code to run",
     "report": "choose files to write",
+    "events": "choose files to write",
 }

@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
+from compactor_cli.core.events import BytesRead, Event, InputEnded
+
 if TYPE_CHECKING:
     from tqdm import tqdm
 
@@ -13,7 +15,10 @@ AFTER_SECONDS = 1.0
 
 
 class Progress:
-    """Counts towards ``total`` (0: unknown) of ``unit`` (``file``, or ``B`` for bytes)."""
+    """Counts towards ``total`` (0: unknown) of ``unit`` (``file``, or ``B`` for bytes).
+
+    A listener: bytes are those read of inputs, files the inputs that ended.
+    """
 
     def __init__(self, *, label: str, total: int, unit: str, shown: bool) -> None:
         self._label = label
@@ -32,6 +37,13 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+    def __call__(self, event: Event, /) -> None:
+        """Count what the event says is done."""
+        if self._unit == "B" and isinstance(event, BytesRead):
+            self.advance(event.size_bytes)
+        elif self._unit == "file" and isinstance(event, InputEnded):
+            self.advance(1)
 
     def advance(self, count: int) -> None:
         """So much more is done."""

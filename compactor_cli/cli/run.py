@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli import __version__
 from compactor_cli.batch.finished import View
 from compactor_cli.batch.jobs import Job, Orders, Purpose, Sinks
-from compactor_cli.batch.run import AfterFailure, Done, run_batch
-from compactor_cli.cli.account import tell, tell_all, write_report
+from compactor_cli.batch.run import AfterFailure, run_batch
+from compactor_cli.cli.account import Teller
+from compactor_cli.cli.book import Book
 from compactor_cli.cli.config import Configuration, configure
 from compactor_cli.cli.console import Console, wants_color
 from compactor_cli.cli.models import account_for, asked_line, with_models
@@ -22,6 +24,7 @@ from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
 from compactor_cli.core.errors import CompactError, UsageError
+from compactor_cli.core.events import InputEnded, RunBegan
 from compactor_cli.core.report import InputReport
 from compactor_cli.core.settings import Settings
 from compactor_cli.read.sources import Source, Walk, find_sources
@@ -46,49 +49,30 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     """
     report = str(given.get("report", ""))
     # Standard output is only known to be free for it when the wishes are checked.
-    book = _Book(report="" if report == STDOUT else report)
-    try:
-        configuration = configure(given, os.environ, Path.cwd())
-        wishes = Wishes(**configuration.options)
-        check(wishes, given)
-        book.report, book.settings = wishes.report, configuration.settings
-        if sys.stdout is None and wishes.stdout_is_taken:
-            raise UsageError("standard output is closed", next_step="name a file with -o")
-        code = _run(operands, wishes, configuration, book)
-    except CompactError as error:
-        with suppress(CompactError):
-            book.write(error.exit_code, str(error))
-        raise
-    except KeyboardInterrupt as stop:
-        with suppress(CompactError):
-            book.write(128 + getattr(stop, "number", signal.SIGINT), "stopped by a signal")
-        raise
-    book.write(code, "")
+    book = Book(report="" if report == STDOUT else report)
+    with ExitStack() as stack:
+        try:
+            configuration = configure(given, os.environ, Path.cwd())
+            wishes = Wishes(**configuration.options)
+            check(wishes, given)
+            book.report, book.settings = wishes.report, configuration.settings
+            if sys.stdout is None and wishes.stdout_is_taken:
+                raise UsageError("standard output is closed", next_step="name a file with -o")
+            book.open_events(wishes, stack)
+            code = _run(operands, wishes, configuration, book)
+        except CompactError as error:
+            with suppress(CompactError):
+                book.close(error.exit_code, str(error))
+            raise
+        except KeyboardInterrupt as stop:
+            with suppress(CompactError):
+                book.close(128 + getattr(stop, "number", signal.SIGINT), "stopped by a signal")
+            raise
+        book.close(code, "")
     return code
 
 
-@dataclass(slots=True)
-class _Book:
-    """What is known for the report so far."""
-
-    report: str
-    settings: Settings | None = None
-    inputs: tuple[InputReport, ...] = ()
-    model: Mapping[str, Any] | None = None
-
-    def write(self, exit_code: int, error: str) -> None:
-        if self.report:
-            write_report(
-                self.report,
-                settings=self.settings,
-                inputs=self.inputs,
-                exit_code=exit_code,
-                error=error,
-                model=self.model,
-            )
-
-
-def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, book: _Book) -> int:
+def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, book: Book) -> int:
     console = Console("compact", wishes.level, wishes.color)
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file = _plan_file(wishes)
@@ -96,21 +80,20 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     _check_names(settings, wishes)
     jobs = _jobs(operands, wishes)
     orders = _orders(wishes, settings, plan_file)
+    book.tell(RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=orders.purpose.value))
     reports: list[InputReport] = []
     with ExitStack() as stack:
         for folder in _roots(jobs, wishes):
             stack.enter_context(lock(folder))
-        orders = with_models(orders, wishes, stack)
+        orders = with_models(orders, wishes, stack, book.tell)
         try:
-            with closing(_batch(jobs, orders, wishes, console, stack, reports.append)) as batch:
-                for done in batch:
-                    reports.append(done.report)
-                    tell(done.report, orders.purpose, console)
+            with closing(_batch(jobs, orders, wishes, console, stack, book)) as batch:
+                for report in batch:
+                    reports.append(report)
         finally:
-            book.inputs = tuple(reports)
+            book.inputs = (*reports, *book.inputs)
             book.model = account_for(orders, console, inputs=len(reports))
             console.finish()
-    tell_all(reports, orders.purpose, console)
     return _exit_code(reports, wishes)
 
 
@@ -223,14 +206,9 @@ def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
 
 
 def _batch(
-    jobs: Sequence[Job],
-    orders: Orders,
-    wishes: Wishes,
-    console: Console,
-    stack: ExitStack,
-    late: Callable[[InputReport], None],
-) -> Generator[Done, None, None]:
-    """The inputs one by one, what comes up on the way shown, saved and counted."""
+    jobs: Sequence[Job], orders: Orders, wishes: Wishes, console: Console, stack: ExitStack, book: Book
+) -> Generator[InputReport, None, None]:
+    """The inputs one by one, what comes up on the way shown, saved and told."""
     single = len(jobs) == 1
     progress = stack.enter_context(
         Progress(
@@ -241,10 +219,16 @@ def _batch(
         )
     )
     console.before_line = progress.make_room
+    book.listeners += [progress, Teller(orders.purpose, console)]
+
+    def late(report: InputReport) -> None:
+        book.inputs = (*book.inputs, report)
+        book.tell(InputEnded(report=report))
+
     sinks = Sinks(
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
-        progress=(lambda piece: progress.advance(len(piece))) if single and console.watched else None,
+        tell=book.tell if book.wants_all or (single and console.watched) else None,
         late=late,
     )
     after_failure = AfterFailure.GO_ON if wishes.keep_going else AfterFailure.STOP
@@ -255,9 +239,10 @@ def _batch(
                 sinks.show(done.shown)
             if sinks.save and done.plans:
                 sinks.save(done.plans)
-            if not single:
-                progress.advance(1)
-            yield done
+            for event in done.events:
+                book.tell(event)
+            book.tell(InputEnded(report=done.report))
+            yield done.report
 
 
 def _show(text: str) -> None:

@@ -69,6 +69,7 @@ class Wishes:
     jobs: int = 1
     keep_going: bool = True
     report: str = ""
+    events: str = ""
     color: str = "auto"
     quiet: int = 0
     verbose: int = 0

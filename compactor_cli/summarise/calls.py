@@ -72,7 +72,7 @@ class Call:
     ``model``: a name as litellm knows it (``anthropic/claude-haiku-4-5``). ``key`` empty: litellm looks in the
     environment. ``input_tokens``: the size of the prompt where the caller counted it, else it is estimated.
     ``prompt_version`` names the wording of the prompt in the key of the reply cache. ``extra`` goes to litellm
-    as it is and is part of that key too.
+    as it is and is part of that key too. ``about``: the hash of the transcript, for those who are told of the call.
     """
 
     model: str
@@ -86,6 +86,7 @@ class Call:
     input_tokens: int = 0
     prompt_version: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
 
     @property
     def expected_input_tokens(self) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
+from compactor_cli.core.events import Answered, Asked, Listener
 from compactor_cli.summarise import llm
 from compactor_cli.summarise.breaker import Breaker
 from compactor_cli.summarise.calls import NO_SECRET, Call, Reply, Secret
@@ -47,6 +49,7 @@ class Line:
         fallback: Fallback | None = None,
         complete: Complete = llm.complete,
         sleep: Sleep = sleep_seconds,
+        tell: Listener | None = None,
     ) -> None:
         self.spend = spend or Spend()
         self.breaker = breaker or Breaker("the model")
@@ -57,6 +60,7 @@ class Line:
         self._keys = keys
         self._fallback = fallback
         self._complete = complete
+        self._tell = tell
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
         """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, by the user's wish.
@@ -89,6 +93,7 @@ class Line:
         stored = self._cache.get(call) if self._cache and which is Try.FIRST else None
         if stored:
             self.spend.hit(stored)
+            self._told(call, Answered.CACHED, time.monotonic(), stored)
             return stored
         reply = await self._send(call, which)
         if redactor:
@@ -101,15 +106,35 @@ class Line:
         async with self._pace.turn(call.expected_input_tokens + call.max_tokens):
             self.breaker.check()
             reservation = self.spend.reserve(call, which)
+            started = time.monotonic()
             try:
                 reply = await self._complete(call if call.key else replace(call, key=self._keys.for_model(call.model)))
             except BaseException as failure:  # a cancelled request was sent as well
                 charge = Charge.NONE if _is_free(failure) else Charge.POSSIBLE
                 self.spend.failed(reservation, charge)
                 self._slow_down(failure)
+                self._told(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
                 raise
             self.spend.settle(reservation, reply)
+            self._told(call, Answered.BY_MODEL, started, reply)
             return reply
+
+    def _told(self, call: Call, how: Answered, started: float, reply: Reply | None = None, error: str = "") -> None:
+        if self._tell is None:
+            return
+        is_new = reply is not None and how is Answered.BY_MODEL
+        self._tell(
+            Asked(
+                transcript=call.about,
+                model=call.model,
+                reply=how,
+                input_tokens=reply.input_tokens if reply else 0,
+                output_tokens=reply.output_tokens if reply else 0,
+                cost_usd=reply.cost_usd if reply and is_new else 0.0,
+                seconds=time.monotonic() - started,
+                error=error,
+            )
+        )
 
     def _slow_down(self, failure: BaseException) -> None:
         """Retry-After is meant for all requests, not only for the one that was told."""

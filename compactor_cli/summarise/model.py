@@ -216,6 +216,7 @@ class _Case:
             model=_named(asking.model if name == SAME else name, self.request.transcript.model, asking.api_base),
             messages=(),
             max_tokens=0,
+            about=self.request.transcript.sha256,
             api_base=asking.api_base,
             key=asking.key,
             delivery=asking.delivery,

@@ -1,0 +1,63 @@
+"""Book: what is known of a run so far, told to its listeners and written as its report when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactor_cli.cli.account import write_report
+from compactor_cli.cli.console import Console
+from compactor_cli.cli.wishes import Wishes
+from compactor_cli.core.errors import UsageError
+from compactor_cli.core.events import Event, Listener, RunEnded
+from compactor_cli.core.report import InputReport
+from compactor_cli.core.settings import Settings
+
+
+@dataclass(slots=True)
+class Book:
+    """``report``: where it is written; empty: nowhere. ``listeners`` hear every event, in their order.
+
+    ``wants_all``: someone listens to what happens inside an input, not to its end alone.
+    """
+
+    report: str
+    settings: Settings | None = None
+    inputs: tuple[InputReport, ...] = ()
+    model: Mapping[str, Any] | None = None
+    listeners: list[Listener] = field(default_factory=list)
+    wants_all: bool = False
+
+    def open_events(self, wishes: Wishes, stack: ExitStack) -> None:
+        """Begin to write events, where they are asked for. Raises UsageError if they cannot be written."""
+        if not wishes.events:
+            return
+        if wishes.events == "fd:1" and wishes.stdout_is_taken:
+            advice = "write them to a file, or another descriptor"
+            raise UsageError("standard output holds the result and cannot hold events", next_step=advice)
+        from compactor_cli.cli.events import EventFile, tell_trouble
+
+        file = stack.enter_context(EventFile(wishes.events))
+        stack.callback(tell_trouble, file, Console("compact", wishes.level, wishes.color))
+        self.listeners.append(file)
+        self.wants_all = True
+
+    def tell(self, event: Event, /) -> None:
+        """One event for everyone."""
+        for listener in self.listeners:
+            listener(event)
+
+    def close(self, exit_code: int, error: str) -> None:
+        """The run is over: tell it, and write the report."""
+        self.tell(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
+        if self.report:
+            write_report(
+                self.report,
+                settings=self.settings,
+                inputs=self.inputs,
+                exit_code=exit_code,
+                error=error,
+                model=self.model,
+            )
