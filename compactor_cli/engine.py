@@ -22,7 +22,7 @@ from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
-from compactor_cli.plan.tokens import Counter, count_messages
+from compactor_cli.plan.tokens import Counter, OnceCounter, count_messages
 from compactor_cli.recall.retrieval import Retrieval
 from compactor_cli.render.compose import compose
 from compactor_cli.render.marker import marker_for
@@ -64,7 +64,7 @@ class Compaction:
 
 def plan_transcript(transcript: Transcript, settings: Settings, *, counter: Counter, mode: Mode = Mode.REWRITE) -> Plan:
     """What `compact_transcript` would do, without doing it."""
-    return make_plan(transcript, group(transcript.messages), settings, counter, mode)
+    return make_plan(transcript, group(transcript.messages), settings, OnceCounter(counter), mode)
 
 
 def compact_transcript(
@@ -86,7 +86,7 @@ def compact_transcript(
     appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
     made for another mode; the caller then leaves the source as it is.
     """
-    grouping = group(transcript.messages)
+    grouping, counter = group(transcript.messages), OnceCounter(counter)
     if plan is None:
         plan = make_plan(transcript, grouping, settings, counter, mode)
     else:
@@ -107,7 +107,7 @@ def summary_request(
     """What a summariser would be asked by this plan; None if it needs no summary."""
     if not plan.changes or not plan.summary_tokens:
         return None
-    grouping = group(transcript.messages)
+    grouping, counter = group(transcript.messages), OnceCounter(counter)
     case = _Case(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
     return case.request(load_state)[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from typing import Any
 
 import orjson
@@ -155,3 +156,30 @@ def test_a_summariser_that_takes_too_much_is_caught() -> None:
             summariser=Talkative(),
             load_state=lambda name: None,
         )
+
+
+class Counting(EstimateCounter):
+    """Remembers what it counted."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def count(self, text: str) -> int:
+        self.texts.append(text)
+        return super().count(text)
+
+
+@pytest.mark.parametrize("target", [Size(tokens=1_200), Size(ratio=0.3), Size()])
+def test_a_message_is_counted_once(target: Size) -> None:
+    messages = [
+        {"role": role, "content": f"{role} {step}: " + "the parser reads src/app/main.py and retries " * 30}
+        for step in range(40)
+        for role in ("user", "assistant")
+    ]
+    transcript = transcript_of(messages)
+    counter = Counting()
+    settings = Settings(target=target)
+    done = compact_transcript(transcript, settings, counter=counter, summariser=Digest(), load_state=lambda name: None)
+    assert done.changed
+    counted = Tally(counter.texts)
+    assert {counted[message["content"]] for message in messages} == {1}

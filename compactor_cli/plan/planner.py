@@ -21,7 +21,7 @@ from compactor_cli.plan.prune import Shortening
 from compactor_cli.plan.refresh import refreshed, spans_of
 from compactor_cli.plan.rules import Ruler, with_edits
 from compactor_cli.plan.tokens import Counter, bound_message, count_messages
-from compactor_cli.plan.trigger import decide
+from compactor_cli.plan.trigger import Way, decide, left_alone_tokens
 
 _BY = {
     Strategy.SUMMARY: by_summary,
@@ -48,21 +48,27 @@ def make_plan(
 
 
 def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
-    """The plan for a transcript whose bytes already show that it is within its target: nothing is counted."""
-    target = settings.target.tokens
-    may_change = settings.trigger.tool or any(rule.when is When.ALWAYS for rule in settings.prune)
-    bound = sum(map(bound_message, transcript.messages)) if target and not may_change else 0
-    if not target or may_change or bound > target:
+    """The plan for a transcript whose bytes already show that it is left alone: nothing is counted."""
+    always = settings.trigger.tool or any(rule.when is When.ALWAYS for rule in settings.prune)
+    most = 0 if always else left_alone_tokens(settings, transcript.model)
+    bound = 0
+    for message in transcript.messages:
+        bound += bound_message(message)
+        if bound > most:
+            return None
+    if not most:
         return None
+    decision = decide(settings, tokens=bound, base_tokens=bound, model=transcript.model)
     return Plan(
         transcript_sha256=transcript.sha256,
         fingerprint=settings.fingerprint(),
         spans=spans_of([(Action.KEEP, "")] * len(transcript.messages)),
-        reason=f"at most {bound:,} tokens <= target {target:,}",
-        target_tokens=target,
+        reason=f"at most {decision.reason}",
+        window_tokens=decision.window_tokens if decision.way is Way.PRESSURE else 0,
+        target_tokens=decision.target_tokens,
         tokens_before=bound,
         tokens_kept=bound,
-        notes=("tokens not counted: the size in bytes is within the target and stands for them",),
+        notes=("tokens not counted: the size in bytes shows that it is small enough, and stands for them",),
     )
 
 

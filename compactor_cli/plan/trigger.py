@@ -77,6 +77,22 @@ def _started(settings: Settings, tokens: int, target: int, window: int, is_asked
     return Decision(way=Way.NATURAL, compacts=True, reason=f"{tokens:,} tokens, more than head, tail and summary need")
 
 
+def left_alone_tokens(settings: Settings, model: str) -> int:
+    """A transcript of up to so many tokens is not compacted and has no tier; 0 where only its exact size can tell."""
+    trigger = settings.trigger
+    if settings.target.tokens:
+        return settings.target.tokens
+    named_window = usable_tokens(trigger, named_window_tokens(trigger))
+    presses = trigger.start is Start.AUTO and (named_window or trigger.threshold_tokens)
+    if settings.target.ratio or not presses:
+        return 0
+    window = named_window or usable_tokens(trigger, window_tokens(model))
+    start = starting_tokens(trigger, named_window)
+    ratios = (trigger.log_ratio, trigger.warn_ratio, trigger.compact_ratio, trigger.emergency_ratio)
+    first_tier = -int(-min(ratios) * window // 1) if window else start
+    return max(min(start, first_tier) - 1, 0)
+
+
 def named_window_tokens(trigger: Trigger) -> int:
     """The window that the settings name, by size or by model; 0 if they name none."""
     if trigger.window_tokens or not trigger.window_model:

@@ -83,13 +83,17 @@ class TestTarget:
         assert plan.spans == (Span(start=0, stop=13, action=Action.KEEP),)
         assert "<= target 1,000" in plan.reason
 
-    def test_bytes_can_prove_that_nothing_has_to_be_counted(self) -> None:
+    @pytest.mark.parametrize(
+        "settings",
+        [replace(TARGET, target=Size(tokens=9_000)), Settings(trigger=Trigger(window_tokens=20_000))],
+    )
+    def test_bytes_can_prove_that_nothing_has_to_be_counted(self, settings: Settings) -> None:
         class Never(Words):
             def count(self, text: str) -> int:
                 raise AssertionError(text)
 
         made = transcript(session(3))
-        plan = make_plan(made, group(made.messages), replace(TARGET, target=Size(tokens=9_000)), Never())
+        plan = make_plan(made, group(made.messages), settings, Never())
         assert not plan.changes
         assert "not counted" in plan.notes[0]
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.plan import Tier
 from compactor_cli.core.settings import Settings, Size, Trigger
-from compactor_cli.plan.trigger import Decision, Way, decide, tier_of
+from compactor_cli.plan.trigger import Decision, Way, decide, left_alone_tokens, tier_of
 
 
 def decided(tokens: int, *, target: Size | None = None, model: str = "", base: int = 0, **trigger: object) -> Decision:
@@ -72,3 +74,29 @@ def test_the_transcripts_own_model_only_reports() -> None:
     assert found.way is Way.NATURAL
     assert (found.compacts, found.window_tokens, found.tier) == (True, 128_000, Tier.WARN)
     assert decided(5, model="no-such-model").window_tokens == 0
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        {"window_tokens": 1_000},
+        {"window_tokens": 1_000, "reserve_tokens": 900},
+        {"window_tokens": 1_000, "threshold_tokens": 40},
+        {"threshold_tokens": 40},
+        {"window_model": "gpt-4o"},
+    ],
+)
+def test_up_to_what_is_left_alone_the_exact_size_does_not_matter(trigger: dict[str, Any]) -> None:
+    most = left_alone_tokens(Settings(trigger=Trigger(**trigger)), "gpt-4o")
+    assert most > 0
+    for tokens in (1, most // 2, most):
+        found = decided(tokens, model="gpt-4o", **trigger)
+        assert (found.compacts, found.tier) == (False, Tier.NONE)
+    following = decided(most + 1, model="gpt-4o", **trigger)
+    assert following.compacts or following.tier is not Tier.NONE
+
+
+def test_without_a_trigger_or_with_a_share_the_exact_size_decides() -> None:
+    assert left_alone_tokens(Settings(), "gpt-4o") == 0
+    assert left_alone_tokens(Settings(target=Size(ratio=0.5)), "gpt-4o") == 0
+    assert left_alone_tokens(Settings(target=Size(tokens=70)), "gpt-4o") == 70
