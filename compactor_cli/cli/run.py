@@ -35,6 +35,7 @@ from compactor_cli.write.targets import STDOUT, Destination, Kind, Target, plan_
 
 if TYPE_CHECKING:
     from compactor_cli.batch.planfile import PlanFile
+    from compactor_cli.batch.seen import Seen
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -199,7 +200,7 @@ def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
         return (wishes.output_dir,)
     if not (wishes.in_place or wishes.append):
         return ()
-    roots = sorted({os.path.realpath(job.source.root) for job in jobs})
+    roots = sorted({os.path.realpath(root) for root in {job.source.root for job in jobs}})
     if len(roots) > MOST_LOCKS:
         roots = [os.path.commonpath(roots)]
     return tuple(root for root in roots if Path(root).is_dir())
@@ -232,7 +233,14 @@ def _batch(
         late=late,
     )
     after_failure = AfterFailure.GO_ON if wishes.keep_going else AfterFailure.STOP
-    run = run_batch(jobs, orders, processes=wishes.processes, after_failure=after_failure, sinks=sinks)
+    run = run_batch(
+        jobs,
+        orders,
+        processes=wishes.processes,
+        after_failure=after_failure,
+        sinks=sinks,
+        seen=_seen(jobs, orders, wishes),
+    )
     with closing(run):
         for done in run:
             if sinks.show and done.shown:
@@ -243,6 +251,17 @@ def _batch(
                 book.tell(event)
             book.tell(InputEnded(report=done.report))
             yield done.report
+
+
+def _seen(jobs: Sequence[Job], orders: Orders, wishes: Wishes) -> Seen | None:
+    """What earlier runs found unchanged, where many files stay where they are and nobody looks at each."""
+    replaces = wishes.in_place or wishes.append
+    if len(jobs) < 2 or not replaces or wishes.purpose is not Purpose.ACT or wishes.plan or wishes.interactive:
+        return None
+    from compactor_cli.batch.seen import Seen, seen_file
+    from compactor_cli.summarise.places import replies_file
+
+    return Seen(seen_file(replies_file().parent, orders, jobs[0].target.kind))
 
 
 def _show(text: str) -> None:
