@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from compactor_cli.core.errors import InvariantError, UsageError
+from compactor_cli.core.importance import Importance
 from compactor_cli.core.marker import Marker
 from compactor_cli.core.plan import Action, Mode, Plan
 from compactor_cli.core.report import Outcome, TranscriptReport
-from compactor_cli.core.settings import Settings, Strategy
+from compactor_cli.core.settings import UNBROKEN, Settings, Strategy
 from compactor_cli.core.summary import Source, Summary
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import Grouping, group
@@ -25,10 +26,11 @@ from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
 from compactor_cli.plan.tokens import Counter, OnceCounter, count_messages
 from compactor_cli.recall.retrieval import Retrieval
 from compactor_cli.render.compose import compose
-from compactor_cli.render.marker import marker_for
+from compactor_cli.render.marker import beside, marker_for
 from compactor_cli.render.read import read_ours
 from compactor_cli.render.text import load_template, render
 from compactor_cli.summarise.base import Answer, Request, Summariser
+from compactor_cli.summarise.importance import importance_of
 from compactor_cli.summarise.notice import Notice
 
 LoadState = Callable[[str], bytes | None]
@@ -62,9 +64,17 @@ class Compaction:
         return self.report.outcome is Outcome.COMPACTED
 
 
-def plan_transcript(transcript: Transcript, settings: Settings, *, counter: Counter, mode: Mode = Mode.REWRITE) -> Plan:
+def plan_transcript(
+    transcript: Transcript,
+    settings: Settings,
+    *,
+    counter: Counter,
+    mode: Mode = Mode.REWRITE,
+    importance: Importance | None = None,
+) -> Plan:
     """What `compact_transcript` would do, without doing it."""
-    return make_plan(transcript, group(transcript.messages), settings, OnceCounter(counter), mode)
+    importance = importance or importance_of(settings.keep)
+    return make_plan(transcript, group(transcript.messages), settings, OnceCounter(counter), mode, importance)
 
 
 def compact_transcript(
@@ -77,10 +87,12 @@ def compact_transcript(
     plan: Plan | None = None,
     mode: Mode = Mode.REWRITE,
     summary_text: str = "",
+    importance: Importance | None = None,
 ) -> Compaction:
     """Compacts one transcript by its plan (made here unless given).
 
-    ``summary_text``: that of a summary which a model wrote for this plan, to be set as it is.
+    ``summary_text``: that of a summary which a model wrote for this plan, to be set as it is. ``importance``: what
+    ranks the middle, where it is not what the settings name.
 
     The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
     appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
@@ -88,7 +100,8 @@ def compact_transcript(
     """
     grouping, counter = group(transcript.messages), OnceCounter(counter)
     if plan is None:
-        plan = make_plan(transcript, grouping, settings, counter, mode)
+        importance = importance or importance_of(settings.keep)
+        plan = make_plan(transcript, grouping, settings, counter, mode, importance)
     else:
         check_plan(plan, transcript, grouping)
         _check_mode(plan, mode)
@@ -137,6 +150,8 @@ class _Case:
         trial = self._composed(_TRIAL)
         around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
         marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
+        if self.settings.keep.by not in UNBROKEN:
+            marker = replace(marker, beside=beside(self.transcript, self.plan))
         request = Request(
             transcript=self.transcript,
             covered=self.plan.indices(Action.COVER),

@@ -28,6 +28,8 @@ PROJECT_FILES = ("compact.toml", "pyproject.toml")
 
 _BY_NAME = {option.name: option for option in OPTIONS}
 _TABLES = frozenset(field.name for field in fields(Settings)) - _BY_NAME.keys()
+# An option by this name, and a table of settings.
+_BOTH = ("keep", "budget")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,7 @@ def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
     options: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
-        if name in _TABLES or (name == "budget" and isinstance(value, Mapping)):
+        if name in _TABLES or (name in _BOTH and isinstance(value, Mapping)):
             tables[name] = value
         else:
             options[name] = read_value(_known(name, where, key), value, f"{where}: {key}")

@@ -129,6 +129,15 @@ CONTROL = (
         into="keep",
     ),
     Option(
+        "keep",
+        ("--keep",),
+        Kind.CHOICE,
+        "What the tail's tokens go to: the newest (default), or half of them to what matters most (smart) or is"
+        " nearest to the task (semantic); hierarchical: the newest, and a line for each turn and topic before.",
+        choices=("newest", "smart", "semantic", "hierarchical"),
+        into="keep.by",
+    ),
+    Option(
         "budget", ("--budget",), Kind.BUDGET, "Summary size: scaled, tiered, N or N%.", metavar="SIZE", into="budget"
     ),
     Option("focus", ("--focus",), Kind.TEXT, "Keep details about this first.", metavar="TEXT", into="focus"),

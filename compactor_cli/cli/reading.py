@@ -39,6 +39,8 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
         return replace(settings, keep=_head(settings.keep, *value))
     if option.name == "keep_tail":
         return replace(settings, keep=_tail(settings.keep, *value))
+    if option.name == "keep":
+        return replace(settings, keep=replace(settings.keep, by=value))
     if option.name == "budget":
         return replace(settings, budget=replace(value, most_ratio=settings.budget.most_ratio))
     if option.into.startswith("trigger."):
@@ -66,7 +68,8 @@ def _head(keep: Keep, unit: str, number: int) -> Keep:
 
 def _tail(keep: Keep, unit: str, number: int) -> Keep:
     none = replace(keep, tail_tokens=0, tail_messages=0, tail_turns=0)
-    return replace(none, **{f"tail_{unit}": number})
+    change: dict[str, Any] = {f"tail_{unit}": number}
+    return replace(none, **change)
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:

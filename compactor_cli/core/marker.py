@@ -14,7 +14,8 @@ SEARCHED_CHARS = 2_000
 
 _LINE = re.compile(
     r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16}) records=(?P<first>\d+)-(?P<last>\d+)/(?P<records>\d+)"
-    r" tokens=(?P<tokens>\d+) end=(?P<end>[0-9a-f]{16})(?: state=(?P<state>[0-9a-f]{16}))?\]$",
+    r" tokens=(?P<tokens>\d+) end=(?P<end>[0-9a-f]{16})(?: state=(?P<state>[0-9a-f]{16}))?\]$"
+    r"(?:\n\[kept beside it: (?P<beside>[^\]\n]+)\]$)?",
     re.MULTILINE,
 )
 
@@ -26,7 +27,8 @@ class Marker:
     ``transcript``: first 16 hex digits of the SHA-256 of the transcript it was made from; ``first`` and
     ``last``: the covered records, counted from 1; ``records``: how many the transcript had; ``tokens``: its
     size with everything that earlier summaries stood for; ``end``: hash of its last record, by which a
-    second run sees that nothing was added; ``state``: hash of the digest's stored counter table.
+    second run sees that nothing was added; ``state``: hash of the digest's stored counter table; ``beside``: what
+    of the covered range stands behind the summary as it was, for whoever reads on there.
     """
 
     transcript: str
@@ -36,12 +38,14 @@ class Marker:
     tokens: int
     end: str
     state: str = ""
+    beside: str = ""
 
     def __str__(self) -> str:
         state = f" state={self.state}" if self.state else ""
+        beside = f"\n[kept beside it: {self.beside}]" if self.beside else ""
         return (
             f"[compact/1 transcript={self.transcript} records={self.first}-{self.last}/{self.records}"
-            f" tokens={self.tokens} end={self.end}{state}]"
+            f" tokens={self.tokens} end={self.end}{state}]{beside}"
         )
 
 
@@ -58,6 +62,7 @@ def find_marker(text: str) -> Marker | None:
         tokens=int(found["tokens"]),
         end=found["end"],
         state=found["state"] or "",
+        beside=found["beside"] or "",
     )
 
 

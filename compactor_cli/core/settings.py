@@ -59,6 +59,11 @@ class Trigger:
     tool: str = ""
 
 
+NEWEST, SMART, SEMANTIC, HIERARCHICAL = KEPT_BY = ("newest", "smart", "semantic", "hierarchical")
+# With these the tail is unbroken.
+UNBROKEN = (NEWEST, HIERARCHICAL)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
     """What stays as it is. 0 switches a limit off.
@@ -67,8 +72,15 @@ class Keep:
     exchanges from the end, within ``tail_tokens``; ``tail_messages`` instead keeps the newest N user and
     assistant messages; ``tail_turns`` the newest N turns; ``tail_ratio`` the newest share of the messages'
     JSON characters, cut forward to the next message of the user.
+
+    ``by``: what the tail's tokens are given to. ``newest``: an unbroken tail. ``smart``: half of them to the newest
+    exchanges, the others to those of the middle that say most of what will be needed; ``semantic``: to those that
+    are nearest to the newest messages of the user and to the focus. ``hierarchical``: an unbroken tail; the summary
+    has a line for each turn before it, and for each topic of old turns. Any other name is that of a plug-in, asked
+    in place of ``smart``.
     """
 
+    by: str = NEWEST
     head_turns: int = 2
     head_tokens: int = 4_000
     tail_tokens: int = 16_000

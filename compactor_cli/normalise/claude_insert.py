@@ -2,7 +2,8 @@
 
 Clients follow ``parentUuid`` from the newest record to a root. Kept records keep their bytes, so the tail
 cannot be hung on the summary; instead the last record written takes over the uuid of the removed record
-that the tail hangs on. Appended, a boundary names the tail instead, as the client's own compaction does.
+that the tail hangs on. Where a kept record behind the summary hangs on another removed one, a record that says
+nothing takes over that one's uuid. Appended, a boundary names the tail instead, as the client's own compaction does.
 Three shapes of a rewritten session, all sent by the client as summary and tail:
 
 - a head stays: the summary hangs on it, without a boundary (a boundary would hide the head);
@@ -13,7 +14,8 @@ Three shapes of a rewritten session, all sent by the client as summary and tail:
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from compactor_cli.core.transcript import Message, Role, Transcript
@@ -40,6 +42,7 @@ def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
     if needs_boundary:
         records.insert(0, site.boundary(root, {} if site.taken else site.preserved(ids[-1])))
+    records += [site.bridge(own, parent) for own, parent in site.holes()]
     return tuple(dump(record, transcript.records[0].raw) for record in records)
 
 
@@ -100,15 +103,22 @@ class _Site:
         others = (self._parent_uuid(i) for i in self.cut.after if i in self.tree.is_main)
         return next((uuid for uuid in others if uuid in self.tree.index and self._is_free(uuid)), parent)
 
+    def _chain(self) -> tuple[int, ...]:
+        """The tail's newest record and what it hangs on, up to the root, removed records among them."""
+        newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
+        return tuple(self.tree.ancestors(newest)) if newest is not None else ()
+
     def _top(self) -> int | None:
         """The first tail record on the chain of the newest record."""
-        newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
-        top = newest
-        for i in self.tree.ancestors(newest) if newest is not None else ():
-            if i not in self.after:
-                break
-            top = i
-        return top
+        return next((i for i in reversed(self._chain()) if i in self.after), None)
+
+    def holes(self) -> Iterator[tuple[str, str]]:
+        """Uuids of removed records that lie between kept ones of the tail on the chain, with the uuid above each."""
+        chain = self._chain()
+        kept = [at for at, i in enumerate(chain) if i in self.after]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield self._parent_uuid(chain[below]), string(self.tree.values[chain[above]].get("uuid"))
 
     def _parent_uuid(self, i: int | None) -> str:
         return string(self.tree.values[i].get("parentUuid")) if i is not None else ""
@@ -152,6 +162,19 @@ class _Site:
             "type": "assistant" if is_assistant else "user",
             "message": _answer(item, own) if is_assistant else {"role": "user", "content": item.text},
             **marks,
+            "uuid": own,
+            "timestamp": self.timestamp,
+        }
+
+    def bridge(self, own: str, parent: str) -> dict[str, Any]:
+        """A record that is not sent, in the place of a removed one."""
+        return {
+            "parentUuid": parent,
+            **self.envelope(),
+            "type": "system",
+            "subtype": "turn_duration",
+            "durationMs": 0,
+            "isMeta": False,
             "uuid": own,
             "timestamp": self.timestamp,
         }

@@ -21,13 +21,17 @@ _SIZES = ("input", "output", "cacheRead", "cacheWrite")
 
 
 def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The entries to be put between ``cut.before`` and ``cut.after``; the last has the id that the tail needs."""
+    """The entries to be put between ``cut.before`` and ``cut.after``; the last message has the id that the tail needs.
+
+    Where an entry of the tail hangs on another removed one, an entry that says nothing has that one's id.
+    """
     site = _Site(transcript, cut)
     ids = [_id(transcript, i) for i in range(len(insertions))]
     ids[-1] = site.path.free_parent(cut.before, cut.after) or ids[-1]
     parents = [site.last_head_id(), *ids[:-1]]
     times = [site.timestamp()] * len(ids)
-    return site.entries(insertions, ids, parents, times, site.first_kept())
+    entries = site.entries(insertions, ids, parents, times, site.first_kept())
+    return (*entries, *(site.bridge(own, parent) for own, parent in site.path.holes(cut.after)))
 
 
 def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -93,6 +97,11 @@ class _Site:
     ) -> tuple[bytes, ...]:
         """The compaction, then messages."""
         return tuple(self._entries(insertions, ids, parents, times, first_kept))
+
+    def bridge(self, own: str, parent: str) -> bytes:
+        """An entry that is not sent, in the place of a removed one."""
+        entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp()}
+        return dump({**entry, "customType": "compact", "data": {}}, self.transcript.records[0].raw)
 
     def _entries(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from compactor_cli.core.records import Record
@@ -79,13 +80,21 @@ class Path:
 
     def _top(self, after: set[int]) -> int | None:
         """The first entry of the tail that is on the path."""
+        return next((i for i in reversed(self._chain(after)) if i in after), None)
+
+    def _chain(self, after: set[int]) -> tuple[int, ...]:
+        """The last entry of the tail and what it hangs on, up to the root, removed entries among them."""
         last = next((i for i in reversed(self.entries) if i in after), None)
-        top = last
-        for i in self.ancestors(last) if last is not None else ():
-            if i not in after:
-                break
-            top = i
-        return top
+        return tuple(self.ancestors(last)) if last is not None else ()
+
+    def holes(self, after: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """Ids of removed entries that lie between kept ones of the tail on the path, with the id above each."""
+        staying = set(after)
+        chain = self._chain(staying) if self.has_ids else ()
+        kept = [at for at, i in enumerate(chain) if i in staying]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield string(self.values[chain[below]].get("parentId")), string(self.values[chain[above]].get("id"))
 
 
 def path_of(records: Sequence[Record]) -> Path:

@@ -30,6 +30,12 @@ def append_settings(settings: Settings, name: str) -> Settings:
     return settings if dialect.appends_head else replace(settings, keep=replace(settings.keep, head_turns=0))
 
 
+def holds_islands(name: str) -> bool:
+    """Whether the client's boundary in this dialect says record by record what is sent behind the summary."""
+    dialect = get(name)
+    return isinstance(dialect, Appending) and dialect.appends_head
+
+
 def appended(plan: Plan, grouping: Grouping) -> Plan:
     """The plan with everything kept that is not covered: nothing is shortened and no bookkeeping leaves.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from compactor_cli.core.plan import Action, Plan, Tier
 from compactor_cli.plan.case import BOOKKEEPING, KEEP, SUPERSEDED, Case
+from compactor_cli.plan.choose import chosen
 from compactor_cli.plan.cut import Cut, Cutter
 from compactor_cli.plan.previous import end_hash, previous_marker
 from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit
@@ -115,6 +116,10 @@ def _too_short_for_a_summary(case: Case, target: int) -> Plan:
 
 def _with_summary(case: Case, cut: Cut) -> Plan:
     """The middle and everything that never stays is covered; what stays is shortened where it is too large."""
+    notes = _EMERGENCY_NOTE if _is_emergency(case) else ()
+    if case.importance:
+        cut, note = chosen(cut, case.ground, case.transcript, case.importance, case.settings.focus)
+        notes = (*notes, note) if note else notes
     marks = _marks(case, cut)
     excess = cut.kept_tokens + cut.summary_tokens - cut.target_tokens
     edits: tuple[Shortening, ...] = ()
@@ -125,7 +130,6 @@ def _with_summary(case: Case, cut: Cut) -> Plan:
         missing = excess - saved_tokens(edits)
         budget = max(cut.summary_tokens - max(missing, 0), cut.least_summary_tokens)
         cut = replace(cut, summary_tokens=budget)
-    notes = _EMERGENCY_NOTE if _is_emergency(case) else ()
     return case.plan(marks, edits, cut.target_tokens, case.decision.reason, summary=cut, notes=notes)
 
 
@@ -139,6 +143,8 @@ def _marks(case: Case, cut: Cut) -> list[Mark]:
             marks[i] = (Action.PRUNE, BOOKKEEPING)
         elif i >= cut.head_stop:
             marks[i] = (Action.COVER, SUMMARY)
+    for i in cut.islands:
+        marks[i] = KEEP
     for i in case.ground.gone:
         marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, SUMMARY)
     return marks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from compactor_cli.core.importance import Importance
 from compactor_cli.core.plan import Action, Plan
 from compactor_cli.core.settings import Settings, Strategy
 from compactor_cli.core.transcript import Message, Transcript
@@ -39,6 +40,7 @@ class Case:
     tokens_before: int
     ground: Ground
     decision: Decision
+    importance: Importance | None = None
     always: tuple[Shortening, ...] = ()
 
     @property
@@ -80,7 +82,7 @@ class Case:
     ) -> Plan:
         """The plan that these marks and edits make. ``target`` 0: no target has to be held.
 
-        With ``summary``, it stands before the first record of that cut's tail that stays.
+        With ``summary``, it stands before the first record behind that cut's head that stays.
         """
         every = [item for item in self._merged(edits) if marks[item.edit.record] == KEEP]
         rules = {item.edit.record: item.rule for item in reversed(every)}
@@ -103,7 +105,7 @@ class Case:
             tokens_kept=kept,
             tokens_middle=summary.covered_tokens if summary else 0,
             summary_tokens=budget,
-            summary_at=next((i for i in staying if i >= summary.tail_start), len(final)) if summary else 0,
+            summary_at=next((i for i in staying if i >= summary.head_stop), len(final)) if summary else 0,
             notes=notes,
             over_target=self._over_target(kept, budget, target) if target else "",
         )

@@ -23,7 +23,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compactor_cli.core.settings import Settings
+from compactor_cli.core.settings import UNBROKEN, Settings
 from compactor_cli.core.transcript import Role
 from compactor_cli.group.turns import is_user_words
 from compactor_cli.plan.budget import FLOOR_TOKENS, summary_tokens
@@ -39,7 +39,7 @@ MOST_OF_SHORT_RATIO = 0.75
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The middle is ``head_stop <= i < tail_start``.
+    """The middle is ``head_stop <= i < tail_start``, but for ``islands``: records of it that stay all the same.
 
     ``kept_tokens + summary_tokens <= target_tokens`` unless the tail is too large: then texts have to be shortened,
     and at last the summary's budget. ``covered_tokens`` is what the summary stands for.
@@ -52,6 +52,7 @@ class Cut:
     summary_tokens: int
     least_summary_tokens: int
     target_tokens: int
+    islands: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +170,14 @@ class Cutter:
         return max(earliest, min(by_tokens, ground.last))
 
     def _fixed_tail(self) -> int:
-        """The start that ``tail_messages`` or ``tail_turns`` names, 0 if there are fewer or none is set."""
+        """The start that ``tail_messages`` or ``tail_turns`` names, 0 if there are fewer or none is set.
+
+        What was chosen by its importance may be more messages than those, in no more tokens: it stays until something
+        is added.
+        """
         keep, ground = self.settings.keep, self.ground
+        if ground.is_settled and keep.by not in UNBROKEN:
+            return 0
         if keep.tail_messages:
             return ground.border_until(_newest_messages(ground, keep.tail_messages))
         if keep.tail_turns:

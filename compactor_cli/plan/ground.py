@@ -11,7 +11,7 @@ from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import Grouping, borders_of
 from compactor_cli.group.turns import Turn, turns
-from compactor_cli.plan.previous import previous_marker
+from compactor_cli.plan.previous import end_hash, previous_marker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Ground:
     end here. ``head_limit``: no head reaches over it, since a summary or the newest block stands there.
     ``floor``: no tail begins before it, since a summary stands before it (but for calls in flight). ``last``: the
     latest start of a tail, so that it holds the newest block and all calls in flight; ``in_flight``: the start
-    of the block of the first such call.
+    of the block of the first such call. ``is_settled``: nothing was added since the newest summary of ours.
     """
 
     messages: Sequence[Message]
@@ -40,6 +40,7 @@ class Ground:
     gone: frozenset[int]
     previous_tokens: int = 0
     stood_for_tokens: int = 0
+    is_settled: bool = False
 
     @property
     def end(self) -> int:
@@ -88,6 +89,7 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) ->
         gone=gone,
         previous_tokens=previous_tokens,
         stood_for_tokens=max(marker.tokens if marker else 0, previous_tokens),
+        is_settled=marker is not None and marker.end == end_hash(transcript),
     )
     return _snapped(bare, grouping)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compactor_cli.core.importance import Importance
 from compactor_cli.core.plan import Action, Mode, Plan
 from compactor_cli.core.settings import Settings, Strategy, When
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.plan.append import append_settings, appended
+from compactor_cli.plan.append import append_settings, appended, holds_islands
 from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.by_fit import by_fit
 from compactor_cli.plan.by_rules import by_rules
@@ -32,16 +33,23 @@ _BY = {
 
 
 def make_plan(
-    transcript: Transcript, grouping: Grouping, settings: Settings, counter: Counter, mode: Mode = Mode.REWRITE
+    transcript: Transcript,
+    grouping: Grouping,
+    settings: Settings,
+    counter: Counter,
+    mode: Mode = Mode.REWRITE,
+    importance: Importance | None = None,
 ) -> Plan:
     """Decide what happens to every record. Deterministic; time is linear in the transcript.
 
+    ``importance`` says what of the middle stays beside the newest exchanges (see `choose`); None: the newest stay.
     The plan is checked by `check_plan` before it is returned. Raises `UsageError` if the settings name a model
     whose window is not known, or if nothing can be appended in this dialect.
     """
     if mode is Mode.APPEND:
         settings = append_settings(settings, transcript.dialect)
-    plan = _proven_small(transcript, settings) or _counted(transcript, grouping, settings, counter)
+        importance = importance if holds_islands(transcript.dialect) else None
+    plan = _proven_small(transcript, settings) or _counted(transcript, grouping, settings, counter, importance)
     plan = appended(plan, grouping) if mode is Mode.APPEND else refreshed(plan, transcript)
     check_plan(plan, transcript, grouping)
     return plan
@@ -72,7 +80,9 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
     )
 
 
-def _counted(transcript: Transcript, grouping: Grouping, settings: Settings, counter: Counter) -> Plan:
+def _counted(
+    transcript: Transcript, grouping: Grouping, settings: Settings, counter: Counter, importance: Importance | None
+) -> Plan:
     before = count_messages(counter, transcript.messages)
     always = _always(transcript, grouping, settings, counter)
     shown = replace(transcript, messages=with_edits(transcript.messages, always)) if always else transcript
@@ -97,6 +107,7 @@ def _counted(transcript: Transcript, grouping: Grouping, settings: Settings, cou
         tokens_before=sum(before),
         ground=survey(shown, grouping, tokens),
         decision=decision,
+        importance=importance,
         always=always,
     )
     return _BY[settings.strategy](case) if decision.compacts else case.unchanged(decision.reason)

@@ -18,3 +18,13 @@ def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> 
         tokens=tokens,
         end=end,
     )
+
+
+def beside(transcript: Transcript, plan: Plan) -> str:
+    """What to say of the records that stay between covered ones; empty where none do."""
+    covered = plan.indices(Action.COVER)
+    messages = transcript.messages
+    kept = [i for i in plan.indices(Action.KEEP) if plan.summary_at <= i < covered[-1] and not messages[i].is_meta]
+    if not kept:
+        return ""
+    return f"{len(kept)} of the records {kept[0] + 1}-{kept[-1] + 1}, with gaps between them, then the newest messages"

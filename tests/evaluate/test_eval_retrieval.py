@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from compactor_cli.evaluate.measures import Share, Use
-from compactor_cli.evaluate.retrieval import Index, retrieval
+from compactor_cli.evaluate.retrieval import LineIndex, retrieval
 from compactor_cli.evaluate.views import SummaryView
 
 FILLER = "\n".join(f"- note {n}: nothing of interest happened here" for n in range(20))
@@ -23,9 +23,9 @@ def test_a_line_that_says_nothing_but_the_atom_is_no_question() -> None:
 
 def test_a_rare_word_outweighs_a_common_one() -> None:
     lines = ["red fish", "red bird", "red stone", "blue stone"]
-    assert Index(lines).top(["red", "blue"], 1) == [3]
+    assert LineIndex(lines).top(["red", "blue"], 1) == [3]
 
 
 def test_lines_without_any_of_the_words_are_never_found() -> None:
-    assert Index(["red fish", "blue bird"]).top(["green"]) == []
-    assert Index([]).top(["green"]) == []
+    assert LineIndex(["red fish", "blue bird"]).top(["green"]) == []
+    assert LineIndex([]).top(["green"]) == []
