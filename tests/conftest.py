@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from llm_server.client import LlmServer, running
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("compact", deadline=None)
+settings.load_profile("compact")
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
