@@ -13,9 +13,11 @@ from compactor_cli.cli.options import OPTIONS
 from compactor_cli.core.marker import find_marker
 from compactor_cli.core.plan import Action, Mode
 from compactor_cli.core.settings import KEPT_BY, SEMANTIC, SMART, Keep, Settings, Size
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.core.transcript import Role, Transcript
 from compactor_cli.engine import Compaction, compact_transcript
+from compactor_cli.normalise.base import Cut, Insertion
 from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.normalise.registry import get
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.summarise.digest.digest import Digest
@@ -122,3 +124,12 @@ def test_appended_boundaries_keep_apart_only_where_the_client_can() -> None:
             i for i in done.plan.indices(Action.KEEP) if covered[0] < i < covered[-1] and not source.messages[i].is_meta
         ]
         assert bool(between) == holds
+
+
+def test_an_opencode_summary_stands_before_what_is_kept_right_behind_the_head() -> None:
+    source = opened((SAMPLES / "opencode-export.json").read_bytes())
+    head, island = source.records[0].value["info"]["id"], source.records[1].value["info"]["id"]
+    cut = Cut(before=(0,), after=(1, len(source.records) - 1))
+    new = get("opencode").insert(source, cut, (Insertion(role=Role.USER, text="What was done.", is_summary=True),))
+    ids = [json.loads(raw)["info"]["id"] for raw in new]
+    assert [head, *ids, island] == sorted([head, *ids, island])

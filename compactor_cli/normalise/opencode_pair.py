@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from string import hexdigits
 from typing import Any
 
 from compactor_cli.core.transcript import Role, Transcript
@@ -23,9 +24,11 @@ class Site:
         self.sha256 = transcript.sha256
         infos = [_info(record.value) for record in transcript.records]
         self.first = next((string(infos[i].get("id")) for i in cut.before if infos[i].get("id")), "")
-        kept = {*cut.before, *cut.after}
-        # Removed messages lie between head and tail: their ids and times are free.
-        self.free = [info for i, info in enumerate(infos) if i not in kept and info.get("id")]
+        stop = cut.after[0] if cut.after else len(infos)
+        kept = set(cut.before)
+        # Messages removed before the first kept one: their ids and times are free.
+        self.free = [info for i, info in enumerate(infos[:stop]) if i not in kept and info.get("id")]
+        self.before = next((infos[i] for i in reversed(cut.before) if infos[i].get("id")), {})
         self.users = [info for info in infos if info.get("role") == "user"]
         self.answers = [info for info in infos if info.get("role") == "assistant"]
         self.session = next((string(info["sessionID"]) for info in infos if info.get("sessionID")), "")
@@ -69,13 +72,15 @@ class Site:
         return {**taken, "cost": 0, "tokens": tokens}
 
     def _next(self) -> tuple[str, int]:
-        """An id and a time of a removed message, in order; else just behind the last one given."""
+        """An id and a time of a removed message, in order; else just behind the last one given, or the head."""
         i = min(self.written, len(self.free) - 1)
-        info = self.free[i] if self.free else {}
+        info = self.free[i] if self.free else self.before
         over = self.written - i
         self.written += 1
         old = string(info.get("id")) or f"msg_{'0' * _TIME_CHARS}"
         stem = old.rpartition("_")[2][:_TIME_CHARS]
+        if not self.free and all(digit in hexdigits for digit in stem):
+            stem = f"{int(stem, 16) + over:0{_TIME_CHARS}x}"
         grown = f"{self.written:02d}"[-2:] if over or not self.free else ""
         own = f"msg_{stem}{grown}{_letters(f'{self.sha256} {self.written}')}"
         created = at(info, ("time", "created"))

@@ -12,14 +12,15 @@ import os
 import random
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compactor_cli.core.importance import Middle, Ranking
 from compactor_cli.core.plan import Mode
-from compactor_cli.core.settings import Budget, Keep, Settings, Size
+from compactor_cli.core.settings import SMART, Budget, Keep, Settings, Size
 from compactor_cli.core.summary import Source, Summary
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.engine import Compaction, compact_transcript
@@ -35,6 +36,8 @@ WORDS = {"A1": 20, "B2": 400, "C3": 400, "D4": 60, "E5": 400, "F6": 60, "G7": 40
 SETTINGS = Settings(
     keep=Keep(head_turns=1, head_tokens=4_000, tail_turns=1, tail_tokens=0), budget=Budget(size=Size(tokens=400))
 )
+# The newest turn, and room for a tool call of an older one.
+APART = Keep(by=SMART, head_turns=1, head_tokens=4_000, tail_tokens=900)
 STALE_TOKENS = 900_000
 
 
@@ -56,6 +59,18 @@ class Words:
 
     def summarise(self, request: Request) -> Answer:
         return Answer(summary=Summary(source=Source.MODEL, sections=(), prose=self.said))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """Ranks the exchanges that hold this word first."""
+
+    word: str
+
+    def rank(self, middle: Middle) -> Ranking:
+        messages = middle.transcript.messages
+        order = [n for n, block in enumerate(middle.blocks) if any(self.word in str(messages[i].parts) for i in block)]
+        return Ranking(order=order)
 
 
 def tools() -> Any:
@@ -110,16 +125,17 @@ def saved(made: Any, folder: Path) -> Path:
     return Path(shutil.copy(newest, folder))
 
 
-def compacted(path: Path, said: str, mode: Mode) -> Compaction:
-    """What becomes of the session at ``path``."""
+def compacted(path: Path, said: str, mode: Mode, kept: str = "") -> Compaction:
+    """What becomes of the session at ``path``; exchanges that hold the word ``kept`` stay beside the newest turn."""
     (transcript,) = transcripts(path)
     return compact_transcript(
         transcript,
-        SETTINGS,
+        replace(SETTINGS, keep=APART) if kept else SETTINGS,
         counter=counter_for("auto", ""),
         summariser=Words(said=said),
         load_state=lambda name: None,
         mode=mode,
+        importance=Holding(word=kept) if kept else None,
     )
 
 

@@ -54,6 +54,18 @@ def test_summary_and_tail_are_sent_and_the_middle_is_not_twice_in_a_row(name: st
         assert [word for word in ("MARK-B2", "TOOL-OUT-B2", "TOOL-OUT-E5", "SUMMARY-ONE") if word in data] == []
 
 
+@pytest.mark.parametrize("name", [*CLIENTS, "opencode"])
+def test_what_is_kept_apart_is_sent_between_summary_and_tail(name: str, tmp_path: Path) -> None:
+    source = seeded(name, tmp_path)
+    done = compacted(source, "SUMMARY-ONE", Mode.REWRITE, kept="TOOL-OUT-B2")
+    assert done.changed, done.report.reason
+    first = written(source, done, "first")
+    once = resumed(name, first)
+    _check(once.text, ("MARK-A1", "SUMMARY-ONE", "TOOL-OUT-B2", "MARK-D4", "TOOL-OUT-D4"), ("MARK-C3",))
+    order = [once.text.index(word) for word in ("SUMMARY-ONE", "TOOL-OUT-B2", "MARK-D4")]
+    assert order == sorted(order)
+
+
 @pytest.mark.parametrize(("name", "mode"), WAYS)
 def test_a_stale_counter_does_not_make_the_client_compact_at_once(
     name: str, mode: Mode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
