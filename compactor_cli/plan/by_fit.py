@@ -210,7 +210,7 @@ def _last_gap(told: Sequence[int], taken: set[int]) -> Cut | None:
         return None
     tail = next((i for i in told if i > last), last + 1)
     return Cut(
-        head_stop=0,
+        head_stop=tail,
         tail_start=tail,
         kept_tokens=0,
         covered_tokens=0,
