@@ -56,6 +56,8 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
         "compactor restore",
         "compactor verify",
         "compactor eval",
+        "compactor batch",
+        "compactor batch run",
     ],
 )
 def test_the_reference_shows_the_help_as_it_is(command: str) -> None:

@@ -14,6 +14,9 @@ HELP = """Compact transcripts of LLM agents: keep what the agent needs next, arc
 Reads session files and datasets (JSONL, also gzip or zstd) of many agents, known by their content. The
 middle becomes a summary, the rest is kept byte for byte; standard output holds the result and nothing else."""
 
+# Titles with their options.
+Sections = tuple[tuple[str, tuple[Option, ...]], ...]
+
 USAGE = "[OPTIONS] [FILE|DIR]…"
 
 EXAMPLES = """\
@@ -32,8 +35,11 @@ EXIT_CODES = """\
 129, 130, 143, 141   died of the signal; the reader closed the pipe"""
 
 
-class Filter(click.Command):
-    """A command whose help is in sections."""
+class Sectioned(click.Command):
+    """A command whose help is in sections; options in none of them stand under “Other”."""
+
+    sections: Sections = SECTIONS
+    tail: tuple[tuple[str, str], ...] = (("Examples", EXAMPLES), ("Exit codes", EXIT_CODES))
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The usage line."""
@@ -42,13 +48,13 @@ class Filter(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by section, examples and exit codes."""
         records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
-        for title, options in SECTIONS:
+        for title, options in self.sections:
             with formatter.section(title):
                 formatter.write_dl([found for option in options if (found := records.pop(option.name))])
         with formatter.section("Other"):
             records.pop("operands", None)
             formatter.write_dl([found for found in records.values() if found])
-        for title, text in (("Examples", EXAMPLES), ("Exit codes", EXIT_CODES)):
+        for title, text in self.tail:
             with formatter.section(title):
                 for line in text.splitlines():
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
@@ -61,9 +67,9 @@ def make_command(run: Callable[..., int]) -> click.Command:
     version = click.version_option(
         __version__, prog_name="compact", message="%(prog)s %(version)s", help="Show the version."
     )
-    command = Filter(
+    command = Sectioned(
         "compact",
-        params=[*map(_parameter, OPTIONS), click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED)],
+        params=[*map(parameter, OPTIONS), click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED)],
         callback=run,
         help=HELP,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -71,7 +77,7 @@ def make_command(run: Callable[..., int]) -> click.Command:
     return version(command)
 
 
-def _parameter(option: Option) -> click.Option:
+def parameter(option: Option) -> click.Option:
     """The click option. Values stay as they were written: one reader serves all layers."""
     more: dict[str, Any] = {"help": option.help, "default": None}
     if option.kind is Kind.FLAG:

@@ -12,6 +12,7 @@ from compactor_cli.cli.program import invoke
 # Name: where it is, and its line in the help.
 TOOLS = {
     "run": ("compactor_cli.cli.compact:command", "Compact transcripts; the same as the command compact."),
+    "batch": ("compactor_cli.cli.batch:batch", "Compact datasets in shards, on one machine or many."),
     "stats": ("compactor_cli.cli.stats:stats", "Count records, tokens, turns and exchanges."),
     "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),

@@ -78,7 +78,7 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file = _plan_file(wishes)
     settings = book.settings = plan_file.settings if plan_file else configuration.settings
-    _check_names(settings, wishes)
+    check_names(settings, wishes)
     jobs = _jobs(operands, wishes)
     orders = _orders(wishes, settings, plan_file)
     book.tell(RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=orders.purpose.value))
@@ -116,7 +116,7 @@ def _exit_code(reports: Sequence[InputReport], wishes: Wishes) -> int:
     return report.exit_code or (FELL_BACK if wishes.strict and fell_back else 0)
 
 
-def _check_names(settings: Settings, wishes: Wishes) -> None:
+def check_names(settings: Settings, wishes: Wishes) -> None:
     """Raise UsageError for names that nothing goes by, before anything is touched."""
     from compactor_cli.normalise.registry import get
     from compactor_cli.plan.tokens import counter_for

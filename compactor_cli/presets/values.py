@@ -8,6 +8,7 @@ from compactor_cli.core.errors import UsageError
 from compactor_cli.core.settings import Size
 
 _MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -53,6 +54,14 @@ def seconds(value: object, where: str) -> float:
     if number is None:
         raise UsageError(f"{_said(value)} is no length of time", next_step="write 90s, 10m, 1h or 2d", place=where)
     return number
+
+
+def size_bytes(value: object, where: str) -> int:
+    """A number of bytes, in units of 1,024: ``1048576``, ``"128M"``, ``"1.5g"``. Raises UsageError."""
+    number = float(value) if isinstance(value, int) else _with_unit(value, _BYTES)
+    if number is None:
+        raise UsageError(f"{_said(value)} is no number of bytes", next_step="write 64M or 1G", place=where)
+    return int(number)
 
 
 def money(value: object, where: str) -> float:

@@ -1,0 +1,88 @@
+"""Cells: a conversation that is the text of a table's cell."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from compactor_cli.batch.rows import RowMaker
+from compactor_cli.core.errors import CompactError
+from compactor_cli.core.report import Outcome, TranscriptReport
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.normalise.rows import find_row
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.values import parse
+from compactor_cli.scale.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What became of one. ``text`` is the source, byte for byte, where nothing changed; ``reason``: why it failed."""
+
+    text: bytes
+    metrics: Metrics
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellMaker:
+    """Compacts the cells of one column. Safe for several threads.
+
+    A cell holds a JSON value (a row, or the array of its messages, which is then read under the name of its
+    ``column``) or the lines of a session. It gives what the same text gives as a line of a file. One that fails is
+    passed on unchanged.
+    """
+
+    rows: RowMaker
+    column: str
+    dialect: str = ""
+
+    def compact(self, text: bytes) -> Cell:
+        """The cell compacted."""
+        head = b"{%s:" % orjson.dumps(self.column) if text.lstrip()[:1] == b"[" else b""
+        # The hash in the marker is of a whole line.
+        tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
+        try:
+            output, metrics = self._compact(head + text + tail)
+        except CompactError as error:
+            failed = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
+            return Cell(text=text, metrics=Metrics.of(failed), reason=str(error))
+        output = output[len(head) : len(output) - len(tail)]
+        reason = "; ".join(reason for part, reason in metrics if reason)
+        whole = sum((part for part, _ in metrics), Metrics())
+        return Cell(text=output, metrics=whole, reason=reason)
+
+    def compact_value(self, value: Any) -> tuple[Any, Cell]:
+        """The same for a cell that is a value already, absent keys being None."""
+        cell = self.compact(orjson.dumps(_present(value)))
+        return (parse(cell.text) if cell.metrics.compacted else value), cell
+
+    def _compact(self, text: bytes) -> tuple[bytes, list[tuple[Metrics, str]]]:
+        records = read_records(io.BytesIO(text), self.column, OnInvalid.FAIL)
+        output, metrics = [], []
+        for transcript in open_transcripts(records, dialect=self.dialect, prefix=records.prefix):
+            row = self.rows.compact(transcript)
+            reason = row.report.reason if row.report.outcome is Outcome.FAILED else ""
+            output.append(row.output)
+            metrics.append((Metrics.of(row.report), reason))
+        return b"".join(output) if metrics else text, metrics
+
+
+def holds_conversation(column: str, value: Any) -> bool:
+    """Whether a value of a column is a conversation: a text of JSON, or the messages themselves."""
+    if isinstance(value, str | bytes):
+        try:
+            value = parse(value.encode(errors="surrogateescape") if isinstance(value, str) else value)
+        except ValueError:
+            return False
+    return find_row({column: value} if isinstance(value, list) else value) is not None
+
+
+def _present(value: Any) -> Any:
+    """The value without keys that are None: tables give every key to every message."""
+    if isinstance(value, dict):
+        return {key: _present(item) for key, item in value.items() if item is not None}
+    return [_present(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,137 @@
+"""Parquet: one column compacted row group by row group, everything else carried along. Needs the extra [parquet]."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.core.errors import InputError, UsageError
+from compactor_cli.read.slices import Slice
+from compactor_cli.scale.cells import Cell, CellMaker, holds_conversation
+from compactor_cli.scale.failed_rows import FailedRows
+from compactor_cli.scale.mark import content_sha256
+from compactor_cli.scale.metrics import Metrics
+from compactor_cli.scale.options import ShardOptions
+from compactor_cli.scale.work import mapped, row_maker
+from compactor_cli.write.atomic import DEFAULT_MODE, atomic_writer, make_folders
+
+if TYPE_CHECKING:
+    from compactor_cli.batch.models import ModelRun
+
+# So many rows are looked at for the column that holds conversations.
+_LOOKED_AT_ROWS = 20
+
+
+def group_sizes(path: str) -> tuple[int, ...]:
+    """The bytes of each row group, as stored."""
+    metadata = _open(path).metadata
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    return tuple(sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups)
+
+
+def compact_table(
+    source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
+) -> tuple[Metrics, str]:
+    """The row groups of a file, or of a ``part`` of it; the hash of the file.
+
+    One row group is held at a time. The output has the schema, the metadata, the row groups and the compression of
+    the source. Raises `InputError` where no column holds conversations, `UsageError` without pyarrow.
+    """
+    if options.archive_dir:
+        advice = "leave --archive-dir out: the input stays where it is"
+        raise UsageError("an archive holds lines, not tables", place=source, next_step=advice)
+    file = _open(source)
+    groups = range(part.start, part.stop) if part else range(file.metadata.num_row_groups)
+    column = _column(file, options.column, source)
+    cells = CellMaker(rows=row_maker(options, models), column=column, dialect=options.dialect)
+    metrics = Metrics()
+    make_folders(Path(output).absolute().parent)
+    mode = (stat.S_IMODE(Path(source).stat().st_mode) | stat.S_IWUSR) & DEFAULT_MODE
+    with FailedRows(output) as failed, atomic_writer(output, mode=mode) as target, _writer(file, target) as writer:
+        for group in groups:
+            table, made = _compacted(file.read_row_group(group), column, cells, models)
+            for cell, text in made:
+                if cell.reason:
+                    failed.add(metrics.rows, cell.reason, text)
+                metrics += cell.metrics
+            writer.write_table(table, row_group_size=max(table.num_rows, 1))
+    size_bytes = sum(group_sizes(source)[group] for group in groups)
+    return replace(metrics, bytes_before=size_bytes), content_sha256(source, None)
+
+
+def _compacted(table: Any, column: str, cells: CellMaker, models: ModelRun | None) -> tuple[Any, list[Any]]:
+    """The table with this column compacted; each cell that holds something, with its text."""
+    import pyarrow
+
+    place = table.schema.get_field_index(column)
+    field = table.schema.field(place)
+    values = table.column(place).to_pylist()
+    compact = cells.compact_value if _is_nested(field.type) else _text_compactor(cells)
+    present = [number for number, value in enumerate(values) if value]
+    made: list[tuple[Cell, bytes]] = []
+    for number, (value, cell) in mapped(lambda number: compact(values[number]), present, models):
+        made.append((cell, cell.text))
+        values[number] = value
+    return table.set_column(place, field, pyarrow.array(values, type=field.type)), made
+
+
+def _text_compactor(cells: CellMaker) -> Any:
+    def compact(value: str | bytes) -> tuple[str | bytes, Cell]:
+        cell = cells.compact(value.encode() if isinstance(value, str) else value)
+        return (cell.text.decode() if isinstance(value, str) else cell.text), cell
+
+    return compact
+
+
+def _column(file: Any, name: str, source: str) -> str:
+    """The column that holds conversations. Raises `InputError`."""
+    schema = file.schema_arrow
+    if name:
+        if name not in schema.names:
+            raise InputError(f"has no column {name}", place=source, next_step=f"columns: {', '.join(schema.names)}")
+        return name
+    candidates: list[str] = [field.name for field in schema if _is_text(field.type) or _is_nested(field.type)]
+    for batch in file.iter_batches(_LOOKED_AT_ROWS, columns=candidates) if candidates else ():
+        for column in candidates:
+            if any(holds_conversation(column, value) for value in batch.column(column).to_pylist() if value):
+                return column
+        break
+    advice = f"name it with --column; columns: {', '.join(schema.names)}"
+    raise InputError("no column holds conversations", place=source, next_step=advice)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
+
+
+def _is_nested(kind: Any) -> bool:
+    """Lists of structures, as messages are in a table of their own kind."""
+    from pyarrow import types
+
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    return bool(is_list and types.is_struct(kind.value_type))
+
+
+def _writer(file: Any, target: Any) -> Any:
+    from pyarrow import parquet
+
+    metadata = file.metadata
+    packed: str = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "ZSTD"
+    return parquet.ParquetWriter(target, file.schema_arrow, compression=packed.replace("UNCOMPRESSED", "NONE"))
+
+
+def _open(path: str) -> Any:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        advice = "pip install 'compactor-cli[parquet]'"
+        raise UsageError("Parquet needs the package pyarrow", place=path, next_step=advice) from None
+    try:
+        return parquet.ParquetFile(path)
+    except (ArrowException, OSError) as error:
+        advice = "it may be torn; check it where it came from"
+        raise InputError(f"is no readable Parquet file ({error})", place=path, next_step=advice) from error

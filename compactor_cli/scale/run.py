@@ -1,0 +1,75 @@
+"""Runs over shards: each tried on its own, so that one that fails costs the others nothing."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from compactor_cli.core.errors import CompactError
+from compactor_cli.scale.metrics import Metrics
+from compactor_cli.scale.options import ShardOptions
+from compactor_cli.scale.shards import Shard
+from compactor_cli.scale.step import compact_shard
+
+if TYPE_CHECKING:
+    from compactor_cli.batch.models import ModelRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardResult:
+    """What became of one shard. ``error`` empty: its output is there. ``trace``: of a defect."""
+
+    shard: Shard
+    metrics: Metrics
+    error: str = ""
+    exit_code: int = 0
+    trace: str = ""
+
+
+def try_shard(shard: Shard, options: ShardOptions, models: ModelRun | None = None) -> ShardResult:
+    """Do one shard; whatever goes wrong with it is in the result."""
+    try:
+        metrics = compact_shard(shard.input, shard.output, options, part=shard.part, models=models)
+    except CompactError as error:
+        what = str(error) if error.place else f"{shard.input}: {error}"
+        return failed(shard, what, exit_code=error.exit_code)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        what = f"{shard.input}: {type(error).__name__}: {error}: this is a defect, please report it"
+        return failed(shard, what, trace=traceback.format_exc())
+    return ShardResult(shard=shard, metrics=metrics, exit_code=CompactError.exit_code if metrics.failed else 0)
+
+
+def failed(shard: Shard, what: str, *, exit_code: int = CompactError.exit_code, trace: str = "") -> ShardResult:
+    """The result of a shard that wrote nothing."""
+    return ShardResult(shard=shard, metrics=Metrics(shards_failed=1), error=what, exit_code=exit_code, trace=trace)
+
+
+def run_here(
+    shards: Sequence[Shard], options: ShardOptions, *, processes: int = 1, models: ModelRun | None = None
+) -> Iterator[ShardResult]:
+    """All shards on this machine; one result each, in order. With ``models``, rows wait side by side instead."""
+    if models or processes <= 1 or len(shards) < 2:
+        yield from (try_shard(shard, options, models) for shard in shards)
+        return
+    from compactor_cli.batch.workers import Workers
+    from compactor_cli.plan.tokens import counter_for
+
+    # Loaded once, before the processes part.
+    counter_for(options.settings.tokenizer).count("a")
+    work = partial(try_shard, options=options)
+    yield from Workers(work, min(processes, len(shards)), _lost).results((shard,) for shard in shards)
+
+
+def _lost(shard: Shard) -> ShardResult:
+    advice = "too little memory? run it alone, with -j 1 or a smaller --split"
+    return failed(shard, f"{shard.input}: the process that worked on it died: {advice}")
+
+
+def summed(results: Iterable[ShardResult]) -> Metrics:
+    """The metrics of all."""
+    return sum((result.metrics for result in results), Metrics())

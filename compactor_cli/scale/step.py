@@ -1,0 +1,132 @@
+"""The step that every engine runs: one shard, from a path to a path."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compactor_cli.batch.depot import Depot
+from compactor_cli.batch.tally import Tally
+from compactor_cli.core.errors import Changed, InputError
+from compactor_cli.core.report import Outcome
+from compactor_cli.core.transcript import Container, Transcript
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.read.compression import compression_named
+from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.slices import Slice
+from compactor_cli.read.streams import look_at, open_stream
+from compactor_cli.scale.failed_rows import FailedRows
+from compactor_cli.scale.mark import Mark
+from compactor_cli.scale.metrics import Metrics
+from compactor_cli.scale.options import Finished, ShardOptions
+from compactor_cli.scale.shards import is_parquet, row_dialect
+from compactor_cli.scale.work import mapped, row_maker
+from compactor_cli.write.archive import Archive
+from compactor_cli.write.atomic import Existing
+from compactor_cli.write.targets import Kind, Target, open_target
+
+if TYPE_CHECKING:
+    from compactor_cli.batch.models import ModelRun
+
+
+def compact_shard(
+    input_path: str | Path,
+    output_path: str | Path,
+    options: ShardOptions | None = None,
+    *,
+    part: Slice | None = None,
+    models: ModelRun | None = None,
+) -> Metrics:
+    """Compact one file, or a ``part`` of one, into another; what it came to.
+
+    Idempotent: a shard that is finished by these options from this input is not done again. The output is there
+    whole or not at all, then ``OUTPUT.failed`` (rows that were passed on unchanged because they failed; see
+    `FailedRows`), then ``OUTPUT.done``. The rows of a part give the bytes that they give in the whole file.
+    JSONL (also gzip, zstd) and Parquet, known by content. ``models``: instead of those of the options, where
+    several shards share them. Raises `CompactError`; then nothing was written.
+    """
+    options = options or ShardOptions()
+    source, output = str(input_path), str(output_path)
+    mark = Mark(input=source, output=output, fingerprint=options.fingerprint(), part=part)
+    look = look_at(source)
+    if options.finished is Finished.SKIP and (found := mark.finished(look)):
+        return replace(found, shards=0, shards_skipped=1)
+    started = time.monotonic()
+    with ExitStack() as stack:
+        if models is None and (orders := options.model_orders()):
+            from compactor_cli.batch.models import ModelRun
+
+            models = stack.enter_context(ModelRun(orders))
+        work = _table if is_parquet(source) else _lines
+        metrics, sha256 = work(source, output, options, part, models)
+    if look_at(source) != look:
+        raise Changed("the file changed while it was read", place=source, next_step="run again when it is complete")
+    metrics = replace(metrics, shards=1, seconds=time.monotonic() - started)
+    mark.write(metrics, look, sha256)
+    return metrics
+
+
+def _table(
+    source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
+) -> tuple[Metrics, str]:
+    from compactor_cli.scale.parquet import compact_table
+
+    return compact_table(source, output, options, part, models)
+
+
+def _lines(
+    source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
+) -> tuple[Metrics, str]:
+    """The rows of a file of lines; the hash of what was read."""
+    metrics = Metrics()
+    among = (options.dialect or row_dialect(source)) if part and part.start else ""
+    with Depot(_archive(options), source) as depot, open_stream(source, (depot.watch,), part) as stream:
+        if options.archive_dir:
+            depot.begin(can_be_read_again=part is None)
+        # Lines are counted from where the part begins.
+        name = f"{source}, from byte {part.start:,}" if part and part.start else source
+        records = read_records(stream.reader, name, options.on_invalid)
+        tally = Tally(records=records)
+        transcripts = open_transcripts(records, dialect=options.dialect, prefix=records.prefix, among_rows_of=among)
+        if part:
+            transcripts = _only_rows(transcripts, source)
+        compact = row_maker(options, models).compact
+        with FailedRows(output) as failed, open_target(_target(output), stream) as file:
+            for transcript, row in mapped(compact, transcripts, models):
+                if row.report.outcome is Outcome.FAILED:
+                    failed.add(metrics.rows, row.report.reason, transcript.source())
+                metrics += Metrics.of(row.report)
+                tally.add(row.report)
+                depot.add(row.report, row.state)
+                file.write(row.output)
+            if not tally.count:
+                file.write(records.prefix)
+            if tally.is_altered:
+                depot.commit(tally)
+        metrics = replace(metrics, lines_dropped=tally.dropped, bytes_before=depot.content.size_bytes)
+    return metrics, depot.content.sha256
+
+
+def _archive(options: ShardOptions) -> Archive | None:
+    return Archive(Path(options.archive_dir)) if options.archive_dir else None
+
+
+def _target(output: str) -> Target:
+    named = compression_named(output)
+    return Target(path=output, kind=Kind.FILE, compression=named, existing=Existing.REPLACE)
+
+
+def _only_rows(transcripts: Iterable[Transcript], source: str) -> Iterator[Transcript]:
+    """The transcripts of a part. Raises `InputError` for a session, whose records may go on in the next part."""
+    for transcript in transcripts:
+        if transcript.frame.container is Container.LINES:
+            place = transcript.records[0].place if transcript.records else source
+            raise InputError("a session among the rows of a file that is read in parts", place=place, next_step=_WHOLE)
+        yield transcript
+
+
+_WHOLE = "read the file as a whole: --split 0"

@@ -1,0 +1,119 @@
+"""The step: one shard from a path to a path."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scale_cases import ODD, OPTIONS, dataset, plain
+
+from compactor_cli.core.errors import InputError, UsageError
+from compactor_cli.read.slices import Slice
+from compactor_cli.scale import step
+from compactor_cli.scale.metrics import Metrics
+from compactor_cli.scale.options import Finished, settings_of
+from compactor_cli.scale.step import compact_shard
+
+
+def test_the_bytes_are_those_of_a_plain_run_and_failed_rows_stand_beside_them(work: Path) -> None:
+    source = work / "rows.jsonl"
+    source.write_bytes(dataset(odd=True))
+    metrics = compact_shard(source, work / "out/rows.jsonl", OPTIONS)
+    assert (work / "out/rows.jsonl").read_bytes() == plain(source)
+    assert (metrics.shards, metrics.failed, metrics.rows) == (1, 2, 8)
+    assert metrics.compacted > 0
+    assert metrics.bytes_before == source.stat().st_size
+    assert metrics.bytes_after == (work / "out/rows.jsonl").stat().st_size
+    failed = [json.loads(line) for line in (work / "out/rows.jsonl.failed").read_text().splitlines()]
+    assert [(one["row"], one["text"].strip()) for one in failed] == [(2, ODD[0].decode().strip()), (5, "42")]
+    assert all("no format is recognised" in one["reason"] for one in failed)
+
+
+def test_packed_files_stay_packed(work: Path) -> None:
+    Path("rows.jsonl.gz").write_bytes(gzip.compress(dataset()))
+    compact_shard("rows.jsonl.gz", "out/rows.jsonl.gz", OPTIONS)
+    assert Path("out/rows.jsonl.gz").read_bytes() == plain(work / "rows.jsonl.gz")
+
+
+def test_a_finished_shard_is_not_done_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("rows.jsonl").write_bytes(dataset())
+    first = compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
+    monkeypatch.setattr(step, "_lines", _fail)
+    again = compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
+    assert (again.shards, again.shards_skipped) == (0, 1)
+    assert (again.rows, again.tokens_after) == (first.rows, first.tokens_after)
+    os.utime("rows.jsonl", (1, 1))  # another time, the same bytes
+    assert compact_shard("rows.jsonl", "out.jsonl", OPTIONS).shards_skipped == 1
+
+
+@pytest.mark.parametrize("change", ["input", "output", "settings", "mark", "wish", "part"])
+def test_anything_else_is_done_again(work: Path, change: str) -> None:
+    Path("rows.jsonl").write_bytes(dataset())
+    compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
+    options, part = OPTIONS, None
+    if change == "input":
+        Path("rows.jsonl").write_bytes(dataset().replace(b"MIT", b"BSD"))
+    elif change == "output":
+        Path("out.jsonl").write_bytes(b"")
+    elif change == "settings":
+        options = replace(OPTIONS, settings=settings_of(target="1600"))
+    elif change == "mark":
+        Path("out.jsonl.done").write_text("{torn", encoding="utf-8")
+    elif change == "wish":
+        options = replace(OPTIONS, finished=Finished.REDO)
+    else:
+        part = Slice(start=0, stop=10**9)
+    assert compact_shard("rows.jsonl", "out.jsonl", options, part=part).shards == 1
+    assert Path("out.jsonl").stat().st_size > 0
+
+
+def _fail(*arguments: object) -> tuple[Metrics, str]:
+    raise AssertionError("was to be skipped")
+
+
+def test_nothing_is_left_of_a_shard_that_fails(work: Path) -> None:
+    Path("rows.jsonl").write_bytes(dataset() + b"{torn")
+    with pytest.raises(InputError, match="torn"):
+        compact_shard("rows.jsonl", "out/rows.jsonl", OPTIONS)
+    assert list(Path("out").iterdir()) == []
+
+
+def test_a_side_output_goes_when_its_rows_are_mended(work: Path) -> None:
+    Path("rows.jsonl").write_bytes(dataset(odd=True))
+    compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
+    Path("rows.jsonl").write_bytes(dataset())
+    compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
+    assert not Path("out.jsonl.failed").exists()
+
+
+def test_a_session_among_the_rows_of_a_part_is_an_error_not_a_guess(work: Path) -> None:
+    session = b'{"role": "user", "content": "hello"}\n{"role": "assistant", "content": "yes"}\n'
+    Path("rows.jsonl").write_bytes(dataset(2) + session)
+    with pytest.raises(InputError, match="--split 0"):
+        compact_shard("rows.jsonl", "out.jsonl", OPTIONS, part=Slice(start=10, stop=10**9))
+    assert compact_shard("rows.jsonl", "out.jsonl", OPTIONS).rows == 3
+
+
+def test_originals_go_to_an_archive_where_one_is_named(work: Path) -> None:
+    from compactor_cli.cli.compactor import main
+
+    Path("rows.jsonl").write_bytes(dataset())
+    options = replace(OPTIONS, archive_dir="archive")
+    compact_shard("rows.jsonl", "out.jsonl", options, part=Slice(start=100, stop=10**9))
+    assert main(["verify", "archive"]) == 0
+    assert len(list(Path("archive").glob("??/*.jsonl.zst"))) == 2  # the original and the list of its rows
+
+
+def test_metrics_add_up_in_any_order() -> None:
+    one, two = Metrics(shards=1, compacted=2, seconds=0.5), Metrics(shards_skipped=1, failed=3, seconds=1.5)
+    assert one + two == two + one == Metrics(shards=1, shards_skipped=1, compacted=2, failed=3, seconds=2.0)
+    assert (one + two).rows == 5
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean target"):
+        settings_of(targte="16k")
