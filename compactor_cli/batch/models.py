@@ -55,18 +55,24 @@ class ModelOrders:
 class ModelRun:
     """The line to the models, its event loop and threads; use as ``with ModelRun(orders) as run``.
 
-    ``tell`` hears of each call, from the loop's thread.
-
-    Nothing is started before the first summary. On leaving, requests under way are cancelled; replies that
-    came in are in the cache.
+    ``tell`` hears of each call, from the loop's thread. ``spend`` and ``pace``: instead of the run's own, where
+    other runs share them. Nothing is started before the first summary. On leaving, requests under way are
+    cancelled; replies that came in are in the cache.
     """
 
-    def __init__(self, orders: ModelOrders, tell: Listener | None = None) -> None:
+    def __init__(
+        self,
+        orders: ModelOrders,
+        tell: Listener | None = None,
+        *,
+        spend: Spend | None = None,
+        pace: Pace | None = None,
+    ) -> None:
         self.orders = orders
         self.cache = ReplyCache(orders.cache_file) if orders.cache_file else None
         self.line = Line(
-            spend=Spend(orders.limits),
-            pace=Pace(orders.tempo),
+            spend=spend or Spend(orders.limits),
+            pace=pace or Pace(orders.tempo),
             breaker=Breaker(orders.asking.model, file=orders.breaker_file),
             cache=self.cache,
             keys=orders.keys,

@@ -1,4 +1,4 @@
-"""``compactor batch``: datasets in shards, here or by any scheduler."""
+"""``compactor batch``: datasets in shards, here, by any scheduler or on Ray."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ SCALE = (
     Option("shard", ("--shard",), Kind.TEXT, "Do share I of N; every share is the same for all.", _ONLY, "I/N"),
     Option("split", ("--split",), Kind.TEXT, "Part files larger than SIZE (default 128M; 0: none).", _ONLY, "SIZE"),
     Option("column", ("--column",), Kind.TEXT, "The column of Parquet that holds conversations.", _ONLY, "NAME"),
+    Option("engine", ("--engine",), Kind.CHOICE, "Who does the work (default local).", _ONLY, choices=("local", "ray")),
+    Option("address", ("--address",), Kind.TEXT, "The Ray cluster; default: one on this machine.", _ONLY, "ADDRESS"),
 )
 _LEFT_OUT = (
     "min_age",
@@ -41,7 +43,8 @@ RUNNING = _chosen(RUN)
 
 EXAMPLES = """\
 compactor batch rows.jsonl -t 16k --output-dir out -j 0
-compactor batch -r data/ -t 16k --output-dir out --shard 3/100"""
+compactor batch -r data/ -t 16k --output-dir out --shard 3/100
+compactor batch -r data/ -t 16k --output-dir out --engine ray --address auto"""
 
 EXIT_CODES = """\
 0    done, or finished before
@@ -76,7 +79,7 @@ class DefaultGroup(click.Group):
 
 @click.group("batch", cls=DefaultGroup, no_args_is_help=True)
 def batch() -> None:
-    """Compact datasets in shards, on this machine or by a scheduler.
+    """Compact datasets in shards: on this machine, by a scheduler, or on Ray.
 
     `compactor batch FILE…` is short for `compactor batch run FILE…`.
     """

@@ -16,7 +16,7 @@ from compactor_cli import __version__
 from compactor_cli.cli.batch import SCALE
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
-from compactor_cli.cli.models import model_orders, tell_models
+from compactor_cli.cli.models import model_orders, tell_models, tell_spent
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.run import FELL_BACK, check_names
 from compactor_cli.cli.wishes import Wishes, check
@@ -57,6 +57,10 @@ def read(operands: Sequence[str], given: Mapping[str, Any]) -> Said:
     if not wishes.output_dir:
         raise UsageError("the outputs have no place to go", next_step="name one: --output-dir DIR")
     own = {name: value for name, value in given.items() if name in names}
+    if own.get("engine", "local") not in ("local", "ray"):
+        raise UsageError(f"no engine is called {own['engine']}", next_step="local or ray", place="--engine")
+    if "address" in own and own.get("engine") != "ray":
+        raise UsageError("--address is about a Ray cluster", next_step="add --engine ray")
     return Said(operands=tuple(operands), wishes=wishes, settings=configuration.settings, own=own)
 
 
@@ -114,7 +118,8 @@ def shard_options(said: Said) -> ShardOptions:
         settings=said.settings,
         dialect=wishes.format,
         on_invalid=wishes.invalid,
-        archive_dir=str(Path(wishes.archive_dir).absolute()) if wishes.archive_dir else "",
+        archive_dir=_absolute_name(wishes.archive_dir),
+        key_file=_absolute_name(wishes.key_file),
         column=said.own.get("column", ""),
         finished=Finished.REDO if wishes.force else Finished.SKIP,
     )
@@ -132,14 +137,36 @@ def _share(shards: Sequence[Shard], text: str) -> tuple[Shard, ...]:
 def _engine(
     said: Said, shards: Sequence[Shard], orders: ModelOrders | None, console: Console, stack: ExitStack
 ) -> Iterator[ShardResult]:
-    options = shard_options(said)
+    options = dataclasses.replace(shard_options(said), models=orders)
+    if said.own.get("engine") == "ray":
+        return _on_ray(said, shards, options, console, stack)
     if orders is None:
         return run_here(shards, options, processes=said.wishes.processes)
     from compactor_cli.batch.models import ModelRun
 
     models = stack.enter_context(ModelRun(orders))
     stack.callback(tell_models, models, console)
-    return run_here(shards, dataclasses.replace(options, models=orders), models=models)
+    return run_here(shards, options, models=models)
+
+
+def _on_ray(
+    said: Said, shards: Sequence[Shard], options: ShardOptions, console: Console, stack: ExitStack
+) -> Iterator[ShardResult]:
+    from compactor_cli.scale.on_ray import RayRun
+
+    run = RayRun(options, address=said.own.get("address", ""), processes=said.wishes.processes)
+    if options.models:
+        stack.callback(lambda: tell_spent(run.spent, said.wishes.model, console))
+    # Workers have working directories of their own.
+    return run.results([_absolute(shard) for shard in shards])
+
+
+def _absolute_name(path: str) -> str:
+    return str(Path(path).absolute()) if path else ""
+
+
+def _absolute(shard: Shard) -> Shard:
+    return dataclasses.replace(shard, input=_absolute_name(shard.input), output=_absolute_name(shard.output))
 
 
 def tell(result: ShardResult, console: Console) -> None:
@@ -173,7 +200,7 @@ def _write_report(path: str, said: Said, metrics: Metrics, results: Sequence[Sha
         "version": __version__,
         "settings": dataclasses.asdict(said.settings),
         "metrics": dataclasses.asdict(metrics),
-        "shards": [dataclasses.asdict(result) for result in results],
+        "shards": [dataclasses.asdict(result) for result in sorted(results, key=lambda result: result.shard.output)],
     }
     if path == "-":
         import sys

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from compactor_cli.summarise.estimate import Estimate
     from compactor_cli.summarise.model import Asking
     from compactor_cli.summarise.prompts import Stage
+    from compactor_cli.summarise.spend import Spent
 
 
 def with_models(orders: Orders, wishes: Wishes, stack: ExitStack, tell: Listener | None = None) -> Orders:
@@ -137,13 +138,17 @@ def tell_models(run: ModelRun, console: Console) -> None:
         console.warn(warning)
     if run.cache and run.cache.trouble:
         console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")
-    spent = run.line.spend.spent
+    tell_spent(run.line.spend.spent, run.orders.asking.model, console)
+
+
+def tell_spent(spent: Spent, model: str, console: Console) -> None:
+    """Say what was asked and what it cost."""
     if not spent.requests and not spent.cache_hits:
         return
     cost = f", ${spent.cost_usd:.4f}" if spent.cost_usd else ""
     unknown = f" ({spent.unpriced:,} replies of unknown price)" if spent.unpriced else ""
     console.done(
-        f"{run.orders.asking.model}: {spent.requests:,} requests ({spent.retries:,} again, {spent.failures:,} failed),"
+        f"{model}: {spent.requests:,} requests ({spent.retries:,} again, {spent.failures:,} failed),"
         f" {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}{unknown};"
         f" {spent.cache_hits:,} from the cache"
     )

@@ -47,6 +47,8 @@ def test_a_run_goes_on_where_another_one_stopped(work: Path, batch: Batch) -> No
         (("rows.jsonl", "--output-dir", "out", "--shard", "4/3"), "from 1/N to N/N"),
         (("rows.jsonl", "--output-dir", "out", "--shard", "0/3"), "from 1/N to N/N"),
         (("rows.jsonl", "--output-dir", "out", "--split", "lots"), "write 64M or 1G"),
+        (("rows.jsonl", "--output-dir", "out", "--engine", "spark"), "local or ray"),
+        (("rows.jsonl", "--output-dir", "out", "--address", "auto"), "add --engine ray"),
         (("-", "--output-dir", "out"), "standard input cannot be parted"),
     ],
 )

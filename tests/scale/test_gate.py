@@ -1,0 +1,91 @@
+"""One rate limit and one account for many workers, without any engine."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import Any
+
+import pytest
+
+from compactor_cli.batch.models import ModelOrders
+from compactor_cli.scale.gate import Gate, SharedPace, SharedSpend
+from compactor_cli.scale.options import ShardOptions
+from compactor_cli.summarise.calls import Call, Reply, Said, Secret, Speaker
+from compactor_cli.summarise.failures import LimitReached
+from compactor_cli.summarise.model import Asking
+from compactor_cli.summarise.pace import Pace, Tempo
+from compactor_cli.summarise.spend import Charge, Limits
+
+CALL = Call(
+    model="openai/well",
+    messages=(Said(speaker=Speaker.USER, text="word " * 300),),
+    max_tokens=10,
+    key=Secret("sk-of-this-test-0123456789"),
+)
+REPLY = Reply(text="yes", model="openai/well", input_tokens=300, output_tokens=1)
+
+
+class Handle:
+    """A gate as an engine's handle: what is sent can be pickled, and methods give awaitables."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def __getattr__(self, name: str) -> Any:
+        class Method:
+            def remote(self, *arguments: object) -> Any:
+                return getattr(handle._gate, name)(*pickle.loads(pickle.dumps(arguments)))
+
+        handle = self
+        return Method()
+
+
+def wait(answer: Any) -> Any:
+    return asyncio.run(answer)
+
+
+def test_the_account_is_one_for_all_workers_and_no_prompt_or_key_leaves_them() -> None:
+    handle = Handle(Gate(Tempo(), Limits(requests=2)))
+    one, two = SharedSpend(handle, wait), SharedSpend(handle, wait)
+    one.settle(one.reserve(CALL), REPLY)
+    two.failed(two.reserve(CALL), Charge.POSSIBLE)
+    with pytest.raises(LimitReached, match="limit of 2 requests"):
+        one.reserve(CALL)
+    two.hit(REPLY)
+    spent = one.spent
+    assert (spent.requests, spent.failures, spent.cache_hits) == (2, 1, 1)
+    assert (spent.input_tokens, spent.tokens_sent) == (300, 300 + CALL.expected_input_tokens)
+
+
+def test_the_pace_is_one_for_all_workers() -> None:
+    class Time:
+        now = 0.0
+
+        async def sleep(self, seconds: float) -> None:
+            self.now += seconds
+            await asyncio.sleep(0)
+
+    time = Time()
+    tempo = Tempo(concurrency=50, requests_per_minute=3)
+    handle = Handle(Gate(tempo, Limits(), Pace(tempo, clock=lambda: time.now, sleep=time.sleep)))
+    sent: list[float] = []
+
+    async def worker() -> None:
+        pace = SharedPace(Tempo(concurrency=4), handle)
+        for _ in range(3):
+            async with pace.turn(10):
+                sent.append(time.now)
+
+    async def both() -> None:
+        await asyncio.gather(worker(), worker())
+
+    asyncio.run(both())
+    assert sent == [0.0, 0.0, 0.0, 60.0, 60.0, 60.0]
+
+
+def test_options_travel_without_keys() -> None:
+    options = ShardOptions(models=ModelOrders(asking=Asking(model="openai/well")), key_file="key")
+    assert pickle.loads(pickle.dumps(options)) == options
+    with pytest.raises(TypeError, match="a secret is not written"):
+        pickle.dumps(ShardOptions(models=ModelOrders(asking=Asking(model="x", key=Secret("sk-1")))))
