@@ -13,13 +13,15 @@ from compactor_cli.core.importance import Importance
 from compactor_cli.core.marker import Marker
 from compactor_cli.core.plan import Action, Mode, Plan
 from compactor_cli.core.report import Outcome, TranscriptReport
-from compactor_cli.core.settings import UNBROKEN, Settings, Strategy
+from compactor_cli.core.settings import UNBROKEN, Settings
 from compactor_cli.core.summary import Source, Summary
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.normalise.base import Insertion
 from compactor_cli.normalise.registry import get
 from compactor_cli.plan.asked import asked_focus
+from compactor_cli.plan.by_fit import NOTICE
+from compactor_cli.plan.by_summary import EXCERPTS
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
@@ -138,7 +140,7 @@ class _Case:
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
         """The answer of the summariser, and the text it is written as."""
         request, marker = self.request(load_state)
-        answer = _writer(self.settings, summariser).summarise(request)
+        answer = _writer(self.plan, summariser).summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
         template = load_template(self.settings.template)
         return answer, render(answer.summary, template, replace(marker, state=state))
@@ -209,11 +211,12 @@ class _Case:
         return Compaction(output=output, report=report, plan=plan, state=answer.state, summary_text=text)
 
 
-def _writer(settings: Settings, summariser: Summariser) -> Summariser:
-    """Who writes what stands for the covered records: the given summariser only where a summary is wanted."""
-    if settings.strategy is Strategy.RETRIEVAL:
+def _writer(plan: Plan, summariser: Summariser) -> Summariser:
+    """Who writes what stands for the covered records: the given summariser, unless the plan wants something else."""
+    names = {span.name for span in plan.spans if span.action is Action.COVER}
+    if EXCERPTS in names:
         return Retrieval()
-    return summariser if settings.strategy is Strategy.SUMMARY else Notice()
+    return Notice() if NOTICE in names else summariser
 
 
 def _warnings(answer: Answer) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from compactor_cli.core.plan import Action, Plan, Tier
+from compactor_cli.core.settings import Strategy
 from compactor_cli.plan.case import BOOKKEEPING, KEEP, SUPERSEDED, Case
 from compactor_cli.plan.choose import chosen
 from compactor_cli.plan.cut import Cut, Cutter
@@ -17,6 +18,7 @@ from compactor_cli.plan.tokens import MESSAGE_TOKENS
 from compactor_cli.plan.trigger import Way
 
 SUMMARY = "summary"
+EXCERPTS = "excerpts"
 # Without a target, a summary must save this much: below, it is the same conversation with less in it.
 LEAST_SAVING_TOKENS = 200
 # Tail and summary of a transcript that all but fills its window.
@@ -136,15 +138,16 @@ def _with_summary(case: Case, cut: Cut) -> Plan:
 def _marks(case: Case, cut: Cut) -> list[Mark]:
     """What happens to each record beside a summary. Bookkeeping among superseded records goes with them."""
     messages = case.messages
+    name = EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
     marks = [KEEP] * len(messages)
     first_superseded = next((i for i, message in enumerate(messages) if message.superseded), cut.head_stop)
     for i in range(min(first_superseded, cut.head_stop), cut.tail_start):
         if messages[i].is_meta:
             marks[i] = (Action.PRUNE, BOOKKEEPING)
         elif i >= cut.head_stop:
-            marks[i] = (Action.COVER, SUMMARY)
+            marks[i] = (Action.COVER, name)
     for i in cut.islands:
         marks[i] = KEEP
     for i in case.ground.gone:
-        marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, SUMMARY)
+        marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, name)
     return marks
