@@ -20,7 +20,7 @@ def read_text(
     sections = _sections(text, _headings(render))
     if other := read(_TAG.sub("", text)):
         theirs = {part.section: list(part.items) for part in other}
-        sections = max(sections, theirs, key=lambda found: sum(map(len, found.values())))
+        sections = max(sections, theirs, key=len)
     if not sections:
         return Memory(lines=tuple(("", line.strip()) for line in text.split("\n") if line.strip()))
     told = {section: tuple(item for item in items if item.text) for section, items in sections.items()}
