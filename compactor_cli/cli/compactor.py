@@ -23,6 +23,7 @@ TOOLS = {
     "eval": ("compactor_cli.cli.evaluation:evaluation", "Measure what compaction keeps, against baselines."),
     "cache": ("compactor_cli.cli.cache:cache", "Look at, or prune, the stored replies of models."),
     "presets": ("compactor_cli.cli.about:presets", "List the presets, or print one."),
+    "tool-schema": ("compactor_cli.cli.tool:tool_schema", "Print the tool by which a model asks for a compaction."),
     "formats": ("compactor_cli.cli.about:formats", "List the formats that are read and written."),
     "schema": ("compactor_cli.cli.about:schema", "List the JSON Schemas, or print one."),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
+from click.testing import CliRunner
 from preset_cases import (
     SYSTEM,
     assistant,
@@ -20,6 +22,8 @@ from preset_cases import (
     words,
 )
 
+from compactor_cli.cli.tool import tool_schema
+from compactor_cli.core.errors import UsageError
 from compactor_cli.core.settings import Size
 from compactor_cli.plan.tokens import counter_for
 
@@ -113,3 +117,17 @@ def test_a_second_run_changes_nothing() -> None:
     assert is_stable(chat(8), L06)
     assert is_stable(chat(800), L06)
     assert is_stable(ASKED, L06)
+
+
+def test_the_definition_of_the_tool_can_be_printed_for_an_agent_to_register() -> None:
+    printed = CliRunner().invoke(tool_schema, [], standalone_mode=False)
+    function = json.loads(printed.output)["function"]
+    assert function["name"] == L06.trigger.tool
+    assert list(function["parameters"]["properties"]) == ["focus"]
+    printed = CliRunner().invoke(tool_schema, ["--form", "anthropic"], standalone_mode=False)
+    assert json.loads(printed.output)["input_schema"] == function["parameters"]
+
+
+def test_a_preset_without_a_tool_has_none_to_print() -> None:
+    printed = CliRunner().invoke(tool_schema, ["--preset", "kimi"], standalone_mode=False)
+    assert isinstance(printed.exception, UsageError)
