@@ -10,7 +10,7 @@ from hypothesis import settings
 from llm_server.client import LlmServer, running
 
 # How long an example takes says more about the machine than about the code.
-settings.register_profile("compact", deadline=None)
+settings.register_profile("compact", parent=settings.default, deadline=None)
 settings.load_profile("compact")
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.cli.options import OPTIONS
 from compactor_cli.core.marker import find_marker
 from compactor_cli.core.plan import Action, Mode
-from compactor_cli.core.settings import KEPT_BY, SEMANTIC, SMART, Keep, Settings, Size
+from compactor_cli.core.settings import SEMANTIC, SMART, Keep, Settings, Size
 from compactor_cli.core.transcript import Role, Transcript
 from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.normalise.base import Cut, Insertion
@@ -94,11 +93,6 @@ def test_the_chain_from_the_newest_record_holds_all_that_stays(tree: str, own: s
     assert runs >= 1
     assert [key for key in on_chain if key in kept] == kept
     assert len(by_id) == sum(value["type"] != "session" for value in values)
-
-
-def test_the_option_knows_every_way() -> None:
-    (option,) = (option for option in OPTIONS if option.name == "keep")
-    assert option.choices == KEPT_BY
 
 
 def test_whoever_reads_on_is_told_of_the_gaps() -> None:

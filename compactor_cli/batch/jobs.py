@@ -23,6 +23,7 @@ from compactor_cli.batch.spread import Spread
 from compactor_cli.batch.tally import Tally
 from compactor_cli.core.errors import Changed, CompactError
 from compactor_cli.core.events import BytesRead, InputBegan, Listener
+from compactor_cli.core.importance import Importance
 from compactor_cli.core.plan import Mode
 from compactor_cli.core.records import Place
 from compactor_cli.core.report import InputReport, Outcome
@@ -72,7 +73,8 @@ class Orders:
     ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
     each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
     shown of each transcript. ``models`` or ``summariser`` (for guidance) writes the summaries (None: the digest does),
-    ``review`` is asked about each of them; ``engine`` takes the place of plan and summary.
+    ``review`` is asked about each of them; ``engine`` takes the place of plan and summary, ``importance``
+    that of what the settings name.
     """
 
     settings: Settings
@@ -88,6 +90,7 @@ class Orders:
     review: Review | None = None
     summariser: Callable[[str], Summariser] | None = None
     engine: PluggedEngine | None = None
+    importance: Importance | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,10 +200,11 @@ def _maker(job: Job, orders: Orders, archive: Archive) -> RowMaker:
         review=orders.review,
         mode=Mode.APPEND if job.target.kind is Kind.APPEND else Mode.REWRITE,
         engine=orders.engine,
+        importance=orders.importance,
     )
     if orders.summariser:
         maker.summariser = orders.summariser
-    if (models := orders.models) is not None:
+    if (models := orders.models) is not None and models.writes:
         folder = _archive_dir(job, orders)
         maker.summariser = lambda guidance: models.summariser(folder, guidance)
         maker.estimate = lambda request: models.estimate(request, folder)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from compactor_cli.core.errors import CompactError
 from compactor_cli.core.events import Listener
+from compactor_cli.core.importance import Importance
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.summarise import llm
 from compactor_cli.summarise.breaker import Breaker
 from compactor_cli.summarise.estimate import Estimate
+from compactor_cli.summarise.importance.asked import asked
+from compactor_cli.summarise.importance.meaning import Meaning
 from compactor_cli.summarise.keys import NO_KEYS, Keys, environment_secrets
 from compactor_cli.summarise.line import Fallback, Line
 from compactor_cli.summarise.loop import Loop
@@ -40,9 +43,13 @@ _AHEAD = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOrders:
-    """What the user wants of models in this run. Files None: no reply cache, no breaker beyond this run."""
+    """What the user wants of models in this run. Files None: no reply cache, no breaker beyond this run.
+
+    ``embedding_model`` tells what is near to the task; without a model in ``asking``, nothing else is asked.
+    """
 
     asking: Asking
+    embedding_model: str = ""
     limits: Limits = field(default_factory=Limits)
     tempo: Tempo = field(default_factory=Tempo)
     keys: Keys = NO_KEYS
@@ -70,20 +77,35 @@ class ModelRun:
     ) -> None:
         self.orders = orders
         self.cache = ReplyCache(orders.cache_file) if orders.cache_file else None
-        self.line = Line(
-            spend=spend or Spend(orders.limits),
-            pace=pace or Pace(orders.tempo),
-            breaker=Breaker(orders.asking.model, file=orders.breaker_file),
-            cache=self.cache,
-            keys=orders.keys,
-            fallback=orders.fallback,
-            tell=tell,
-        )
+        self._spend, self._pace = spend or Spend(orders.limits), pace or Pace(orders.tempo)
+        self._tell = tell
+        self.line = self._line_to(orders.asking.model, orders.fallback)
         self.planned = Estimate()
         self._loop = Loop(llm.close)
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._known = tuple(secret.reveal() for secret in (*orders.keys.secrets, *environment_secrets()))
+
+    def _line_to(self, model: str, fallback: Fallback | None = None) -> Line:
+        return Line(
+            spend=self._spend,
+            pace=self._pace,
+            breaker=Breaker(model, file=self.orders.breaker_file),
+            cache=self.cache,
+            keys=self.orders.keys,
+            fallback=fallback,
+            tell=self._tell,
+        )
+
+    @property
+    def name(self) -> str:
+        """The models that are asked, for people."""
+        return ", ".join(filter(None, (self.orders.asking.model, self.orders.embedding_model)))
+
+    @property
+    def writes(self) -> bool:
+        """Whether a model writes the summaries."""
+        return bool(self.orders.asking.model)
 
     def __enter__(self) -> Self:
         return self
@@ -112,6 +134,13 @@ class ModelRun:
             new_redactor=self._redactor if self.orders.redacts else None,
             load_original=lambda sha256: load_original(archive_dir, sha256),
         )
+
+    def importance(self) -> Importance:
+        """What ranks the middle by the embedding model."""
+        model = self.orders.embedding_model
+        redactor = self._redactor if self.orders.redacts else None
+        line = self._line_to(model)
+        return Meaning(asked(line, self._loop, model, api_base=self.orders.asking.api_base, new_redactor=redactor))
 
     def estimate(self, request: Request, archive_dir: Path) -> Estimate:
         """What the summary would take; added to ``planned``."""

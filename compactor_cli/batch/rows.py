@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from compactor_cli.core.errors import CompactError, InvariantError, OutputError, PluginFailed, UsageError
+from compactor_cli.core.importance import Importance
 from compactor_cli.core.plan import Action, Mode, Plan, Span
 from compactor_cli.core.plugins import WhenFailing
 from compactor_cli.core.report import Outcome, TranscriptReport
-from compactor_cli.core.settings import Settings
+from compactor_cli.core.settings import UNBROKEN, Settings
 from compactor_cli.core.summary import Source
 from compactor_cli.core.transcript import Container, Transcript
 from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, planned_report, summary_request
@@ -90,6 +91,7 @@ class RowMaker:
     mode: Mode = Mode.REWRITE
     engine: PluggedEngine | None = None
     planned: Callable[[Transcript, Plan], None] | None = None
+    importance: Importance | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
@@ -107,7 +109,10 @@ class RowMaker:
         return Row(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
 
     def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
-        return plan_transcript(transcript, self.settings, counter=counter, mode=self.mode)
+        return self._planned_for(transcript, counter, self.settings)
+
+    def _planned_for(self, transcript: Transcript, counter: Counter, settings: Settings) -> Plan:
+        return plan_transcript(transcript, settings, counter=counter, mode=self.mode, importance=self.importance)
 
     def _planned_by(self, engine: PluggedEngine, transcript: Transcript, counter: Counter) -> Row:
         """The decision of a plug-in, or the built-in one with a warning where it fails."""
@@ -163,6 +168,10 @@ class RowMaker:
     def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Row:
         counter = _counter(self.settings.tokenizer, transcript.model)
         plan = saved.plan if saved else None
+        if guidance and not plan and self.settings.keep.by not in UNBROKEN:
+            # What a person asks for is to stay as well, not only to be told of.
+            focused = replace(self.settings, focus=f"{self.settings.focus} {guidance}".strip())
+            plan = self._planned_for(transcript, counter, focused)
         if self.planned:
             plan = plan or self._planned(transcript, counter)
             self.planned(transcript, plan)
@@ -175,6 +184,7 @@ class RowMaker:
             plan=plan,
             mode=self.mode,
             summary_text=saved.summary if saved and saved.source in _APPLIED_AS_THEY_ARE else "",
+            importance=self.importance,
         )
         if saved and done.changed and done.summary_text != saved.summary:
             advice = "plan again: the summary depends on the version and on the archive"

@@ -12,7 +12,7 @@ from compactor_cli.batch.jobs import Orders, Purpose
 from compactor_cli.batch.rows import Row
 from compactor_cli.cli.wishes import Wishes
 from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Settings
+from compactor_cli.core.settings import SEMANTIC, Settings
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -36,12 +36,32 @@ def with_models(orders: Orders, wishes: Wishes, stack: ExitStack, tell: Listener
 
         check_terminal()
         orders = dataclasses.replace(orders, review=review)
-    if not wishes.model or wishes.plan:
+    orders = _with_embeddings(orders, wishes)
+    embedding_model = "" if orders.importance else wishes.embedding_model
+    if not (wishes.model or embedding_model) or wishes.plan:
         return orders
     from compactor_cli.batch.models import ModelRun
 
-    run = stack.enter_context(ModelRun(model_orders(wishes, orders.settings), tell))
-    return dataclasses.replace(orders, models=run)
+    asked = dataclasses.replace(model_orders(wishes, orders.settings), embedding_model=embedding_model)
+    run = stack.enter_context(ModelRun(asked, tell))
+    importance = run.importance() if embedding_model else orders.importance
+    return dataclasses.replace(orders, models=run, importance=importance)
+
+
+def _with_embeddings(orders: Orders, wishes: Wishes) -> Orders:
+    """The orders with what ranks by embeddings and asks nobody else: a local model, or nothing for a mere look."""
+    name = wishes.embedding_model
+    if not name:
+        return orders
+    if orders.settings.keep.by != SEMANTIC:
+        raise UsageError("--embedding-model is about --keep semantic", next_step="add --keep semantic")
+    from compactor_cli.summarise.importance.local import PREFIX, local
+    from compactor_cli.summarise.importance.meaning import Meaning, Unasked
+
+    if name.startswith(PREFIX):
+        return dataclasses.replace(orders, importance=Meaning(local(name.removeprefix(PREFIX))))
+    is_look = orders.purpose is Purpose.PLAN
+    return dataclasses.replace(orders, importance=Unasked(name)) if is_look else orders
 
 
 def account_for(orders: Orders, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
@@ -50,7 +70,7 @@ def account_for(orders: Orders, console: Console, *, inputs: int) -> Mapping[str
     if run is None:
         return None
     tell_models(run, console)
-    if orders.view and orders.purpose is Purpose.PLAN and inputs > 1:
+    if orders.view and run.writes and orders.purpose is Purpose.PLAN and inputs > 1:
         sys.stdout.write(f"in all:\n{estimate_line(run.planned, run.orders.asking.model)}")
     return model_report(run)
 
@@ -129,7 +149,7 @@ def _instructions(path: str) -> str:
 def model_report(run: ModelRun) -> dict[str, Any]:
     """What the run asked of models, for the report."""
     spent = dataclasses.asdict(run.line.spend.spent)
-    return {"model": run.orders.asking.model, **spent, "requests_planned": run.planned.requests}
+    return {"model": run.name, **spent, "requests_planned": run.planned.requests}
 
 
 def tell_models(run: ModelRun, console: Console) -> None:
@@ -138,7 +158,7 @@ def tell_models(run: ModelRun, console: Console) -> None:
         console.warn(warning)
     if run.cache and run.cache.trouble:
         console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")
-    tell_spent(run.line.spend.spent, run.orders.asking.model, console)
+    tell_spent(run.line.spend.spent, run.name, console)
 
 
 def tell_spent(spent: Spent, model: str, console: Console) -> None:

@@ -131,10 +131,10 @@ CONTROL = (
     Option(
         "keep",
         ("--keep",),
-        Kind.CHOICE,
-        "What the tail's tokens go to: the newest (default), or half of them to what matters most (smart) or is"
-        " nearest to the task (semantic); hierarchical: the newest, and a line for each turn and topic before.",
-        choices=("newest", "smart", "semantic", "hierarchical"),
+        Kind.TEXT,
+        "What the tail's tokens go to: newest (default); half of them to what matters most (smart) or is nearest to"
+        " the task (semantic); hierarchical: newest, and a line for each turn and topic before; or a plug-in.",
+        metavar="NAME",
         into="keep.by",
     ),
     Option(
@@ -182,6 +182,14 @@ PREVIEW = (
 MODEL = (
     Option(
         "model", ("-m", "--model"), Kind.TEXT, "A model writes the summary; auto: the transcript's own.", _OWN, "MODEL"
+    ),
+    Option(
+        "embedding_model",
+        ("--embedding-model",),
+        Kind.TEXT,
+        "With --keep semantic: this model's embeddings tell what is near; local:FOLDER asks one on this machine.",
+        _OWN,
+        "MODEL",
     ),
     Option("model_for", ("--model-for",), Kind.TEXT, "By task: leaf=MODEL,merge=MODEL.", _OWN, "LIST"),
     Option("api_base", ("--api-base",), Kind.TEXT, "Ask this server (OpenAI-compatible).", _OWN, "URL"),

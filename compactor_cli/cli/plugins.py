@@ -7,14 +7,19 @@ from typing import Any
 
 from compactor_cli.cli.wishes import Wishes
 from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_names
+from compactor_cli.core.settings import KEPT_BY, Settings
 from compactor_cli.summarise.base import Summariser
 
 DIGEST = "digest"
 
 
-def plugged(wishes: Wishes) -> dict[str, Any]:
+def plugged(wishes: Wishes, settings: Settings) -> dict[str, Any]:
     """Fields of `Orders`. Raises UsageError for names that nothing installed has."""
     found: dict[str, Any] = {}
+    if settings.keep.by not in KEPT_BY:
+        from compactor_cli.summarise.importance.plugged import plugged_importance
+
+        found["importance"] = plugged_importance(settings.keep.by, wishes.when_failing)
     if wishes.engine:
         from compactor_cli.plugged import load_engine
 

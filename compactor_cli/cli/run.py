@@ -164,7 +164,7 @@ def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:
 def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> Orders:
     return Orders(
         settings=settings,
-        **plugged(wishes),
+        **plugged(wishes, settings),
         purpose=wishes.purpose,
         dialect=wishes.format,
         on_invalid=wishes.invalid,

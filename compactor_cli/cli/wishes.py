@@ -51,6 +51,7 @@ class Wishes:
     plan: str = ""
     interactive: bool = False
     model: str = ""
+    embedding_model: str = ""
     model_for: str = ""
     api_base: str = ""
     key_file: str = ""
@@ -135,7 +136,7 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
         if is_wrong(wishes):
             raise UsageError(what, next_step=advice)
     about_models = [option.name.replace("_", "-") for option in MODEL if option.name in given]
-    if about_models and not wishes.model:
+    if about_models and not (wishes.model or wishes.embedding_model):
         raise UsageError(f"--{about_models[0]} is about a model, and none is named", next_step="add -m MODEL")
     settled = (*CONTROL, *MODEL)
     said = [option.name.replace("_", "-") for option in settled if option.name in given and option.name != "strict"]

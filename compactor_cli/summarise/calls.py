@@ -34,6 +34,13 @@ class Delivery(StrEnum):
     STREAM = "stream"
 
 
+class Wanted(StrEnum):
+    """What a reply is to hold."""
+
+    TEXT = "text"
+    VECTORS = "vectors"  # one for each message: its text's embedding
+
+
 class Secret:
     """A text that is never shown: not by ``repr``, ``str``, formatting, pickling or a traceback's locals."""
 
@@ -87,6 +94,7 @@ class Call:
     delivery: Delivery = Delivery.WHOLE
     input_tokens: int = 0
     prompt_version: str = ""
+    wanted: Wanted = Wanted.TEXT
     extra: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
 
@@ -112,7 +120,8 @@ class Reply:
 
     ``finish_reason``: ``stop`` (complete), ``length`` (cut off at ``max_tokens``), ``tool_calls``,
     ``content_filter``. ``input_tokens`` are all tokens of the prompt, ``cached_tokens`` those of them that the
-    provider had in its prompt cache. ``cost_usd`` None: the price of the model is not known. A reply from the
+    provider had in its prompt cache. Where vectors were wanted, ``text`` is a JSON list of them, each the base64 of
+    its 32-bit floats. ``cost_usd`` None: the price of the model is not known. A reply from the
     cache tells what it cost when it was made.
     """
 

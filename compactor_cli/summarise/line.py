@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from compactor_cli.core.events import Answered, Asked, Listener
 from compactor_cli.summarise import llm
 from compactor_cli.summarise.breaker import Breaker
-from compactor_cli.summarise.calls import NO_SECRET, Call, Reply, Secret
+from compactor_cli.summarise.calls import NO_SECRET, Call, Reply, Secret, Wanted
 from compactor_cli.summarise.failures import Broken, Passing, TimedOut
 from compactor_cli.summarise.keys import NO_KEYS, Keys
 from compactor_cli.summarise.ladder import Ladder, Retries
@@ -84,7 +84,9 @@ class Line:
 
     def _fallbacks(self, call: Call) -> tuple[Call, ...]:
         other = self._fallback
-        if other is None or (other.model, other.api_base) == (call.model, call.api_base):
+        if other is None or call.wanted is Wanted.VECTORS:
+            return ()
+        if (other.model, other.api_base) == (call.model, call.api_base):
             return ()
         # Extra parameters are meant for the first model; another provider may refuse them.
         return (replace(call, model=other.model, api_base=other.api_base, key=other.key, extra={}),)
@@ -96,7 +98,7 @@ class Line:
             self._told(call, Answered.CACHED, time.monotonic(), stored)
             return stored
         reply = await self._send(call, which)
-        if redactor:
+        if redactor and call.wanted is Wanted.TEXT:
             reply = replace(reply, text=redactor.redact(reply.text))
         if self._cache and reply.text and reply.finish_reason == "stop" and not reply.has_tool_call:
             self._cache.put(call, reply)

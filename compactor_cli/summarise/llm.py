@@ -6,12 +6,15 @@ nothing; retries are the ladder's. Every error becomes one of `failures`, in one
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import sys
 import warnings
+from array import array
 from typing import Any
 
-from compactor_cli.summarise.calls import Call, Delivery, Reply, Speaker
+from compactor_cli.summarise.calls import Call, Delivery, Reply, Speaker, Wanted
 from compactor_cli.summarise.failures import Broken, ModelFailure
 from compactor_cli.summarise.faults import failure_of
 from compactor_cli.summarise.keys import environment_names, provider_of
@@ -36,7 +39,7 @@ async def complete(call: Call) -> Reply:
     """One request to a model, without retries. Raises the failures of `failures`; none of them shows a key."""
     litellm = _litellm()
     try:
-        return await _reply(litellm, call)
+        return await (_reply if call.wanted is Wanted.TEXT else _vectors)(litellm, call)
     except ModelFailure:
         raise
     except Exception as error:
@@ -89,29 +92,55 @@ async def _reply(litellm: Any, call: Call) -> Reply:
     return _read(call, answer)
 
 
-def _parameters(call: Call) -> dict[str, Any]:
-    parameters: dict[str, Any] = {
+async def _vectors(litellm: Any, call: Call) -> Reply:
+    # As numbers: the client's own default is base64, which not every server knows.
+    texts = [_sendable(said.text) for said in call.messages]
+    answer = await litellm.aembedding(input=texts, encoding_format="float", **_common(call))
+    data = sorted(answer.data or (), key=lambda item: item["index"])
+    if [item["index"] for item in data] != list(range(len(call.messages))):
+        raise Broken("the reply does not hold a vector for each text")
+    usage = getattr(answer, "usage", None)
+    return Reply(
+        text=json.dumps([base64.b64encode(array("f", item["embedding"]).tobytes()).decode() for item in data]),
+        model=call.model,
+        input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
+        cost_usd=_cost_usd(call.model, answer, usage, None),
+    )
+
+
+def _common(call: Call) -> dict[str, Any]:
+    """What all calls say."""
+    key = _key(call)
+    return {
         "model": call.model,
-        "messages": [_message(call, said.speaker, said.text) for said in call.messages],
-        "max_tokens": call.max_tokens,
-        "temperature": call.temperature,
         "timeout": call.timeout_seconds,
         "num_retries": 0,
         "max_retries": 0,
         **call.extra,
+        **({"api_base": call.api_base} if call.api_base else {}),
+        **({"api_key": key} if key else {}),
     }
-    if call.api_base:
-        parameters["api_base"] = call.api_base
-    if key := _key(call):
-        parameters["api_key"] = key
+
+
+def _sendable(text: str) -> str:
+    """A lone surrogate cannot be sent as UTF-8."""
+    return text.encode(errors="replace").decode()
+
+
+def _parameters(call: Call) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "messages": [_message(call, said.speaker, said.text) for said in call.messages],
+        "max_tokens": call.max_tokens,
+        "temperature": call.temperature,
+        **_common(call),
+    }
     if call.delivery is Delivery.STREAM:
         parameters |= {"stream": True, "stream_options": {"include_usage": True}}
     return parameters
 
 
 def _message(call: Call, speaker: Speaker, text: str) -> dict[str, Any]:
-    # A lone surrogate cannot be sent as UTF-8.
-    text = text.encode(errors="replace").decode()
+    text = _sendable(text)
     marked = (
         speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) in _MARKED_PROVIDERS
     )
@@ -160,4 +189,5 @@ def _cost_usd(model: str, answer: Any, usage: Any, details: Any) -> float | None
     if price is None or usage is None:
         return None
     cached = getattr(details, "cached_tokens", 0) or 0
-    return price.cost_usd(input_tokens=usage.prompt_tokens, output_tokens=usage.completion_tokens, cached_tokens=cached)
+    output_tokens = getattr(usage, "completion_tokens", 0) or 0
+    return price.cost_usd(input_tokens=usage.prompt_tokens, output_tokens=output_tokens, cached_tokens=cached)

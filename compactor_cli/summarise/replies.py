@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from compactor_cli.summarise.calls import Call, Origin, Reply
+from compactor_cli.summarise.calls import Call, Origin, Reply, Wanted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,6 +51,7 @@ def key_of(call: Call) -> bytes:
         call.prompt_version,
         dict(call.extra),
         [(said.speaker.value, said.text) for said in call.messages],
+        *(() if call.wanted is Wanted.TEXT else (call.wanted.value,)),
     )
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).digest()
 

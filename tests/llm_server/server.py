@@ -17,6 +17,7 @@ hang               no reply at all
 context.C          "context too long" for prompts of more than C characters (default 1000)
 empty · cut_off · too_long · chat · refusal · tool_call · invented · invalid_utf8
 auth · not_found · bad_request · policy
+few: a vector too few (``/embeddings``, where all others give a bag of words for each text)
 =================  ====================================================================================
 
 ``POST /control`` with ``{"headings": [...], "answers": N, "reset": true}``: the headings of good summaries; how many
@@ -42,6 +43,7 @@ import answers
 NAME = re.compile(r"(?P<behaviour>[a-z0-9_]+)(?:\.(?P<first>\d+))?(?:\.(?P<second>\d+))?")
 HANG_SECONDS = 60
 CACHED_FROM_CHARS = 4_096
+DIMENSIONS = 512
 FOR_EVER = 1 << 30
 
 
@@ -163,6 +165,7 @@ class Exchange:
         self.handler = handler
         self.body = body
         self.anthropic = handler.path.endswith("/messages")
+        self.embeds = handler.path.endswith("/embeddings")
         name = NAME.match(body["model"])
         self.behaviour = name["behaviour"] if name else "well"
         self.first = int(name["first"]) if name and name["first"] else None
@@ -177,6 +180,8 @@ class Exchange:
         getattr(self, f"_{self.behaviour}", self._say_text)()
 
     def _texts(self) -> tuple[str, str]:
+        if self.embeds:
+            return "", "\n".join(self.body["input"])
         said = [(item["role"], _text(item["content"])) for item in self.body["messages"]]
         system = [_text(self.body.get("system", "")), *(text for role, text in said if role == "system")]
         return "\n".join(filter(None, system)), "\n".join(text for role, text in said if role != "system")
@@ -282,6 +287,8 @@ class Exchange:
         self._say(self._good())
 
     def _good(self) -> str:
+        if self.embeds:
+            return ""
         server = self.handler.server
         most = self.body.get("max_tokens") or self.body.get("max_completion_tokens") or 1_000
         return answers.summary(self.system, self.prompt, most, server.headings)
@@ -314,7 +321,26 @@ class Exchange:
             "prompt_tokens_details": details,
         }
 
+    def _few(self) -> None:
+        """A vector too few."""
+        self.body["input"].pop()
+        self._say_text()
+
+    def _vectors(self) -> dict[str, Any]:
+        """Bags of words, by the sum of each word's letters; in reverse, as no client may rely on their order."""
+        data = []
+        for index, text in enumerate(self.body["input"]):
+            vector = [0.0] * DIMENSIONS
+            for word in re.findall(r"\w+", text.lower()):
+                vector[sum(word.encode()) % DIMENSIONS] += 1.0
+            data.append({"object": "embedding", "index": index, "embedding": vector})
+        sent = len(self.prompt) // 4
+        usage = {"prompt_tokens": sent, "total_tokens": sent}
+        return {"object": "list", "data": data[::-1], "model": self.body["model"], "usage": usage}
+
     def _whole(self, text: str) -> bytes:
+        if self.embeds:
+            return json.dumps(self._vectors()).encode()
         value = self._message(text) if self.anthropic else self._completion(text)
         return json.dumps(value, ensure_ascii=False).encode()
 

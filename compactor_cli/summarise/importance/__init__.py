@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from compactor_cli.core.importance import Importance
-from compactor_cli.core.settings import SEMANTIC, SMART, Keep
+from compactor_cli.core.plugins import WhenFailing
+from compactor_cli.core.settings import KEPT_BY, SEMANTIC, SMART, Keep
 
 
 def importance_of(keep: Keep) -> Importance | None:
-    """What ranks the middle by these settings, offline; None where the tail is unbroken."""
+    """What ranks the middle by these settings, offline; None where the tail is unbroken.
+
+    Raises UsageError for a name that neither is built in nor has a plug-in.
+    """
     if keep.by == SMART:
         from compactor_cli.summarise.importance.salience import Salience
 
@@ -16,4 +20,8 @@ def importance_of(keep: Keep) -> Importance | None:
         from compactor_cli.summarise.importance.nearness import Words
 
         return Words()
+    if keep.by not in KEPT_BY:
+        from compactor_cli.summarise.importance.plugged import plugged_importance
+
+        return plugged_importance(keep.by, WhenFailing.FAIL)
     return None

@@ -1,0 +1,38 @@
+"""Plugged: a ranking that another package brings, by an entry point of the group ``compact.importance``."""
+
+from __future__ import annotations
+
+from compactor_cli.core.errors import PluginFailed, UsageError
+from compactor_cli.core.importance import Importance, Middle, Ranking
+from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_failed, plugin_names
+from compactor_cli.core.settings import KEPT_BY
+
+
+class PluggedImportance:
+    """Asks the plug-in; where it fails, the newest exchanges stay and the plan says why."""
+
+    def __init__(self, name: str, when_failing: WhenFailing) -> None:
+        self._name = name
+        self._when_failing = when_failing
+
+    def rank(self, middle: Middle) -> Ranking:
+        """Its ranking. Raises PluginFailed only where the run is strict."""
+        try:
+            importance: Importance = load_plugin(Group.IMPORTANCE, self._name)
+            ranking = importance.rank(middle)
+            if not all(0 <= number < len(middle.blocks) for number in ranking.order):
+                raise PluginFailed(f"the importance {self._name} failed (it ranks what is not there)")
+        except Exception as error:
+            failure = plugin_failed(Group.IMPORTANCE, self._name, error)
+            if self._when_failing is WhenFailing.FAIL:
+                raise failure from error
+            return Ranking(order=(), note=f"{failure.what}: the newest stay")
+        return ranking
+
+
+def plugged_importance(name: str, when_failing: WhenFailing) -> PluggedImportance:
+    """The ranking of this name. Raises UsageError if nothing installed has it."""
+    names = plugin_names(Group.IMPORTANCE)
+    if name not in names:
+        raise UsageError(f"nothing keeps by {name!r}", next_step=f"known: {', '.join((*KEPT_BY, *names))}")
+    return PluggedImportance(name, when_failing)
