@@ -75,8 +75,8 @@ def plan_transcript(
     importance: Importance | None = None,
 ) -> Plan:
     """What `compact_transcript` would do, without doing it."""
-    importance = importance or importance_of(settings.keep)
-    return make_plan(transcript, group(transcript.messages), settings, OnceCounter(counter), mode, importance)
+    grouping, counter = group(transcript.messages), OnceCounter(counter)
+    return make_plan(transcript, grouping, settings, counter, mode, importance or importance_of(settings.keep))
 
 
 def compact_transcript(
@@ -93,8 +93,7 @@ def compact_transcript(
 ) -> Compaction:
     """Compacts one transcript by its plan (made here unless given).
 
-    ``summary_text``: that of a summary which a model wrote for this plan, to be set as it is. ``importance``: what
-    ranks the middle, where it is not what the settings name.
+    ``summary_text``: of a summary written for this plan, to be set as it is. ``importance`` goes before the settings'.
 
     The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
     appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
@@ -102,8 +101,7 @@ def compact_transcript(
     """
     grouping, counter = group(transcript.messages), OnceCounter(counter)
     if plan is None:
-        importance = importance or importance_of(settings.keep)
-        plan = make_plan(transcript, grouping, settings, counter, mode, importance)
+        plan = make_plan(transcript, grouping, settings, counter, mode, importance or importance_of(settings.keep))
     else:
         check_plan(plan, transcript, grouping)
         _check_mode(plan, mode)
@@ -152,8 +150,8 @@ class _Case:
         trial = self._composed(_TRIAL)
         around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
         marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
-        if self.settings.keep.by not in UNBROKEN:
-            marker = replace(marker, beside=beside(self.transcript, self.plan))
+        is_apart = self.settings.keep.by not in UNBROKEN
+        marker = replace(marker, beside=beside(self.transcript, self.plan)) if is_apart else marker
         request = Request(
             transcript=self.transcript,
             covered=self.plan.indices(Action.COVER),

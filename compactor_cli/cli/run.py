@@ -8,6 +8,7 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,16 +222,11 @@ def _batch(
     )
     console.before_line = progress.make_room
     book.listeners += [progress, Teller(orders.purpose, console)]
-
-    def late(report: InputReport) -> None:
-        book.inputs = (*book.inputs, report)
-        book.tell(InputEnded(report=report))
-
     sinks = Sinks(
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
         tell=book.tell if book.wants_all or (single and console.watched) else None,
-        late=late,
+        late=partial(_late, book),
     )
     after_failure = AfterFailure.GO_ON if wishes.keep_going else AfterFailure.STOP
     run = run_batch(
@@ -251,6 +247,11 @@ def _batch(
                 book.tell(event)
             book.tell(InputEnded(report=done.report))
             yield done.report
+
+
+def _late(book: Book, report: InputReport) -> None:
+    book.inputs = (*book.inputs, report)
+    book.tell(InputEnded(report=report))
 
 
 def _seen(jobs: Sequence[Job], orders: Orders, wishes: Wishes) -> Seen | None:
