@@ -10,6 +10,7 @@ from typing import Self
 from compactor_cli.batch.tally import Tally
 from compactor_cli.core.errors import Changed
 from compactor_cli.core.report import Outcome, TranscriptReport
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.streams import STDIN, ContentHash, open_stream
 from compactor_cli.write.archive import Archive, ArchiveWriter
 from compactor_cli.write.layout import Part
@@ -57,13 +58,16 @@ class Depot:
         if not can_be_read_again:
             self._start()
 
-    def add(self, report: TranscriptReport, state: bytes | None) -> None:
-        """The next transcript, and its digest's state, which is durable on return."""
+    def add(self, report: TranscriptReport, state: bytes | None, on_invalid: OnInvalid = OnInvalid.KEEP) -> None:
+        """The next transcript, and its digest's state, which is durable on return.
+
+        ``on_invalid`` DROP: lines of the input were left out up to here.
+        """
         length = report.bytes_before
         if report.outcome is Outcome.COMPACTED and self._archive:
             self._start()
             self._list_part()
-            self._part = Part(sha256=report.sha256, offset=self._offset, length=length)
+            self._part = Part(sha256=report.sha256, offset=self._offset, length=length, on_invalid=on_invalid)
             if state is not None and self._states < MOST_STATES:
                 self._archive.store_state(state)
                 self._states += 1

@@ -215,7 +215,7 @@ def _write(job: Job, rows: Iterator[Finished], tally: Tally, depot: Depot, strea
     """Write the rows: archive durable, then output, then the source replaced. The path written."""
     with Output(job.target, stream) as output:
         for row in rows:
-            depot.add(row.report, row.state)
+            depot.add(row.report, row.state, OnInvalid.DROP if tally.dropped else OnInvalid.KEEP)
             output.write(row.output, row.changed)
         if not tally.count:
             output.write(tally.records.prefix, changed=False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.core.errors import CompactError
 from compactor_cli.core.transcript import Transcript
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.recall.originals import transcripts_in
 from compactor_cli.recall.terms import add_words, create_words
 from compactor_cli.recall.texts import searched_text, tools_of
@@ -98,10 +99,11 @@ def text_hash(text: str) -> int:
 
 def _compacted(original: Original) -> Iterator[Transcript]:
     """The transcripts that can be asked for by their hash: those that were compacted."""
-    wanted = {original.sha256}
+    wanted = {original.sha256: OnInvalid.KEEP}
     if original.sidecar:
-        wanted = {part.sha256 for part in read_parts(original.sidecar)}
-    return (transcript for transcript in transcripts_in(original.path) if transcript.sha256 in wanted)
+        wanted = {part.sha256: part.on_invalid for part in read_parts(original.sidecar)}
+    on_invalid = OnInvalid.DROP if OnInvalid.DROP in wanted.values() else OnInvalid.KEEP
+    return (transcript for transcript in transcripts_in(original.path, on_invalid) if transcript.sha256 in wanted)
 
 
 def _add_transcript(database: sqlite3.Connection, original: int, transcript: Transcript) -> int:

@@ -14,10 +14,10 @@ from compactor_cli.read.streams import open_stream
 from compactor_cli.recall.restore import Found, find, restore
 
 
-def transcripts_in(path: Path) -> Iterator[Transcript]:
+def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
     """All transcripts of a stored file, one at a time. Raises InputError."""
     with open_stream(str(path)) as stream:
-        records = read_records(stream.reader, str(path), OnInvalid.KEEP)
+        records = read_records(stream.reader, str(path), on_invalid)
         yield from open_transcripts(records, prefix=records.prefix)
 
 
@@ -26,7 +26,9 @@ def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
     found = find(folders, prefix)
     transcript = _alone(found)
     if transcript is None and found.length >= 0:
-        transcript = next((item for item in transcripts_in(found.path) if item.sha256 == found.sha256), None)
+        transcript = next(
+            (item for item in transcripts_in(found.path, found.on_invalid) if item.sha256 == found.sha256), None
+        )
     if transcript is None:
         advice = "give the hash in the summary of one of them"
         raise InputError(f"{prefix} is a file of several conversations", place=str(found.path), next_step=advice)

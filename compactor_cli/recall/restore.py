@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import IO
 
 from compactor_cli.core.errors import InputError, Unreadable, UsageError
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.write.atomic import Existing, atomic_writer
-from compactor_cli.write.layout import is_hex, read_parts, stored_blobs, stored_sidecars, unpacked
+from compactor_cli.write.layout import Part, is_hex, read_parts, stored_blobs, stored_sidecars
+from compactor_cli.write.layout import content as stored
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5
@@ -18,12 +20,16 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Something that can be restored: ``length`` bytes (-1: all) from ``offset`` on, unpacked, of a stored file."""
+    """Something that can be restored: ``length`` bytes (-1: all) from ``offset`` on, unpacked, of a stored file.
+
+    ``on_invalid``: as in `Part`.
+    """
 
     sha256: str
     path: Path
     offset: int = 0
     length: int = -1
+    on_invalid: OnInvalid = OnInvalid.KEEP
 
 
 def find(folders: Iterable[str | Path], prefix: str) -> Found:
@@ -56,7 +62,7 @@ def restore(found: Found, file: IO[bytes]) -> int:
     """
     content = hashlib.sha256()
     count = 0
-    for piece in _slice(unpacked(found.path), found.offset, found.length):
+    for piece in _slice(stored(found.path, found.on_invalid), found.offset, found.length):
         content.update(piece)
         count += len(piece)
         file.write(piece)
@@ -88,7 +94,11 @@ def _inside(folder: Path, prefix: str) -> Iterator[Found]:
     for original, sidecar in stored_sidecars(folder):
         parts = [part for part in read_parts(sidecar) if part.sha256.startswith(prefix)]
         for _, path in stored_blobs(folder, original) if parts else ():
-            yield from (Found(sha256=part.sha256, path=path, offset=part.offset, length=part.length) for part in parts)
+            yield from (_found(part, path) for part in parts)
+
+
+def _found(part: Part, path: Path) -> Found:
+    return Found(sha256=part.sha256, path=path, offset=part.offset, length=part.length, on_invalid=part.on_invalid)
 
 
 def _slice(pieces: Iterable[bytes], offset: int, length: int) -> Iterator[bytes]:

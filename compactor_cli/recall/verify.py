@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compactor_cli.core.errors import CompactError, InputError, Unreadable
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.write.layout import (
     SIDECAR_ENDING,
     STATE_FOLDER,
@@ -19,6 +20,7 @@ from compactor_cli.write.layout import (
     stored_sidecars,
     unpacked,
 )
+from compactor_cli.write.layout import content as stored
 from compactor_cli.write.manifest import MANIFEST, Entry, read_entries
 
 _COPY = "look for another copy of the archive"
@@ -82,19 +84,30 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
     except Unreadable as error:
         return _Checked(problems=(error,))
     content = hashlib.sha256()
-    inside = _Inside(parts)
+    inside = _Inside([part for part in parts if part.on_invalid is not OnInvalid.DROP])
     size = 0
     try:
         for piece in unpacked(path):
             content.update(piece)
             inside.take(piece, size)
             size += len(piece)
+        without = _without_invalid(path, [part for part in parts if part.on_invalid is OnInvalid.DROP])
     except CompactError as error:
         return _Checked(problems=(_damaged(path, error.what),))
     if content.hexdigest() != sha256:
         return _Checked(problems=(_damaged(path, "its hash is not its name"),))
-    wrong = (_damaged(sidecar, f"no transcript {part.sha256} at {part.offset}") for part in inside.wrong())
+    wrong = (_damaged(sidecar, f"no transcript {part.sha256} at {part.offset}") for part in (*inside.wrong(), *without))
     return _Checked(size_bytes=size, transcripts=len(parts), problems=tuple(wrong))
+
+
+def _without_invalid(path: Path, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Those that are wrong of the transcripts in an original without its lines that are not JSON."""
+    inside = _Inside(parts)
+    size = 0
+    for piece in stored(path, OnInvalid.DROP) if parts else ():
+        inside.take(piece, size)
+        size += len(piece)
+    return inside.wrong()
 
 
 class _Inside:

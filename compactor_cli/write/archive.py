@@ -6,7 +6,6 @@ Files are 0600 and folders 0700. A file that has its name is complete and on the
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import filecmp
 import hashlib
 import os
@@ -14,8 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
-
-import orjson
 
 from compactor_cli.core.errors import OutputError, Unreadable
 from compactor_cli.read.compression import Compression, packing
@@ -141,7 +138,7 @@ class ArchiveWriter:
         """List a compacted transcript of this original; for originals that hold several."""
         if self._sidecar is None:
             self._sidecar = _Draft(self._archive.folder, Compression.ZSTD).__enter__()
-        self._sidecar.write(orjson.dumps(dataclasses.asdict(part), option=orjson.OPT_APPEND_NEWLINE))
+        self._sidecar.write(part.line())
 
     def commit(self) -> Blob:
         """The whole original was seen: give it its name. Call once."""

@@ -18,6 +18,7 @@ import orjson
 
 from compactor_cli.core.errors import Unreadable
 from compactor_cli.read.compression import Compression
+from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
 from compactor_cli.write.atomic import followed
 
@@ -40,11 +41,22 @@ class Blob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A transcript inside an original: its hash, and where its bytes lie in the unpacked original."""
+    """A transcript inside an original: its hash, and where its bytes lie in the unpacked original.
+
+    ``on_invalid`` DROP: in the original without its lines that are not JSON, as `read_records` leaves them out.
+    """
 
     sha256: str
     offset: int
     length: int
+    on_invalid: OnInvalid = OnInvalid.KEEP
+
+    def line(self) -> bytes:
+        """What a sidecar says of it."""
+        value: dict[str, object] = {"sha256": self.sha256, "offset": self.offset, "length": self.length}
+        if self.on_invalid is OnInvalid.DROP:
+            value["on_invalid"] = self.on_invalid.value
+        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def default_archive_dir(path: str, *, in_place: bool) -> Path:
@@ -90,6 +102,18 @@ def unpacked(path: Path) -> Iterator[bytes]:
             yield piece
 
 
+def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[bytes]:
+    """The bytes that offsets of parts count in. Raises `Unreadable`."""
+    if on_invalid is not OnInvalid.DROP:
+        yield from unpacked(path)
+        return
+    with open_stream(str(path)) as stream:
+        records = read_records(stream.reader, str(path), on_invalid)
+        yield records.prefix
+        for record in records:
+            yield record.raw + record.ending
+
+
 def read_parts(path: Path) -> Iterator[Part]:
     """The transcripts that a sidecar lists. Raises `Unreadable`."""
     with open_stream(str(path)) as stream:
@@ -101,7 +125,12 @@ def parse_part(line: bytes, path: Path) -> Part:
     """One line of a sidecar; ``path`` is for the message. Raises `Unreadable`."""
     try:
         value = orjson.loads(line)
-        return Part(sha256=str(value["sha256"]), offset=int(value["offset"]), length=int(value["length"]))
+        return Part(
+            sha256=str(value["sha256"]),
+            offset=int(value["offset"]),
+            length=int(value["length"]),
+            on_invalid=OnInvalid(value.get("on_invalid", OnInvalid.KEEP)),
+        )
     except (ValueError, TypeError, KeyError) as error:
         advice = "the originals are not affected: restore by their own hash"
         raise Unreadable("the list of transcripts is broken", place=str(path), next_step=advice) from error

@@ -83,3 +83,18 @@ def test_a_damaged_index_does_not_stop_a_search(marker: str, work: Path, compact
     assert compactor("search", "problem").out == before
     assert compactor("search", "problem", "--rebuild").out == before
     assert compactor("verify", ".transcripts").code == 0
+
+
+@pytest.mark.parametrize("name", ["session.jsonl", "rows.jsonl"])
+def test_what_was_compacted_without_its_broken_lines_comes_back(
+    name: str, work: Path, compact: Run, compactor: Run
+) -> None:
+    lines = (work / name).read_bytes().splitlines(keepends=True)
+    (work / name).write_bytes(b"".join([lines[0], b"{no json\n", *lines[1:4], b"nor this\n", *lines[4:]]))
+    assert compact("-i", "-t", "900", "--on-invalid", "drop", name).code in (0, 3)
+    assert compactor("verify", ".transcripts").code == 0
+    for sha256 in re.findall(r"transcript=([0-9a-f]{16})", (work / name).read_text()):
+        restored = compactor("restore", sha256).out
+        assert restored == b"".join(lines) or restored in lines
+        assert compactor("expand", f"{sha256}:2").code == 0
+    assert compactor("search", "problem").code == 0
