@@ -58,6 +58,9 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
         "compactor eval",
         "compactor batch",
         "compactor batch run",
+        "compactor batch submit",
+        "compactor batch status",
+        "compactor batch collect",
     ],
 )
 def test_the_reference_shows_the_help_as_it_is(command: str) -> None:

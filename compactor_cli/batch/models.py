@@ -62,9 +62,9 @@ class ModelOrders:
 class ModelRun:
     """The line to the models, its event loop and threads; use as ``with ModelRun(orders) as run``.
 
-    ``tell`` hears of each call, from the loop's thread. ``spend`` and ``pace``: instead of the run's own, where
-    other runs share them. Nothing is started before the first summary. On leaving, requests under way are
-    cancelled; replies that came in are in the cache.
+    ``tell`` hears of each call, from the loop's thread. ``spend``, ``pace``, or the whole ``line``: instead of the
+    run's own, where other runs share them. Nothing is started before the first summary. On leaving, requests under
+    way are cancelled; replies that came in are in the cache.
     """
 
     def __init__(
@@ -74,12 +74,13 @@ class ModelRun:
         *,
         spend: Spend | None = None,
         pace: Pace | None = None,
+        line: Line | None = None,
     ) -> None:
         self.orders = orders
         self.cache = ReplyCache(orders.cache_file) if orders.cache_file else None
         self._spend, self._pace = spend or Spend(orders.limits), pace or Pace(orders.tempo)
         self._tell = tell
-        self.line = self._line_to(orders.asking.model, orders.fallback)
+        self.line = line or self._line_to(orders.asking.model, orders.fallback)
         self.planned = Estimate()
         self._loop = Loop(llm.close)
         self._lock = threading.Lock()
@@ -165,6 +166,9 @@ class ModelRun:
         finally:
             for future in waiting:
                 future.cancel()
+
+    def settle(self) -> None:
+        """Called before an output takes effect; raises where it should not."""
 
     def _threads(self) -> ThreadPoolExecutor:
         from concurrent.futures import ThreadPoolExecutor

@@ -17,6 +17,9 @@ SCALE = (
     Option("engine", ("--engine",), Kind.CHOICE, "Who does the work (default local).", _ONLY, choices=("local", "ray")),
     Option("address", ("--address",), Kind.TEXT, "The Ray cluster; default: one on this machine.", _ONLY, "ADDRESS"),
 )
+ROUNDS = Option("rounds", ("--rounds",), Kind.COUNT, "Rounds of jobs at most (default 4).", _ONLY, "N")
+# A batch job asks one model at its own pace.
+_LIVE = ("model_for", "llm_concurrency", "rpm", "tpm", "cache")
 _LEFT_OUT = (
     "min_age",
     "output",
@@ -50,7 +53,8 @@ EXIT_CODES = """\
 0    done, or finished before
 2    usage or configuration; nothing was touched
 3    a shard or a row failed; the others are complete
-4    --strict: a summary fell back to the digest"""
+4    --strict: a summary fell back to the digest
+75   a cluster or a provider does not answer, or batch jobs are not finished: try later"""
 
 
 class RunCommand(Sectioned):
@@ -67,6 +71,20 @@ class RunCommand(Sectioned):
     tail = (("Examples", EXAMPLES), ("Exit codes", EXIT_CODES))
 
 
+class SubmitCommand(Sectioned):
+    """The command with its own sections."""
+
+    sections: Sections = (
+        ("Input", INPUTS),
+        ("Output", OUTPUTS),
+        ("Shards", tuple(option for option in SCALE if option.name in ("split", "column"))),
+        ("What to keep", CONTROLS),
+        ("A model's summary", tuple(option for option in MODEL if option.name not in _LIVE)),
+        ("The run", (ROUNDS, *(option for option in RUNNING if option.name not in ("jobs", "report")))),
+    )
+    tail = (("Exit codes", EXIT_CODES),)
+
+
 class DefaultGroup(click.Group):
     """A group that takes what is no command of its own for the operands of ``run``."""
 
@@ -79,7 +97,7 @@ class DefaultGroup(click.Group):
 
 @click.group("batch", cls=DefaultGroup, no_args_is_help=True)
 def batch() -> None:
-    """Compact datasets in shards: on this machine, by a scheduler, or on Ray.
+    """Compact datasets in shards: on this machine, by a scheduler, on Ray, or by a provider's batch jobs.
 
     `compactor batch FILE…` is short for `compactor batch run FILE…`.
     """
@@ -96,11 +114,52 @@ def _run(operands: tuple[str, ...], **said: Any) -> int:
     return run(operands, {name: value for name, value in said.items() if value not in (None, ())})
 
 
-def command_of(options: Sections, callback: Any, name: str) -> click.Command:
-    """A command that takes operands and these options."""
-    taken = [parameter(option) for _, section in options for option in section]
+def command_of(kind: type[Sectioned], callback: Any, name: str) -> click.Command:
+    """A command that takes operands and the options of its sections."""
+    taken = [parameter(option) for _, section in kind.sections for option in section]
     operands = click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED)
-    return RunCommand(name, params=[*taken, operands], callback=callback, help=callback.__doc__)
+    return kind(name, params=[*taken, operands], callback=callback, help=callback.__doc__)
 
 
-batch.add_command(command_of(RunCommand.sections, _run, "run"))
+def _submit(operands: tuple[str, ...], **said: Any) -> int:
+    """Have a model's summaries made by a provider's batch jobs, at its price for them.
+
+    Sends the first round and returns; `compactor batch collect` goes on. What was asked for, and every reply, is kept
+    in the output folder.
+    """
+    from compactor_cli.cli.batch_jobs import submit
+
+    return submit(operands, {name: value for name, value in said.items() if value not in (None, ())})
+
+
+@click.command()
+@click.argument("output_dir", metavar="OUTPUT_DIR")
+def status(output_dir: str) -> int:
+    """Show how the batch jobs stand."""
+    from compactor_cli.cli.batch_jobs import status as show
+
+    return show(output_dir)
+
+
+@click.command()
+@click.argument("output_dir", metavar="OUTPUT_DIR")
+@click.option("--live", is_flag=True, help="Ask live for what failed or is still missing.")
+@click.option("--finish", is_flag=True, help="Send no further round: the digest writes what is missing.")
+@click.option("-q", "--quiet", count=True, help="No warnings; -qq: no errors.")
+@click.option("-v", "--verbose", count=True, help="Say what was done; -vv: and why.")
+def collect(output_dir: str, live: bool, finish: bool, quiet: int, verbose: int) -> int:
+    """Fetch the replies, write the outputs that are complete, send the next round.
+
+    Exit code 75: not finished yet, collect again later.
+    """
+    from compactor_cli.cli.batch_jobs import collect as go_on
+    from compactor_cli.scale.recorded import Missing
+
+    missing = Missing.ASK if live else Missing.GIVE_UP if finish else Missing.SEND
+    return go_on(output_dir, missing, verbose - quiet)
+
+
+batch.add_command(command_of(RunCommand, _run, "run"))
+batch.add_command(command_of(SubmitCommand, _submit, "submit"))
+batch.add_command(status)
+batch.add_command(collect)

@@ -57,6 +57,8 @@ def compact_table(
                     failed.add(metrics.rows, cell.reason, text)
                 metrics += cell.metrics
             writer.write_table(table, row_group_size=max(table.num_rows, 1))
+        if models:
+            models.settle()
     size_bytes = sum(group_sizes(source)[group] for group in groups)
     return replace(metrics, bytes_before=size_bytes), content_sha256(source, None)
 

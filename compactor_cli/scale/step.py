@@ -105,6 +105,8 @@ def _lines(
                 file.write(row.output)
             if not tally.count:
                 file.write(records.prefix)
+            if models:
+                models.settle()
             if tally.is_altered:
                 depot.commit(tally)
         metrics = replace(metrics, lines_dropped=tally.dropped, bytes_before=depot.content.size_bytes)

@@ -69,9 +69,7 @@ class Line:
         of its placeholders do not depend on which call comes first. Raises `ContextTooLong`, `GaveUp`,
         `LimitReached` or `CircuitOpen`; no failure shows a key.
         """
-        if redactor:
-            said = tuple(replace(said, text=redactor.redact(said.text)) for said in call.messages)
-            call = replace(call, messages=said)
+        call = redacted(call, redactor)
 
         async def send(asked: Call, which: Try) -> Reply:
             return await self._answer(asked, which, redactor)
@@ -142,6 +140,13 @@ class Line:
         """Retry-After is meant for all requests, not only for the one that was told."""
         if isinstance(failure, Passing) and failure.retry_after_seconds <= self._retries.most_retry_after_seconds:
             self._pace.pause(failure.retry_after_seconds)
+
+
+def redacted(call: Call, redactor: Redactor | None) -> Call:
+    """The call as it is sent."""
+    if redactor is None:
+        return call
+    return replace(call, messages=tuple(replace(said, text=redactor.redact(said.text)) for said in call.messages))
 
 
 def _is_free(failure: BaseException) -> bool:

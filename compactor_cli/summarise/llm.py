@@ -12,6 +12,9 @@ import os
 import sys
 import warnings
 from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compactor_cli.summarise.calls import Call, Delivery, Reply, Speaker, Wanted
@@ -46,6 +49,102 @@ async def complete(call: Call) -> Reply:
         failure = failure_of(error, call)
     # Raised here, not above: litellm's error would be its context, with the request in it.
     raise failure
+
+
+# How a batch job ends, in the words of the interface.
+ENDED = ("completed", "failed", "expired", "cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLook:
+    """A provider's batch job as it is now. ``status`` in the provider's words; ``files`` hold what came of it."""
+
+    status: str
+    files: tuple[str, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self.status in ENDED
+
+
+class Batches:
+    """Batch jobs at one of ``PROVIDERS``, which have the interface of OpenAI.
+
+    ``way`` says model, server, key and patience; its messages are not looked at. Raises the failures of `failures`.
+    """
+
+    PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
+
+    def __init__(self, way: Call) -> None:
+        self._way = way
+        self._common: dict[str, Any] = {"custom_llm_provider": provider_of(way.model), "timeout": way.timeout_seconds}
+        self._common |= {"api_base": way.api_base} if way.api_base else {}
+        self._common |= {"api_key": key} if (key := _key(way)) else {}
+
+    def body(self, call: Call) -> dict[str, Any]:
+        """The request as one line of a job holds it, parameters as the model knows them."""
+        _, _, name = call.model.partition("/")
+        parameters = _litellm().utils.get_optional_params(
+            model=name or call.model,
+            custom_llm_provider=self._common["custom_llm_provider"],
+            max_tokens=call.max_tokens,
+            temperature=call.temperature,
+            drop_params=True,
+        )
+        known = {key: value for key, value in parameters.items() if key not in ("stream", "extra_body")}
+        messages = [_message(call, said.speaker, said.text) for said in call.messages]
+        return {"model": name or call.model, "messages": messages, **known, **call.extra}
+
+    def begin(self, requests: Path, mark: str) -> str:
+        """Upload the requests and begin a job; its name. ``mark`` is kept with it, to be found by `find`."""
+        with requests.open("rb") as file:
+            sent = self._do("create_file", file=(requests.name, file), purpose="batch")
+        job = self._do(
+            "create_batch",
+            completion_window="24h",
+            endpoint="/v1/chat/completions",
+            input_file_id=sent.id,
+            metadata={"compact": mark},
+        )
+        return str(job.id)
+
+    def find(self, mark: str) -> str:
+        """The newest job with this mark; empty if there is none, or the provider does not list them."""
+        try:
+            jobs = self._do("list_batches", limit=100).data
+        except ModelFailure:
+            return ""
+        return next((str(job.id) for job in jobs if (job.metadata or {}).get("compact") == mark), "")
+
+    def look(self, job: str) -> BatchLook:
+        """How a job stands."""
+        found = self._do("retrieve_batch", batch_id=job)
+        files = (found.output_file_id, getattr(found, "error_file_id", None))
+        return BatchLook(status=str(found.status), files=tuple(str(file) for file in files if file))
+
+    def lines(self, file: str) -> Iterator[bytes]:
+        """The lines of a file of results."""
+        yield from self._do("file_content", file_id=file).content.splitlines()
+
+    def _do(self, name: str, **wishes: Any) -> Any:
+        litellm = _litellm()
+        try:
+            return getattr(litellm, name)(**wishes, **self._common)
+        except Exception as error:
+            failure = failure_of(error, self._way)
+        raise failure
+
+
+def batch_reply(call: Call, body: Mapping[str, Any]) -> Reply:
+    """The reply that a result of a job holds. Raises `Broken` for what cannot be read."""
+    try:
+        return _read(call, _litellm().ModelResponse(**body))
+    except ModelFailure:
+        raise
+    except Exception as error:
+        failure = failure_of(error, call)
+    raise Broken(failure.reason)
 
 
 async def close() -> None:

@@ -32,3 +32,12 @@ def price_of(model: str) -> Price | None:
     cached = entry.get("cache_read_input_token_cost")
     cached_usd = cached if isinstance(cached, int | float) else input_usd
     return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=cached_usd)
+
+
+def batch_price_of(model: str) -> Price | None:
+    """The price within a provider's batch job, where the table has it; else the usual one, an upper bound."""
+    entry, price = table_entry(model), price_of(model)
+    input_usd, output_usd = (entry.get(f"{way}_cost_per_token_batches") for way in ("input", "output"))
+    if price is None or not isinstance(input_usd, int | float) or not isinstance(output_usd, int | float):
+        return price
+    return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=input_usd)

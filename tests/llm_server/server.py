@@ -20,6 +20,8 @@ auth · not_found · bad_request · policy
 few: a vector too few (``/embeddings``, where all others give a bag of words for each text)
 =================  ====================================================================================
 
+Files and batch jobs (``/v1/files``, ``/v1/batches``) are those of batches.py.
+
 ``POST /control`` with ``{"headings": [...], "answers": N, "reset": true}``: the headings of good summaries; how many
 more requests are answered before the others have to wait (null: all are answered); begin counting anew.
 """
@@ -39,6 +41,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import answers
+from batches import Batches
 
 NAME = re.compile(r"(?P<behaviour>[a-z0-9_]+)(?:\.(?P<first>\d+))?(?:\.(?P<second>\d+))?")
 HANG_SECONDS = 60
@@ -63,6 +66,7 @@ class Provider(ThreadingHTTPServer):
         self.under_way = 0
         self.answers_left: int | None = None
         self.released = threading.Condition(self.lock)
+        self.batches = Batches()
 
     def record(self, entry: dict[str, Any]) -> int:
         """Log a request; which one for its model it is, from 1."""
@@ -93,7 +97,9 @@ class Provider(ThreadingHTTPServer):
             self.headings = tuple(wishes.get("headings", self.headings))
             self.answers_left = wishes.get("answers")
             self.released.notify_all()
+            self.batches.wishes = wishes.get("batch", self.batches.wishes)
             if wishes.get("reset"):
+                self.batches = Batches()
                 self.seen.clear()
                 self.prompts.clear()
                 self.headings = ()
@@ -115,7 +121,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Every request there is."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/v1/files":
+            self._note(len(content))
+            self.send_json(200, self.server.batches.upload(content))
+            return
+        body = json.loads(content)
+        if self.path == "/v1/batches":
+            self._note(len(content))
+            self.send_json(200, self.server.batches.begin(body))
+            return
         if self.path == "/control":
             self.server.control(body)
             self.send_json(200, {})
@@ -129,6 +144,34 @@ class Handler(BaseHTTPRequestHandler):
             Exchange(self, body, number).answer()
         finally:
             self.leave()
+
+    def do_GET(self) -> None:
+        """Batch jobs, and files of results."""
+        batches = self.server.batches
+        kind, name = (*self.path.partition("?")[0].split("/")[2:4], "")[:2]
+        if kind == "files":
+            self.send_bytes(200, batches.files[name], content_type="application/octet-stream")
+        elif name:
+            self.send_json(200, batches.look(name, self._answered))
+        else:
+            jobs = list(reversed(batches.jobs.values()))
+            self.send_json(200, {"object": "list", "data": jobs, "has_more": False})
+
+    def _note(self, size: int) -> None:
+        """Log what is no question to a model."""
+        self.server.record({"path": self.path, "model": "", "headers": {}, "body": size})
+        self.is_under_way = True
+        self.leave()
+
+    def _answered(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """The answer to one request of a batch job."""
+        quiet = Quiet(self.server)
+        entry = {"path": "/v1/chat/completions", "model": body["model"], "headers": {}, "body": body, "batch": True}
+        number = self.server.record(entry)
+        self.is_under_way = True
+        self.leave()
+        Exchange(quiet, body, number).answer()
+        return quiet.status, json.loads(quiet.content)
 
     def leave(self) -> None:
         """No longer under way: said before the reply is, so that the client's next request does not meet this one."""
@@ -158,10 +201,30 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
+class Quiet:
+    """Stands for a connection: keeps what is sent."""
+
+    path = "/v1/chat/completions"
+
+    def __init__(self, server: Provider) -> None:
+        self.server = server
+        self.headers: dict[str, str] = {}
+        self.status = 0
+        self.content = b""
+
+    def send_json(self, status: int, value: dict[str, Any], **headers: str) -> None:
+        """A reply in JSON."""
+        self.send_bytes(status, json.dumps(value).encode())
+
+    def send_bytes(self, status: int, content: bytes, **more: Any) -> None:
+        """A reply as a whole."""
+        self.status, self.content = status, content
+
+
 class Exchange:
     """One request and the answer to it."""
 
-    def __init__(self, handler: Handler, body: dict[str, Any], number: int) -> None:
+    def __init__(self, handler: Handler | Quiet, body: dict[str, Any], number: int) -> None:
         self.handler = handler
         self.body = body
         self.anthropic = handler.path.endswith("/messages")
