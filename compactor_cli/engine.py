@@ -40,7 +40,6 @@ LoadState = Callable[[str], bytes | None]
 # What the last digits of hashes may add when the digest's state is named after the summary was fitted.
 _MARKER_SLACK_TOKENS = 8
 _PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
-_MOST_NAMED = 5
 # Set in place of the summary once, to see what the dialect and the acknowledgement put around it.
 _TRIAL = "."
 _NO_SUMMARY = Answer(summary=Summary(source=Source.DIGEST, sections=()))
@@ -51,7 +50,8 @@ _WRITTEN = Answer(summary=Summary(source=Source.MODEL, sections=()))
 class Compaction:
     """One transcript compacted, or left as it was (``output`` is then its source).
 
-    ``state`` is the counter table behind the summary, to be stored under the hash its marker names.
+    ``state`` is the counter table behind the summary, to be stored under the hash its marker names. ``transcript``:
+    what the output is read as; None where nothing changed.
     """
 
     output: bytes
@@ -59,6 +59,7 @@ class Compaction:
     plan: Plan
     state: bytes | None = None
     summary_text: str = ""
+    transcript: Transcript | None = None
 
     @property
     def changed(self) -> bool:
@@ -204,9 +205,11 @@ class _Case:
             invented=answer.invented,
             redacted=answer.redacted,
             notes=(*plan.notes, *answer.notes),
-            warnings=_warnings(answer),
+            warnings=answer.warnings,
         )
-        return Compaction(output=output, report=report, plan=plan, state=answer.state, summary_text=text)
+        return Compaction(
+            output=output, report=report, plan=plan, state=answer.state, summary_text=text, transcript=compacted
+        )
 
 
 def _writer(plan: Plan, summariser: Summariser) -> Summariser:
@@ -215,14 +218,6 @@ def _writer(plan: Plan, summariser: Summariser) -> Summariser:
     if EXCERPTS in names:
         return Retrieval()
     return Notice() if NOTICE in names else summariser
-
-
-def _warnings(answer: Answer) -> tuple[str, ...]:
-    """What the user should know of a summary that a model was asked for."""
-    fell_back = f"the digest wrote the summary: {answer.fell_back}"
-    names = ", ".join(answer.invented[:_MOST_NAMED])
-    invented = f"the model named what its material does not hold ({len(answer.invented)}: {names})"
-    return (*((fell_back,) if answer.fell_back else ()), *((invented,) if answer.invented else ()))
 
 
 def _insertions(text: str, acknowledgement: str) -> tuple[Insertion, ...]:

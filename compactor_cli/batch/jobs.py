@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from compactor_cli.batch.models import ModelRun
     from compactor_cli.batch.planfile import Saved
     from compactor_cli.plugged import PluggedEngine
+    from compactor_cli.render.shape import Shape
     from compactor_cli.summarise.base import Summariser
 
 
@@ -74,7 +75,7 @@ class Orders:
     each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
     shown of each transcript. ``models`` or ``summariser`` (for guidance) writes the summaries (None: the digest does),
     ``review`` is asked about each of them; ``engine`` takes the place of plan and summary, ``importance``
-    that of what the settings name.
+    that of what the settings name. ``shape``: how outputs are written, where that is not as they were.
     """
 
     settings: Settings
@@ -91,6 +92,7 @@ class Orders:
     summariser: Callable[[str], Summariser] | None = None
     engine: PluggedEngine | None = None
     importance: Importance | None = None
+    shape: Shape | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,7 +154,7 @@ def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputRep
         if keeps:
             depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
         records = read_records(stream.reader, path, orders.on_invalid)
-        tally = Tally(records=records)
+        tally = Tally(records=records, written_as=orders.shape.dialect if orders.shape else "")
         with closing(_rows(job, orders, sinks, records, tally, archive, processes)) as rows:
             output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
     return tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
@@ -201,6 +203,7 @@ def _maker(job: Job, orders: Orders, archive: Archive) -> RowMaker:
         mode=Mode.APPEND if job.target.kind is Kind.APPEND else Mode.REWRITE,
         engine=orders.engine,
         importance=orders.importance,
+        shape=orders.shape,
     )
     if orders.summariser:
         maker.summariser = orders.summariser

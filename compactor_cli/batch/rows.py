@@ -15,13 +15,21 @@ from compactor_cli.core.report import Outcome, TranscriptReport
 from compactor_cli.core.settings import UNBROKEN, Settings
 from compactor_cli.core.summary import Source
 from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, planned_report, summary_request
+from compactor_cli.engine import (
+    Compaction,
+    LoadState,
+    compact_transcript,
+    plan_transcript,
+    planned_report,
+    summary_request,
+)
 from compactor_cli.plan.tokens import Counter, counter_for
 from compactor_cli.summarise.base import Answer, KeptAsIs, Request, Summariser
 
 if TYPE_CHECKING:
     from compactor_cli.batch.planfile import Saved
     from compactor_cli.plugged import PluggedEngine
+    from compactor_cli.render.shape import Shape
     from compactor_cli.summarise.estimate import Estimate
 
 
@@ -33,7 +41,7 @@ _APPLIED_AS_THEY_ARE = (Source.MODEL, Source.PLUGIN)
 class Row:
     """What became of one transcript. ``output`` is its source where nothing changed.
 
-    ``estimate``: what a model would be asked, of a decision alone.
+    ``estimate``: what a model would be asked, of a decision alone. ``transcript``: what a changed output is read as.
     """
 
     output: bytes
@@ -42,6 +50,7 @@ class Row:
     summary: str = ""
     state: bytes | None = None
     estimate: Estimate | None = None
+    transcript: Transcript | None = None
 
     @property
     def changed(self) -> bool:
@@ -79,7 +88,8 @@ class RowMaker:
     ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
     raises; a row of a dataset that fails is passed through unchanged and its report says so. ``summariser`` for
     guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
-    person each compaction; ``planned`` hears of each plan before it is carried out. Safe for several threads.
+    person each compaction; ``planned`` hears of each plan before it is carried out; ``shape``: how the output is
+    written, where that is not as it was. Safe for several threads.
     """
 
     settings: Settings
@@ -92,6 +102,7 @@ class RowMaker:
     engine: PluggedEngine | None = None
     planned: Callable[[Transcript, Plan], None] | None = None
     importance: Importance | None = None
+    shape: Shape | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
@@ -141,11 +152,19 @@ class RowMaker:
                 if guidance is None:
                     return _kept(transcript, "declined")
                 row = self._compact(transcript, guidance)
+            return self._shaped(transcript, row)
         except KeptAsIs as kept:
             return _kept(transcript, str(kept))
         except Exception as error:
             return self.passed(transcript, error)
-        return row
+
+    def _shaped(self, transcript: Transcript, row: Row) -> Row:
+        """The row written in the shape that is wanted."""
+        if self.shape is None:
+            return row
+        written = self.shape.written(row.transcript or transcript)
+        report = replace(row.report, bytes_after=len(written.output), not_carried=written.not_carried)
+        return replace(row, output=written.output, report=report)
 
     def _compact(self, transcript: Transcript, guidance: str) -> Row:
         saved = self._saved(transcript)
@@ -163,7 +182,7 @@ class RowMaker:
                 raise
             row = self._built_in(transcript, guidance, None)
             return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _stepped_in(failure))))
-        return Row(output=done.output, report=done.report, plan=done.plan, summary=done.summary_text)
+        return _row_of(done)
 
     def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Row:
         counter = _counter(self.settings.tokenizer, transcript.model)
@@ -191,7 +210,7 @@ class RowMaker:
             raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
         if done.changed:
             _check_retention(done.report, self.settings)
-        return Row(output=done.output, report=done.report, plan=done.plan, summary=done.summary_text, state=done.state)
+        return _row_of(done)
 
     def _saved(self, transcript: Transcript) -> Saved | None:
         if self.plans is None:
@@ -212,6 +231,17 @@ class RowMaker:
         plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason="failed")
         report = replace(planned_report(transcript, plan), outcome=Outcome.FAILED, reason=reason)
         return Row(output=transcript.source(), report=report, plan=plan)
+
+
+def _row_of(done: Compaction) -> Row:
+    return Row(
+        output=done.output,
+        report=done.report,
+        plan=done.plan,
+        summary=done.summary_text,
+        state=done.state,
+        transcript=done.transcript,
+    )
 
 
 def _kept(transcript: Transcript, reason: str) -> Row:

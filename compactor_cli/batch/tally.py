@@ -24,6 +24,8 @@ class Tally:
     tokens_after: int = 0
     bytes_after: int = 0
     record_count: int = 0
+    written_as: str = ""
+    not_carried: Counter[str] = field(default_factory=Counter)
     dialect: str = ""
     _listed: list[TranscriptReport] = field(default_factory=list)
 
@@ -49,6 +51,7 @@ class Tally:
         self.tokens_after += report.tokens_after
         self.bytes_after += report.bytes_after
         self.record_count += report.records
+        self.not_carried.update(report.not_carried)
         self.dialect = self.dialect or report.dialect
         is_odd = report.outcome is Outcome.FAILED or bool(report.warnings or report.over_target)
         if len(self._listed) < (LISTED_ODD if is_odd else LISTED):
@@ -74,6 +77,8 @@ class Tally:
             tokens_after=self.tokens_after,
             bytes_before=content.size_bytes,
             bytes_after=self.bytes_after,
+            written_as=self.written_as,
+            not_carried=dict(self.not_carried),
             transcripts=tuple(self._listed),
         )
 

@@ -32,14 +32,36 @@ def presets(name: str | None, as_json: bool) -> int:
 @click.command()
 @AS_JSON
 def formats(as_json: bool) -> int:
-    """List the formats that are read and written, by the names that --format takes; those of plug-ins last."""
-    from compactor_cli.core.plugins import Group, plugin_names
-    from compactor_cli.normalise.registry import all_dialects
+    """List the formats that are read and written, by the names that --format takes, and what each can hold.
 
-    rows = [(dialect.name, dialect.title) for dialect in all_dialects()]
-    known = {name for name, _ in rows}
-    rows += [(name, "(a plug-in)") for name in plugin_names(Group.DIALECTS) if name not in known]
-    _show(("format", "what it is"), rows, as_json)
+    Those with a mark under "to" can also be written from nothing: compact --to NAME. Those of plug-ins come last.
+    """
+    from compactor_cli.core.plugins import Group, plugin_names
+    from compactor_cli.normalise.holds import NAMES, SHORT_NAMES, names_of
+    from compactor_cli.normalise.registry import all_dialects
+    from compactor_cli.normalise.talk import Writing
+
+    dialects = all_dialects()
+    plugged = [name for name in plugin_names(Group.DIALECTS) if name not in {dialect.name for dialect in dialects}]
+    if as_json:
+        for dialect in dialects:
+            about = {"name": dialect.name, "about": dialect.title, "holds": names_of(dialect.holds)}
+            click.echo(json.dumps({**about, "to": isinstance(dialect, Writing)}, ensure_ascii=False))
+        for name in plugged:
+            click.echo(json.dumps({"name": name, "about": "(a plug-in)"}, ensure_ascii=False))
+        return 0
+    rows: list[tuple[str, ...]] = [
+        (
+            dialect.name,
+            dialect.title,
+            "×" if isinstance(dialect, Writing) else "",
+            *("×" if flag in dialect.holds else "" for flag in NAMES),
+        )
+        for dialect in dialects
+    ]
+    rows += [(name, "(a plug-in)", *[""] * (len(NAMES) + 1)) for name in plugged]
+    click.echo(table(("format", "what it is", "to", *SHORT_NAMES), rows), nl=False)
+    click.echo("\n" + ", ".join(f"{short}: {name}" for short, name in zip(SHORT_NAMES, NAMES.values(), strict=True)))
     return 0
 
 

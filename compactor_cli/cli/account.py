@@ -96,6 +96,10 @@ def tell(report: InputReport, purpose: Purpose, console: Console) -> None:
     name = "standard input" if report.path == STDIN else report.path
     for item in report.transcripts:
         _warn(f"{name}:{item.line}" if sum(report.counts.values()) > 1 else name, item, console)
+    if report.not_carried and purpose is Purpose.ACT:
+        from compactor_cli.render.convert import not_carried_line
+
+        console.warn(f"{name}: {not_carried_line(report.not_carried, report.written_as)}")
     if report.outcome is Outcome.SKIPPED and report.reason == "live":
         console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it all the same")
     elif report.outcome is Outcome.SKIPPED:

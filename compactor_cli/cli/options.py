@@ -81,6 +81,8 @@ OUTPUT = (
     Option("output_dir", ("--output-dir",), Kind.TEXT, "Write below DIR, the tree mirrored.", _ONLY, "DIR"),
     Option("in_place", ("-i", "--in-place"), Kind.FLAG, "Archive each file, then replace it.", _ONLY),
     Option("append", ("--append",), Kind.FLAG, "Write the client's own boundary behind each file's bytes.", _ONLY),
+    Option("to", ("--to",), Kind.TEXT, "Write as this dialect (see: compactor formats).", _ONLY, "NAME"),
+    Option("no_compact", ("--no-compact",), Kind.FLAG, "Leave nothing out: with --to, only convert.", _ONLY),
     Option("force", ("-f", "--force"), Kind.FLAG, "Overwrite; replace hard-linked or read-only files.", _ONLY),
     Option("archive_dir", ("--archive-dir",), Kind.TEXT, "Keep originals below DIR.", _OWN, "DIR"),
     Option("archive", ("--archive/--no-archive",), Kind.PAIR, "Keep the originals (default).", _OWN),

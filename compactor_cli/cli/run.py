@@ -27,7 +27,7 @@ from compactor_cli.cli.wishes import Wishes, check
 from compactor_cli.core.errors import CompactError, UsageError
 from compactor_cli.core.events import InputEnded, RunBegan
 from compactor_cli.core.report import InputReport
-from compactor_cli.core.settings import Settings
+from compactor_cli.core.settings import Settings, untouched
 from compactor_cli.read.sources import Source, Walk, find_sources
 from compactor_cli.read.streams import STDIN
 from compactor_cli.write.atomic import atomic_writer, make_folders, output_error
@@ -78,7 +78,8 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     console = Console("compact", wishes.level, wishes.color)
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file = _plan_file(wishes)
-    settings = book.settings = plan_file.settings if plan_file else configuration.settings
+    settings = plan_file.settings if plan_file else configuration.settings
+    settings = book.settings = untouched(settings) if wishes.no_compact else settings
     check_names(settings, wishes)
     jobs = _jobs(operands, wishes)
     orders = _orders(wishes, settings, plan_file)
@@ -174,6 +175,7 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
         archive_dir=wishes.archive_dir,
         plans=plan_file.by_sha256 if plan_file else None,
         view=_view(wishes),
+        shape=wishes.shape,
     )
 
 

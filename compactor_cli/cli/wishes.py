@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.batch.jobs import Originals, Purpose
 from compactor_cli.cli.console import Level
@@ -14,6 +14,9 @@ from compactor_cli.core.errors import UsageError
 from compactor_cli.core.plugins import WhenFailing
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
+
+if TYPE_CHECKING:
+    from compactor_cli.render.shape import Shape
 
 # With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
 DEFAULT_MIN_AGE_SECONDS = 600.0
@@ -35,6 +38,8 @@ class Wishes:
     output_dir: str = ""
     in_place: bool = False
     append: bool = False
+    to: str = ""
+    no_compact: bool = False
     force: bool = False
     archive_dir: str = ""
     archive: bool = True
@@ -81,6 +86,15 @@ class Wishes:
         if self.check or self.diff or (self.dry_run and self.plan_out):
             return Purpose.TRY
         return Purpose.PLAN if self.dry_run else Purpose.ACT
+
+    @property
+    def shape(self) -> Shape | None:
+        """How outputs are written, where that is not as they were. Raises UsageError for what cannot be written."""
+        if not self.to:
+            return None
+        from compactor_cli.render.shape import Shape
+
+        return Shape.checked(dialect=self.to)
 
     @property
     def level(self) -> int:
@@ -139,6 +153,9 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
     if about_models and not (wishes.model or wishes.embedding_model):
         raise UsageError(f"--{about_models[0]} is about a model, and none is named", next_step="add -m MODEL")
     settled = (*CONTROL, *MODEL)
+    unused = [option.name.replace("_", "-") for option in settled if wishes.no_compact and option.name in given]
+    if unused:
+        raise UsageError(f"--no-compact leaves nothing to --{unused[0]}", next_step="leave one of them out")
     said = [option.name.replace("_", "-") for option in settled if option.name in given and option.name != "strict"]
     if wishes.plan and said:
         raise UsageError(
@@ -147,6 +164,12 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
 
 
 _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
+    (
+        lambda w: bool(w.to and (w.in_place or w.append)),
+        "a file cannot become one of another format in its place",
+        "name an output: -o FILE or --output-dir DIR",
+    ),
+    (lambda w: w.no_compact and not w.to, "--no-compact leaves nothing to do", "name a format with --to"),
     (
         lambda w: w.in_place and not w.archive and not w.force,
         "-i without an archive loses the originals",

@@ -26,6 +26,7 @@ class TranscriptReport:
     ``warnings`` are for people; ``orphans`` names calls and results without their other half. Where a model was
     asked: ``fell_back`` why the digest wrote the summary all the same, ``invented`` what the model named that it
     was not shown, ``redacted`` how many secrets of each kind were taken out before anything was sent.
+    ``not_carried``: how much, by name, was left behind where the output is of another format.
     """
 
     outcome: Outcome
@@ -58,6 +59,7 @@ class TranscriptReport:
     retention: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    not_carried: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,8 @@ class InputReport:
     """One input (a file or standard input) with its transcripts.
 
     A dataset may have millions of rows: ``transcripts`` holds the first ones and every one that failed,
-    warned or is over its target, ``counts`` all of them by outcome.
+    warned or is over its target, ``counts`` all of them by outcome. ``written_as``: the format of the output, where
+    it is not the input's own.
     """
 
     path: str
@@ -82,6 +85,8 @@ class InputReport:
     tokens_after: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
+    written_as: str = ""
+    not_carried: Mapping[str, int] = field(default_factory=dict)
     transcripts: tuple[TranscriptReport, ...] = ()
 
 

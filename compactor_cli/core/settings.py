@@ -217,3 +217,9 @@ class Settings:
 def _fingerprint(settings: Settings) -> str:
     text = json.dumps(dataclasses.asdict(settings), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def untouched(settings: Settings) -> Settings:
+    """The settings that leave every transcript as it is."""
+    never = dataclasses.replace(settings.trigger, start=Start.NEVER)
+    return dataclasses.replace(settings, target=Size(), trigger=never, prune=(), strategy=Strategy.SUMMARY)

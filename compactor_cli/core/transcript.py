@@ -66,10 +66,14 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """An image, a document or another content block that is not text, or opaque (encrypted) content."""
+    """An image, a document or another content block that is not text, or opaque (encrypted) content.
+
+    ``url``: the content of an image (a ``data:`` URL) or its address, where it is on its way into another dialect.
+    """
 
     kind: str
     size_bytes: int
+    url: str = ""
 
 
 Part = Text | Thinking | ToolCall | ToolResult | Media

@@ -6,19 +6,19 @@ blocks have no ``type``: ``toolUse``, ``toolResult``, ``reasoningContent``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Message, Transcript
-from compactor_cli.normalise import chat, imitate
-from compactor_cli.normalise.base import Cut, Insertion, JsonPath
+from compactor_cli.core.transcript import Media, Message, Text, ToolCall, ToolResult
+from compactor_cli.normalise import chat
+from compactor_cli.normalise.base import JsonPath
 from compactor_cli.normalise.calls import has_calls
-from compactor_cli.normalise.openai_chat import model_of
+from compactor_cli.normalise.chat_dialect import ChatDialect
+from compactor_cli.normalise.holds import REQUEST, Holds
+from compactor_cli.normalise.talk import SIGNED, Talk, arguments_object, image_of, merged, plain_id, without_system
 
 # Requests, and lines of a message batch.
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("params", "messages"))
-_SHAPE = imitate.Shape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
 _BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "compaction"}
 )
@@ -26,15 +26,14 @@ _BEDROCK_KEYS = ("toolUse", "toolResult", "reasoningContent")
 _REQUEST_KEYS = frozenset({"system", "anthropic_version", "thinking", "toolConfig", "inferenceConfig"})
 
 
-class Anthropic:
+class Anthropic(ChatDialect):
     """The dialect of Anthropic's Messages API."""
 
     name = "anthropic"
     title = "Anthropic messages"
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``messages`` of a request; a bare array of messages."""
-        return chat.array_at(value, _PATHS)
+    holds = REQUEST | Holds.ERRORS | Holds.THINKING
+    unwritten = SIGNED
+    paths = _PATHS
 
     def score(self, value: Any) -> int:
         """3 for its tool, thinking and server blocks; 2 for a request with its keys; 1 for any role with a content."""
@@ -48,25 +47,46 @@ class Anthropic:
             return 3
         return 1 if value["role"] in ("user", "assistant") else 0
 
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A request: ``system`` beside the messages, messages of one side as one, results first."""
+        system, others = without_system(talk)
+        row: dict[str, Any] = {
+            "system": system or [],
+            "messages": [{"role": side.value, "content": content(run)} for side, run in merged(others)],
+        }
+        if talk.tools:
+            row["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+                for tool in talk.tools
+            ]
+        return ({**talk.extra, **({"model": talk.model} if talk.model else {}), **row},)
 
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message that only brings results is a tool's."""
-        return chat.read_all(records)
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the request or the last message names."""
-        return model_of(records, row)
+def content(run: Iterable[Message]) -> list[dict[str, Any]]:
+    """The blocks of messages of one side, results first."""
+    blocks = [block for message in run for block in _blocks(message)]
+    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages whose content is a text or a block, as the file's own are."""
-        return imitate.insert(transcript, cut, insertions, _SHAPE)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced; thinking and its signature are never touched."""
-        return chat.shorten(record, texts)
+def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+    for part in message.parts:
+        if isinstance(part, Text) and part.text:
+            yield {"type": "text", "text": part.text}
+        elif isinstance(part, ToolCall):
+            call = {"id": plain_id(part.id), "name": part.name, "input": arguments_object(part)}
+            yield {"type": "tool_use", **call}
+        elif isinstance(part, ToolResult):
+            failed = {"is_error": True} if part.is_error else {}
+            yield {"type": "tool_result", "tool_use_id": plain_id(part.id), "content": part.text, **failed}
+        elif isinstance(part, Media):
+            yield {"type": "image", "source": _source(part)}
+
+
+def _source(media: Media) -> dict[str, str]:
+    image = image_of(media)
+    if image is None:
+        return {"type": "url", "url": media.url}
+    return {"type": "base64", "media_type": image.media_type, "data": image.data}
 
 
 def _request_score(value: Any) -> int:

@@ -28,9 +28,11 @@ from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.blocks import size_bytes
 from compactor_cli.normalise.contents import arguments, block_part, string
 from compactor_cli.normalise.frames import number_replaced, with_key
+from compactor_cli.normalise.holds import RUN, Holds
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.places import Piece, Place, at, parts, result_piece, shorten, text_pieces
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk, arguments_object, thinking_of
 
 _PATHS: tuple[JsonPath, ...] = (("steps",), ("trajectory", "steps"))
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
@@ -43,6 +45,10 @@ class Atif:
 
     name = "atif"
     title = "ATIF trajectory"
+    holds = (
+        RUN | Holds.IDS | Holds.IMAGES | Holds.THINKING | Holds.TIMES | Holds.USAGE | Holds.SUMMARIES | Holds.SIDECHAINS
+    )
+    unwritten = NEVER_WRITTEN | Holds.IMAGES
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``steps``."""
@@ -94,6 +100,37 @@ class Atif:
         if isinstance(at(composed.row, ("final_metrics", "total_steps")), int):
             frame = with_key(frame, "total_steps", len(records))
         return replace(composed, records=records, frame=frame)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A trajectory of steps; keys of anybody's stand in ``extra``, as the format wants it."""
+        agent = {"name": "agent", "version": "unknown", **({"model_name": talk.model} if talk.model else {})}
+        document: dict[str, Any] = {"schema_version": "ATIF-v1.7", "session_id": talk.key("session"), "agent": agent}
+        steps: list[dict[str, Any]] = []
+        for message in talk.messages:
+            if message.role is Role.TOOL:
+                answers = [{"source_call_id": result.id, "content": result.text} for result in message.results]
+                steps[-1]["observation"] = {"results": answers}
+            else:
+                has_head = any(step["source"] != "system" for step in steps)
+                steps.append(_written(message, len(steps) + 1, has_head=has_head))
+        return ({**document, "steps": steps, **({"extra": dict(talk.extra)} if talk.extra else {})},)
+
+
+def _written(message: Message, number: int, *, has_head: bool) -> dict[str, Any]:
+    if message.summary:
+        item = Insertion(role=Role.USER, text=message.text, is_summary=True)
+        return _step(item, number, message.timestamp, has_head=has_head)
+    source = next(name for name, role in _ROLES.items() if role is message.role)
+    stamp = {"timestamp": message.timestamp} if message.timestamp else {}
+    step: dict[str, Any] = {"step_id": number, **stamp, "source": source, "message": message.text}
+    if thought := thinking_of(message):
+        step["reasoning_content"] = thought
+    if message.calls:
+        step["tool_calls"] = [
+            {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments_object(call)}
+            for call in message.calls
+        ]
+    return step
 
 
 def _is_step(value: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, Transcript
+from compactor_cli.normalise.holds import Holds
 
 JsonPath = tuple[str | int, ...]
 
@@ -40,6 +41,11 @@ class Dialect(Protocol):
     @property
     def title(self) -> str:
         """What people call it (``Claude Code session``)."""
+        ...
+
+    @property
+    def holds(self) -> Holds:
+        """What the format has a place for."""
         ...
 
     def array_path(self, value: Any) -> JsonPath | None:

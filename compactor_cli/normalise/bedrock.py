@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Message, Transcript
-from compactor_cli.normalise import chat
+from compactor_cli.core.transcript import Media, Message, Part, Text, ToolCall, ToolResult, Transcript
 from compactor_cli.normalise.alternate import alternating
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
+from compactor_cli.normalise.chat_dialect import ChatDialect
+from compactor_cli.normalise.holds import REQUEST, Holds
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.places import at, like_keys
+from compactor_cli.normalise.talk import (
+    SIGNED,
+    Talk,
+    Tool,
+    arguments_object,
+    image_of,
+    merged,
+    plain_id,
+    without_system,
+)
 
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("modelInput", "messages"), ("input", "inputBodyJson", "messages"))
 _OWN = frozenset({"toolUse", "toolResult", "reasoningContent", "guardContent", "cachePoint"})
 _BLOCKS = _OWN | {"text", "image", "document", "video"}
 
 
-class Bedrock:
+class Bedrock(ChatDialect):
     """The dialect of the Converse API."""
 
     name = "bedrock"
     title = "Bedrock Converse messages"
+    holds = REQUEST | Holds.ERRORS | Holds.THINKING
+    unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a request, of a batch line or of an invocation log; a bare array of messages."""
@@ -35,14 +48,6 @@ class Bedrock:
         if not _is_message(value):
             return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
         return 3 if any(not _OWN.isdisjoint(block) for block in value["content"]) else 2
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
-
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message that only brings results is a tool's."""
-        return chat.read_all(records)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the request or the log around it names."""
@@ -57,9 +62,41 @@ class Bedrock:
         messages = ({"role": item.role.value, "content": [{"text": item.text}]} for item in placed)
         return tuple(dump(like_keys(message, like), raw) for message in messages)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced; reasoning and its signature are never touched."""
-        return chat.shorten(record, texts)
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A request: ``system`` and ``toolConfig`` beside the messages, messages of one side as one."""
+        system, others = without_system(talk)
+        row: dict[str, Any] = {"modelId": talk.model} if talk.model else {}
+        if system:
+            row["system"] = [{"text": system}]
+        row["messages"] = [{"role": side.value, "content": _content(run)} for side, run in merged(others)]
+        if talk.tools:
+            row["toolConfig"] = {"tools": [{"toolSpec": _definition(tool)} for tool in talk.tools]}
+        return ({**talk.extra, **row},)
+
+
+def _content(run: Iterable[Message]) -> list[dict[str, Any]]:
+    blocks = [block for message in run for part in message.parts if (block := _written(part))]
+    return sorted(blocks, key=lambda block: "toolResult" not in block)
+
+
+def _written(part: Part) -> dict[str, Any]:
+    """A part as a block; nothing for an empty text, which the API refuses, and for an image's address."""
+    if isinstance(part, Text):
+        return {"text": part.text} if part.text else {}
+    if isinstance(part, ToolCall):
+        call = {"toolUseId": plain_id(part.id), "name": part.name, "input": arguments_object(part)}
+        return {"toolUse": call}
+    if isinstance(part, ToolResult):
+        status = "error" if part.is_error else "success"
+        return {"toolResult": {"toolUseId": plain_id(part.id), "content": [{"text": part.text}], "status": status}}
+    image = image_of(part) if isinstance(part, Media) else None
+    if image is None:
+        return {}
+    return {"image": {"format": image.media_type.rpartition("/")[2], "source": {"bytes": image.data}}}
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "inputSchema": {"json": tool.parameters}}
 
 
 def _is_message(value: Any) -> bool:

@@ -12,12 +12,14 @@ from typing import Any
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, Text, Transcript
-from compactor_cli.normalise import claude_insert, claude_refresh
+from compactor_cli.normalise import anthropic, claude_insert, claude_refresh
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.claude_tree import Tree, Value, is_boundary, is_talk, message_id, superseded
 from compactor_cli.normalise.contents import content_parts, role_of, string, with_texts
+from compactor_cli.normalise.holds import SESSION, Holds
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.talk import SIGNED, Talk, merged
 
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
 _TREE_TYPES = frozenset({"user", "assistant", "system", "attachment", "progress"})
@@ -47,6 +49,8 @@ class ClaudeCode:
 
     name = "claude-code"
     title = "Claude Code session"
+    holds = SESSION | Holds.SIDECHAINS | Holds.SUMMARIES
+    unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``loglines`` of a session that was shared from the web client."""
@@ -123,6 +127,24 @@ class ClaudeCode:
         place, key = ("attachment", "prompt") if value.get("type") == "attachment" else ("message", "content")
         inner = value[place]
         return dump({**value, place: {**inner, key: with_texts(inner.get(key), texts)}}, record.raw)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A chain of records with the least envelope that the client resumes; messages of one side as one."""
+        session, parent = talk.key("session"), None
+        stamps = iter(talk.times())
+        records: list[dict[str, Any]] = []
+        for side, run in merged(talk.messages):
+            own = talk.key(len(records))
+            times = [next(stamps) for _ in run]
+            is_summary = any(message.summary for message in run)
+            marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if is_summary else {}
+            message: dict[str, Any] = {"role": side.value, "content": anthropic.content(run)}
+            if side is Role.ASSISTANT:
+                message = {"id": f"msg_{own.replace('-', '')}", "type": "message", "model": talk.model, **message}
+            envelope = {"parentUuid": parent, "isSidechain": False, "sessionId": session, "type": side.value}
+            records.append({**envelope, "message": message, **marks, "uuid": own, "timestamp": times[0]})
+            parent = own
+        return records
 
 
 DIALECT = ClaudeCode()

@@ -16,6 +16,7 @@ from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.claude_tree import is_talk, message_id
 from compactor_cli.normalise.contents import content_parts, role_of, string, with_texts
+from compactor_cli.normalise.holds import SESSION, Holds
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.places import at
 from compactor_cli.normalise.previous import summary_of
@@ -32,6 +33,7 @@ class ClaudeStream:
 
     name = "claude-stream"
     title = "Claude Code stream-json"
+    holds = SESSION | Holds.SIDECHAINS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a record. A whole stream may also be one array of such records."""

@@ -18,8 +18,11 @@ from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.codex_history import History, compacted_message, item_of
 from compactor_cli.normalise.codex_items import ITEM_TYPES, item_parts, item_role, item_type, shortened_item
 from compactor_cli.normalise.contents import string
+from compactor_cli.normalise.holds import SESSION, Holds
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.responses_items import written
+from compactor_cli.normalise.talk import SIGNED, Talk
 
 _LINE_TYPES = frozenset(
     {
@@ -42,6 +45,8 @@ class Codex:
 
     name = "codex"
     title = "Codex rollout"
+    holds = SESSION | Holds.SYSTEM | Holds.SUMMARIES
+    unwritten = SIGNED | Holds.ERRORS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a record."""
@@ -124,8 +129,32 @@ class Codex:
         short = shortened_item(item, texts)
         return dump({**value, "payload": short} if isinstance(value.get("payload"), dict) else short, record.raw)
 
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """The header with what the client asks for, the model, and the response items."""
+        times = talk.times()
+        start = times[0] if times else ""
+        about = {"cwd": "/", "originator": "compact", "cli_version": "0.0.0"}
+        head = {"id": talk.key("session"), "timestamp": start, **about}
+        lines = [{"timestamp": start, "type": "session_meta", "payload": head}]
+        if talk.model:
+            lines.append({"timestamp": start, "type": "turn_context", "payload": {"cwd": "/", "model": talk.model}})
+        for message, time in zip(talk.messages, times, strict=True):
+            items = (_item(item, message) for item in written(message))
+            lines += ({"timestamp": time, "type": "response_item", "payload": item} for item in items)
+        return lines
+
 
 DIALECT = Codex()
+
+
+def _item(item: dict[str, Any], message: Message) -> dict[str, Any]:
+    """The item as the client takes it: system prompts of others are a developer's, summaries open as its own."""
+    if item.get("role") == "system":
+        return {**item, "role": "developer"}
+    if message.summary and item["type"] == "message":
+        text = message.text.removeprefix(codex_insert.PREFIX).lstrip()
+        return {**item, "content": [{"type": "input_text", "text": f"{codex_insert.PREFIX}\n{text}"}]}
+    return item
 
 
 def _object(record: Record) -> Mapping[str, Any]:

@@ -16,10 +16,13 @@ from compactor_cli.core.transcript import Message, PreviousSummary, Role, Text, 
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import arguments, role_of, string
 from compactor_cli.normalise.gemini_contents import pieces as content_pieces
+from compactor_cli.normalise.gemini_contents import written as content_written
 from compactor_cli.normalise.gemini_replay import Replay, Value, is_context, is_message, new_messages
+from compactor_cli.normalise.holds import SESSION
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.places import Piece, Place, parts, shorten
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.talk import SIGNED, Talk, arguments_object, said
 from compactor_cli.normalise.times import later
 
 _HEADER = ("sessionId", "projectHash", "startTime")
@@ -30,6 +33,8 @@ class GeminiCli:
 
     name = "gemini-cli"
     title = "Gemini CLI session"
+    holds = SESSION
+    unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a document; None for a line of a log."""
@@ -106,6 +111,39 @@ class GeminiCli:
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with texts replaced; a result also where the client shows it."""
         return shorten(record, texts, _pieces)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """The header, and messages whose calls hold their results."""
+        times = talk.times()
+        start, end = (times[0], times[-1]) if times else ("", "")
+        names = {"sessionId": talk.key("session"), "projectHash": "0" * 64}
+        lines: list[dict[str, Any]] = [{**names, "startTime": start, "lastUpdated": end, "kind": "main"}]
+        for message, time in zip(talk.messages, times, strict=True):
+            if message.role is Role.TOOL:
+                answers = {result.id: result for result in message.results}
+                lines[-1]["toolCalls"] = [_answered(call, answers.get(call["id"])) for call in lines[-1]["toolCalls"]]
+            else:
+                lines.append(_line(message, talk.key(len(lines)), time, talk.model))
+        return lines
+
+
+def _line(message: Message, key: str, time: str, model: str) -> dict[str, Any]:
+    is_answer = message.role is Role.ASSISTANT
+    content = [content_written(part) for part in said(message)]
+    line = {"id": key, "timestamp": time, "type": "gemini" if is_answer else "user", "content": content}
+    if message.calls:
+        line["toolCalls"] = [
+            {"id": call.id, "name": call.name, "args": arguments_object(call), "status": "cancelled", "timestamp": time}
+            for call in message.calls
+        ]
+    return {**line, "model": model} if is_answer and model else line
+
+
+def _answered(call: Value, result: ToolResult | None) -> dict[str, Any]:
+    if result is None:
+        return dict(call)
+    response = content_written(replace(result, name=string(call.get("name"))))
+    return {**call, "result": [response], "status": "error" if result.is_error else "success"}
 
 
 DIALECT = GeminiCli()

@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, Transcript
+from compactor_cli.core.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.blocks import size_bytes
+from compactor_cli.normalise.chat_dialect import model_of
 from compactor_cli.normalise.contents import arguments, role_of, string
+from compactor_cli.normalise.holds import REQUEST, Holds
 from compactor_cli.normalise.jsontext import dump
-from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.places import Piece, at, like_keys, parts, result_piece, shorten
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.talk import SIGNED, Talk, Tool, arguments_object, image_of, merged, without_system
 
 _PATHS: tuple[JsonPath, ...] = (("contents",), ("request", "contents"), ("body", "contents"), ("history",))
 _ROLES = {
@@ -43,6 +45,8 @@ class GeminiContents:
 
     name = "gemini-contents"
     title = "Gemini contents"
+    holds = REQUEST | Holds.ERRORS | Holds.THINKING
+    unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``contents`` of a request, or a bare array of contents."""
@@ -78,6 +82,38 @@ class GeminiContents:
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The content with these texts replaced; arguments and responses stay objects."""
         return shorten(record, texts, pieces)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A request: ``systemInstruction`` and ``tools`` beside the contents, contents of one side as one."""
+        system, others = without_system(talk)
+        row: dict[str, Any] = {"model": talk.model} if talk.model else {}
+        if system:
+            row["systemInstruction"] = {"parts": [{"text": system}]}
+        row["contents"] = [
+            {"role": "model" if side is Role.ASSISTANT else "user", "parts": [written(p) for m in run for p in m.parts]}
+            for side, run in merged(others)
+        ]
+        if talk.tools:
+            row["tools"] = [{"functionDeclarations": [_definition(tool) for tool in talk.tools]}]
+        return ({**talk.extra, **row},)
+
+
+def written(part: Part) -> dict[str, Any]:
+    """A part of the API."""
+    if isinstance(part, Text | Thinking):
+        return {"text": part.text}
+    if isinstance(part, ToolCall):
+        return {"functionCall": {"id": part.id, "name": part.name, "args": arguments_object(part)}}
+    if isinstance(part, ToolResult):
+        told = {"error" if part.is_error else "output": part.text}
+        return {"functionResponse": {"id": part.id, "name": part.name, "response": told}}
+    if image := image_of(part):
+        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+    return {"fileData": {"fileUri": part.url}}
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
 
 
 def is_content(value: Any) -> bool:

@@ -9,7 +9,9 @@ from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Transcript
 from compactor_cli.normalise import sharegpt
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
-from compactor_cli.normalise.openai_chat import model_of
+from compactor_cli.normalise.chat_dialect import model_of
+from compactor_cli.normalise.holds import RUN, Holds
+from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk, thinking_of
 
 _MARKS = ("<tool_call>", "<tool_response>", "[CONTEXT SUMMARY]:")
 
@@ -19,6 +21,8 @@ class HermesTrajectory:
 
     name = "hermes"
     title = "Hermes trajectory"
+    holds = RUN | Holds.THINKING | Holds.TOOLS
+    unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``conversations``, as in ShareGPT."""
@@ -51,6 +55,29 @@ class HermesTrajectory:
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced within its tags."""
         return sharegpt.shorten(record, texts)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A row of turns with tags."""
+        return ({**sharegpt.row_of(talk), "conversations": [_turn(message) for message in talk.messages]},)
+
+
+def _turn(message: Message) -> dict[str, str]:
+    """Thinking, words and calls (or results), each in its tags."""
+    thought = thinking_of(message)
+    tagged = [("think", thought)] if thought else []
+    calls = [("tool_call", {"name": call.name, "arguments": call.arguments}) for call in message.calls]
+    results = [
+        ("tool_response", {"tool_call_id": result.id, "name": result.name, "content": result.text})
+        for result in message.results
+    ]
+    words = [message.text] if message.text else []
+    lines = [*map(_tagged, tagged), *words, *map(_tagged, (*calls, *results))]
+    return {"from": sharegpt.SPEAKERS[message.role], "value": "\n".join(lines)}
+
+
+def _tagged(item: tuple[str, Any]) -> str:
+    name, inner = item
+    return f"<{name}>\n{inner if isinstance(inner, str) else sharegpt.dumps(inner)}\n</{name}>"
 
 
 DIALECT = HermesTrajectory()

@@ -30,6 +30,7 @@ from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import read_call
 from compactor_cli.normalise.contents import arguments, block_part, string
 from compactor_cli.normalise.frames import with_key
+from compactor_cli.normalise.holds import CHAT, Holds
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.places import Piece, Place, at, like_keys, parts, replaced, result_piece, shorten
 from compactor_cli.normalise.previous import summary_of
@@ -48,6 +49,7 @@ class InspectAI:
 
     name = "inspect"
     title = "Inspect sample"
+    holds = CHAT | Holds.ERRORS | Holds.THINKING | Holds.MODEL | Holds.SUMMARIES | Holds.METADATA
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a sample; ``samples`` of a log that has none."""

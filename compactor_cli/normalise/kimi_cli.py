@@ -17,7 +17,10 @@ from compactor_cli.core.transcript import Message, Role, Text, Transcript
 from compactor_cli.normalise import chat
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import string
+from compactor_cli.normalise.holds import CHAT, Holds
 from compactor_cli.normalise.jsontext import dump, parse
+from compactor_cli.normalise.openai_chat import lines
+from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk, thinking_of, without_system
 
 _OWN_ROLES = {"_system_prompt": "content", "_checkpoint": "id", "_usage": "token_count"}
 _OPENING = "<system>Previous context has been compacted. Here is the compaction output:</system>"
@@ -28,6 +31,8 @@ class KimiCli:
 
     name = "kimi-cli"
     title = "Kimi CLI context"
+    holds = CHAT | Holds.THINKING | Holds.USAGE | Holds.SUMMARIES
+    unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a message."""
@@ -73,6 +78,13 @@ class KimiCli:
         """The message with these texts replaced."""
         return chat.shorten(record, texts)
 
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """The system prompt, a checkpoint, and the messages."""
+        system, others = without_system(talk)
+        head = [{"role": "_system_prompt", "content": system}] if system else []
+        messages = [_with_blocks(line, message) for message in others for line in lines(message)]
+        return [*head, {"role": "_checkpoint", "id": 0}, *messages]
+
 
 DIALECT = KimiCli()
 
@@ -82,6 +94,18 @@ def _message(value: Any) -> Message:
     if message.is_meta and isinstance(value, dict) and value.get("role") == "_system_prompt":
         return replace(message, role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
     return message
+
+
+def _with_blocks(line: dict[str, Any], message: Message) -> dict[str, Any]:
+    """A message with its thinking as a block; a summary as the client's own."""
+    if message.summary:
+        return _written(Insertion(role=Role.USER, text=message.text, is_summary=True))
+    if line["role"] != "assistant":
+        return line
+    thought = thinking_of(message)
+    thinking = [{"type": "think", "think": thought}] if thought else []
+    words = [{"type": "text", "text": message.text}] if message.text else []
+    return {**line, "content": [*thinking, *words]}
 
 
 def _counted(value: Any) -> int:

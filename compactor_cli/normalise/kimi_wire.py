@@ -15,6 +15,7 @@ from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, 
 from compactor_cli.normalise import blocks
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import arguments, string
+from compactor_cli.normalise.holds import SESSION, Holds
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.kimi_log import (
     APPEND,
@@ -41,6 +42,7 @@ class KimiWire:
 
     name = "kimi-wire"
     title = "Kimi Code wire log"
+    holds = SESSION | Holds.SYSTEM | Holds.SUMMARIES | Holds.TOOLS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is an event."""

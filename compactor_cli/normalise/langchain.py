@@ -8,18 +8,30 @@ A call stands in ``tool_calls``, and again in the provider's own shape in the co
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, Text, Thinking, Transcript
+from compactor_cli.core.transcript import (
+    Message,
+    Part,
+    PreviousSummary,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
 from compactor_cli.normalise import blocks
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import read_call
 from compactor_cli.normalise.contents import block_part, role_of, string
+from compactor_cli.normalise.holds import CHAT, Holds
 from compactor_cli.normalise.jsontext import dump
+from compactor_cli.normalise.openai_chat import content
 from compactor_cli.normalise.places import Piece, Place, at, like_keys, parts, result_piece, shorten, text_pieces
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk, thinking_of
 
 _PATHS: tuple[JsonPath, ...] = (
     ("messages",),
@@ -54,6 +66,8 @@ class LangChain:
 
     name = "langchain"
     title = "LangChain messages"
+    holds = CHAT | Holds.ERRORS | Holds.THINKING | Holds.USAGE | Holds.MODEL | Holds.METADATA
+    unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a state or a run, or a bare array."""
@@ -90,6 +104,35 @@ class LangChain:
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced, calls in every place where they stand."""
         return shorten(record, texts, pieces)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A state: plain messages, their calls in ``tool_calls``."""
+        messages = [line for message in talk.messages for line in _lines(message, talk.model)]
+        return ({**talk.extra, "messages": messages},)
+
+
+def _lines(message: Message, model: str) -> Iterator[dict[str, Any]]:
+    for result in message.results:
+        status = "error" if result.is_error else "success"
+        own = {"type": "tool", "content": result.text, "tool_call_id": result.id, "name": result.name}
+        yield {**own, "status": status, "additional_kwargs": {}}
+    if message.role is Role.TOOL:
+        return
+    kind = next(name for name, role in _ROLES.items() if role is message.role)
+    thought = thinking_of(message)
+    kwargs = {"reasoning_content": thought} if thought else dict(_SUMMARY_MARK) if message.summary else {}
+    line: dict[str, Any] = {"type": kind, "content": content(message) or "", "additional_kwargs": kwargs}
+    if message.role is Role.ASSISTANT:
+        sound = [call for call in message.calls if not isinstance(call.arguments, str)]
+        odd = [call for call in message.calls if isinstance(call.arguments, str)]
+        line |= {"response_metadata": {"model_name": model} if model else {}}
+        line["tool_calls"] = [_called(call, "tool_call") for call in sound]
+        line["invalid_tool_calls"] = [_called(call, "invalid_tool_call") for call in odd]
+    yield line
+
+
+def _called(call: ToolCall, kind: str) -> dict[str, Any]:
+    return {"name": call.name, "args": call.arguments, "id": call.id, "type": kind}
 
 
 def kind_of(value: Any) -> str:

@@ -17,6 +17,7 @@ from compactor_cli.normalise import chat
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import string
 from compactor_cli.normalise.frames import with_key
+from compactor_cli.normalise.holds import CHAT, Holds
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.places import at
 
@@ -35,6 +36,7 @@ class Letta:
 
     name = "letta"
     title = "Letta agent file"
+    holds = CHAT | Holds.ERRORS | Holds.TIMES | Holds.TOOLS | Holds.MODEL | Holds.METADATA
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of an agent."""

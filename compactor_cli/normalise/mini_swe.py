@@ -14,10 +14,11 @@ from compactor_cli.core.transcript import Message, Role, ToolResult, Transcript
 from compactor_cli.normalise import chat
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import has_calls
+from compactor_cli.normalise.chat_dialect import model_of
 from compactor_cli.normalise.contents import string
 from compactor_cli.normalise.fenced import Fenced, fenced, text_of, with_text
+from compactor_cli.normalise.holds import RUN, Holds
 from compactor_cli.normalise.jsontext import dump, parse
-from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.places import at, like_keys
 from compactor_cli.normalise.scrub import lines_between, scrubbed
 
@@ -31,6 +32,7 @@ class MiniSwe:
 
     name = "mini-swe"
     title = "mini-swe-agent trajectory"
+    holds = RUN | Holds.IDS | Holds.TIMES | Holds.USAGE | Holds.ERRORS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a document that says it is of this agent."""

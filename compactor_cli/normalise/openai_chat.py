@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Message, Transcript
+from compactor_cli.core.transcript import Media, Message, Role, Text
 from compactor_cli.normalise import chat, imitate
-from compactor_cli.normalise.base import Cut, Insertion, JsonPath
+from compactor_cli.normalise.base import JsonPath
+from compactor_cli.normalise.chat_dialect import ChatDialect
+from compactor_cli.normalise.holds import REQUEST
+from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk, Tool, arguments_text, said
 
 # Fine-tuning rows and requests, batch lines, preference rows, TRL prompts, benchmark runs and other logs.
 _PATHS: tuple[JsonPath, ...] = (
@@ -26,15 +28,15 @@ _OWN_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal"})
 _OWN_KEYS = ("tool_calls", "reasoning_content", "refusal", "tool_call_id")
 
 
-class OpenAIChat:
+class OpenAIChat(ChatDialect):
     """The dialect of OpenAI's chat completions, and of the many that follow it."""
 
     name = "openai-chat"
     title = "OpenAI chat messages"
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``messages`` and its other places; a bare array of messages."""
-        return chat.array_at(value, _PATHS)
+    holds = REQUEST
+    unwritten = NEVER_WRITTEN
+    paths = _PATHS
+    shape = _SHAPE
 
     def score(self, value: Any) -> int:
         """3 for calls with a ``function`` and their results; 1 for any role with a content."""
@@ -49,25 +51,44 @@ class OpenAIChat:
             return 0
         return 2 if kinds & _OWN_BLOCKS or any(value.get(key) for key in _OWN_KEYS) else 1
 
-    def starts(self, value: Any) -> bool:
-        """Never: a system message may come anywhere."""
-        return False
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A row of ``messages``, and ``tools`` where there are any."""
+        row: dict[str, Any] = {"messages": [line for message in talk.messages for line in lines(message)]}
+        if talk.tools:
+            row["tools"] = [{"type": "function", "function": _definition(tool)} for tool in talk.tools]
+        return ({**talk.extra, **({"model": talk.model} if talk.model else {}), **row},)
 
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record."""
-        return chat.read_all(records)
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the row or the last message names."""
-        return model_of(records, row)
+def lines(message: Message) -> Iterator[dict[str, Any]]:
+    """A message as this API has it: one each for the results of a tool message."""
+    for result in message.results:
+        yield {"role": "tool", "tool_call_id": result.id, "content": result.text}
+    if message.role is Role.TOOL:
+        return
+    line: dict[str, Any] = {"role": message.role.value, "content": content(message)}
+    if message.calls:
+        line["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
+            for call in message.calls
+        ]
+    yield line
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages with the keys of the file's own; an acknowledgement has ``weight`` 0 where weights are used."""
-        return imitate.insert(transcript, cut, insertions, _SHAPE)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced."""
-        return chat.shorten(record, texts)
+def content(message: Message) -> Any:
+    """Words as a string, or null; blocks where there are images."""
+    parts = list(said(message))
+    if not any(isinstance(part, Media) for part in parts):
+        return message.text or (None if message.calls else "")
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, Text)
+        else {"type": "image_url", "image_url": {"url": part.url}}
+        for part in parts
+    ]
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
 def _has_function_calls(value: Mapping[str, Any]) -> bool:
@@ -78,14 +99,6 @@ def _has_function_calls(value: Mapping[str, Any]) -> bool:
 def _kinds(content: Any) -> set[Any]:
     blocks = content if isinstance(content, list) else ()
     return {kind for block in blocks if isinstance(block, dict) and isinstance(kind := block.get("type"), str)}
-
-
-def model_of(records: Sequence[Record], row: Any) -> str:
-    """The model named by the last message that names one, else by what is around the messages."""
-    values = [record.value for record in reversed(records)]
-    around = [row, row.get("body"), row.get("params")] if isinstance(row, dict) else []
-    names = (value.get("model") for value in (*values, *around) if isinstance(value, dict))
-    return next((name for name in names if name and isinstance(name, str)), "")
 
 
 DIALECT = OpenAIChat()

@@ -12,10 +12,11 @@ from typing import Any
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
+from compactor_cli.normalise.chat_dialect import model_of
 from compactor_cli.normalise.codex_items import is_opaque, item_type
 from compactor_cli.normalise.contents import string
+from compactor_cli.normalise.holds import REQUEST, Holds
 from compactor_cli.normalise.jsontext import dump, parse
-from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.places import at, like_keys
 from compactor_cli.normalise.previous import summary_of
 from compactor_cli.normalise.responses_items import (
@@ -26,7 +27,9 @@ from compactor_cli.normalise.responses_items import (
     parts_of,
     role_of,
     shortened,
+    written,
 )
+from compactor_cli.normalise.talk import SIGNED, Talk
 
 _INPUTS: tuple[JsonPath, ...] = (("input",), ("body", "input"), ("request", "input"))
 _OUTPUTS: tuple[JsonPath, ...] = (("output",), ("response", "output"), ("response", "body", "output"))
@@ -38,6 +41,8 @@ class OpenAIResponses:
 
     name = "openai-responses"
     title = "OpenAI Responses items"
+    holds = REQUEST | Holds.THINKING
+    unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``input`` of a request, ``output`` of a response, or a bare array of items."""
@@ -90,6 +95,17 @@ class OpenAIResponses:
         """The item with these texts replaced; reasoning and encrypted content are never touched."""
         value = parse(record.raw)
         return dump(shortened(value, texts), record.raw) if is_item(value) else record.raw
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A request: the items as its ``input``."""
+        row: dict[str, Any] = {"model": talk.model} if talk.model else {}
+        row["input"] = [item for message in talk.messages for item in written(message)]
+        if talk.tools:
+            row["tools"] = [
+                {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
+                for tool in talk.tools
+            ]
+        return ({**talk.extra, **row},)
 
 
 def _leads(elements: Any) -> bool:

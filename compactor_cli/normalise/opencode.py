@@ -28,6 +28,7 @@ from compactor_cli.core.transcript import (
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.blocks import size_bytes
 from compactor_cli.normalise.contents import arguments, string
+from compactor_cli.normalise.holds import SESSION, Holds
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.opencode_pair import Site
 from compactor_cli.normalise.places import Piece, Place, at, parts, shorten
@@ -44,6 +45,7 @@ class OpenCode:
 
     name = "opencode"
     title = "opencode export"
+    holds = SESSION | Holds.SUMMARIES
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of an export, or a bare array of them."""

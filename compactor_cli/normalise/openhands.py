@@ -14,6 +14,7 @@ from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, PreviousSummary, Role, Text, ToolCall, Transcript
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import string
+from compactor_cli.normalise.holds import RUN, Holds
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.openhands_parts import (
     ACTIONS_BESIDE,
@@ -36,6 +37,7 @@ class OpenHands:
 
     name = "openhands"
     title = "OpenHands events"
+    holds = RUN | Holds.IDS | Holds.TIMES | Holds.SUMMARIES | Holds.ERRORS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array of events, or ``history`` (``trajectory``, ``events``) of a row."""

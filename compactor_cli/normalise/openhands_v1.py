@@ -15,6 +15,7 @@ from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, PreviousSummary, Role, Text, Thinking, ToolCall, Transcript
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import arguments, block_part, string
+from compactor_cli.normalise.holds import RUN, Holds
 from compactor_cli.normalise.jsontext import dump
 from compactor_cli.normalise.places import Piece, at, like_keys, parts, result_piece, shorten, text_pieces
 from compactor_cli.normalise.previous import summary_of
@@ -46,6 +47,7 @@ class OpenHandsV1:
 
     name = "openhands-v1"
     title = "OpenHands SDK events"
+    holds = RUN | Holds.IDS | Holds.TIMES | Holds.THINKING | Holds.SUMMARIES | Holds.ERRORS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array of events, or ``events`` (``history``) of a row."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
-from compactor_cli.normalise import pi_insert
+from compactor_cli.normalise import pi_insert, pi_written
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import (
     arguments,
@@ -26,9 +26,11 @@ from compactor_cli.normalise.contents import (
     string,
     with_texts,
 )
+from compactor_cli.normalise.holds import SESSION, Holds
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.pi_path import Value, path_of
 from compactor_cli.normalise.previous import summary_of
+from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
 _TALK_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})
@@ -40,6 +42,8 @@ class Pi:
 
     name = "pi"
     title = "pi session"
+    holds = SESSION | Holds.SUMMARIES
+    unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a record."""
@@ -116,6 +120,22 @@ class Pi:
         if not isinstance(message, dict):
             return record.raw
         return dump({**value, "message": _shortened(message, texts)}, record.raw)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """The header, and entries that hang on each other."""
+        times = talk.times()
+        start = times[0] if times else ""
+        lines: list[dict[str, Any]] = [
+            {"type": "session", "version": 3, "id": talk.key("session"), "timestamp": start, "cwd": "/"}
+        ]
+        parent = None
+        for message, time in zip(talk.messages, times, strict=True):
+            for entry in pi_written.messages(message, talk.model, time):
+                own = talk.key(len(lines))[:8]
+                envelope = {"type": "message", "id": own, "parentId": parent, "timestamp": time}
+                lines.append({**envelope, "message": entry})
+                parent = own
+        return lines
 
 
 DIALECT = Pi()

@@ -15,6 +15,7 @@ from compactor_cli.normalise import qwen_insert
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import role_of, string
 from compactor_cli.normalise.gemini_contents import pieces as content_pieces
+from compactor_cli.normalise.holds import SESSION, Holds
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.places import Piece, at, parts, shorten
 from compactor_cli.normalise.previous import summary_of
@@ -28,6 +29,7 @@ class QwenCode:
 
     name = "qwen-code"
     title = "Qwen Code session"
+    holds = SESSION | Holds.SUMMARIES
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a record."""

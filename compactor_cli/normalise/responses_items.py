@@ -5,13 +5,14 @@ Tools that run at the provider's are call and answer in one item.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compactor_cli.core.transcript import Part, Role, Text, ToolCall, ToolResult
+from compactor_cli.core.transcript import Message, Part, Role, Text, ToolCall, ToolResult
 from compactor_cli.normalise import codex_items
 from compactor_cli.normalise.codex_items import Item, is_opaque, item_type
 from compactor_cli.normalise.contents import arguments, result_text, shortened_arguments, string
+from compactor_cli.normalise.talk import arguments_text, said
 
 # Calls that an output answers, with the key of their arguments; and those outputs.
 _CALLS = {"computer_call": "action", "shell_call": "action", "apply_patch_call": "operation"}
@@ -110,6 +111,22 @@ def _opened(block: Any, part: Part) -> Part:
     if kind == "refusal":
         return Text(text=string(block.get("refusal")))
     return part
+
+
+def written(message: Message) -> Iterator[dict[str, Any]]:
+    """The items of a message: its words, then each call or result."""
+    words = [
+        {"type": "output_text" if message.role is Role.ASSISTANT else "input_text", "text": part.text}
+        if isinstance(part, Text)
+        else {"type": "input_image", "image_url": part.url}
+        for part in said(message)
+    ]
+    if words:
+        yield {"type": "message", "role": message.role.value, "content": words}
+    for call in message.calls:
+        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
+    for result in message.results:
+        yield {"type": "function_call_output", "call_id": result.id, "output": result.text}
 
 
 def is_reasoning(item: Item) -> bool:

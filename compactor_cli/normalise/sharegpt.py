@@ -13,14 +13,16 @@ from typing import Any
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Role, ToolResult, Transcript
 from compactor_cli.normalise import chat, imitate
-from compactor_cli.normalise.alternate import alternating
+from compactor_cli.normalise.alternate import BRIDGE, alternating
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import named_call
+from compactor_cli.normalise.chat_dialect import model_of
 from compactor_cli.normalise.contents import result_text
+from compactor_cli.normalise.holds import Holds
 from compactor_cli.normalise.jsontext import dump, parse
-from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.previous import summary_of
 from compactor_cli.normalise.tags import Piece, pieces, rejoined
+from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk
 
 _PATHS: tuple[JsonPath, ...] = (("conversations",), ("conversation",))
 _SHAPE = imitate.Shape(
@@ -34,6 +36,7 @@ _ROLES = {
 }
 _META = Message(role=Role.META)
 _OWN_ROLES = frozenset({"function_call", "observation"})
+SPEAKERS = {Role.SYSTEM: "system", Role.USER: "human", Role.ASSISTANT: "gpt", Role.TOOL: "tool"}
 
 
 class ShareGPT:
@@ -41,6 +44,8 @@ class ShareGPT:
 
     name = "sharegpt"
     title = "ShareGPT conversations"
+    holds = Holds.SYSTEM | Holds.CALLS | Holds.TOOLS | Holds.MODEL | Holds.METADATA
+    unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``conversations``, or a bare array of turns."""
@@ -71,6 +76,44 @@ class ShareGPT:
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced within its value; tags stay where they are."""
         return shorten(record, texts)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A row of alternating turns; ``tools`` as the JSON string that trainers read."""
+        turns: list[dict[str, str]] = []
+        last: Message | None = None
+        for message in talk.messages:
+            if last and message.role is last.role and not message.calls and not last.calls:
+                turns[-1]["value"] += f"\n\n{message.text}"
+            else:
+                if last and last.role is Role.TOOL and message.role is Role.USER:
+                    turns.append({"from": SPEAKERS[Role.ASSISTANT], "value": BRIDGE})
+                turns.append(_turn(message))
+            last = message
+        return ({**row_of(talk), "conversations": turns},)
+
+
+def _turn(message: Message) -> dict[str, str]:
+    if message.calls:
+        calls = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
+        return {"from": "function_call", "value": dumps(calls[0] if len(calls) == 1 else calls)}
+    if message.results:
+        return {"from": "observation", "value": "\n".join(result.text for result in message.results)}
+    return {"from": SPEAKERS[message.role], "value": message.text}
+
+
+def row_of(talk: Talk) -> dict[str, Any]:
+    """What stands beside the turns of a row."""
+    tools = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in talk.tools]
+    return {
+        **talk.extra,
+        **({"model": talk.model} if talk.model else {}),
+        **({"tools": dumps(tools)} if tools else {}),
+    }
+
+
+def dumps(value: Any) -> str:
+    """JSON within a text."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def is_turn(value: Any) -> bool:

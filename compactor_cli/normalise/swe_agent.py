@@ -17,11 +17,12 @@ from compactor_cli.core.transcript import Message, Role, Text, ToolCall, ToolRes
 from compactor_cli.normalise import chat
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.calls import has_calls
+from compactor_cli.normalise.chat_dialect import model_of
 from compactor_cli.normalise.contents import media_count, result_text, shortened_result, string
 from compactor_cli.normalise.fenced import TOOL, Fenced, fenced, text_of, with_text
 from compactor_cli.normalise.frames import with_key
+from compactor_cli.normalise.holds import RUN, Holds
 from compactor_cli.normalise.jsontext import dump, parse
-from compactor_cli.normalise.openai_chat import model_of
 from compactor_cli.normalise.places import Piece, at, like_keys, parts, shorten
 from compactor_cli.normalise.scrub import gone_lines, scrubbed
 
@@ -35,6 +36,7 @@ class SweAgent:
 
     name = "swe-agent"
     title = "SWE-agent trajectory"
+    holds = RUN | Holds.IDS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``history``, or ``trajectory`` where there is no history."""

@@ -5,28 +5,19 @@ The simulated user has tools as well: user messages may hold calls, and results 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Message, Transcript
-from compactor_cli.normalise import chat, imitate
-from compactor_cli.normalise.base import Cut, Insertion, JsonPath
-from compactor_cli.normalise.openai_chat import model_of
-
-_PATHS: tuple[JsonPath, ...] = (("messages",),)
-_SHAPE = imitate.Shape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
+from compactor_cli.normalise import chat
+from compactor_cli.normalise.chat_dialect import ChatDialect
+from compactor_cli.normalise.holds import RUN, Holds
 
 
-class Tau:
+class Tau(ChatDialect):
     """The dialect of tau2-bench's simulations."""
 
     name = "tau"
     title = "tau2-bench messages"
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``messages`` of a simulation; a bare array of messages."""
-        return chat.array_at(value, _PATHS)
+    holds = RUN | Holds.IDS | Holds.ERRORS | Holds.TIMES | Holds.USAGE
 
     def score(self, value: Any) -> int:
         """3 for a flat call and for a result with ``requestor``; 2 for a message with ``turn_idx``."""
@@ -42,22 +33,6 @@ class Tau:
     def starts(self, value: Any) -> bool:
         """Whether it is the first message of a simulation."""
         return chat.is_chat(value) and value.get("turn_idx") == 0 and type(value["turn_idx"]) is int
-
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record."""
-        return chat.read_all(records)
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the last message names."""
-        return model_of(records, row)
-
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages with the keys of the file's own."""
-        return imitate.insert(transcript, cut, insertions, _SHAPE)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced."""
-        return chat.shorten(record, texts)
 
 
 def _is_flat(call: Any) -> bool:

@@ -14,6 +14,7 @@ from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.normalise import chat
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.contents import content_parts, string, with_texts
+from compactor_cli.normalise.holds import Holds
 from compactor_cli.normalise.jsontext import dump, parse
 from compactor_cli.normalise.places import like_keys
 from compactor_cli.normalise.previous import summary_of
@@ -30,6 +31,7 @@ class WhoWhen:
 
     name = "who-when"
     title = "Who&When history"
+    holds = Holds.SYSTEM | Holds.METADATA
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``history`` of a row that says whose mistake it was."""

@@ -10,6 +10,8 @@ from compactor_cli.core.errors import OutputError
 from compactor_cli.core.summary import SectionItems, Summary
 from compactor_cli.core.transcript import Transcript
 
+_MOST_NAMED = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -50,6 +52,14 @@ class Answer:
     invented: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know of a summary that a model was asked for."""
+        fell_back = f"the digest wrote the summary: {self.fell_back}"
+        names = ", ".join(self.invented[:_MOST_NAMED])
+        invented = f"the model named what its material does not hold ({len(self.invented)}: {names})"
+        return (*((fell_back,) if self.fell_back else ()), *((invented,) if self.invented else ()))
 
 
 class KeptAsIs(OutputError):  # noqa: N818 -- named for what is done

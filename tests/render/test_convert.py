@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compactor_cli.core.errors import InputError, UsageError
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.group.exchanges import group
+from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.normalise.holds import Holds
+from compactor_cli.normalise.registry import all_dialects, get
+from compactor_cli.normalise.sent import sent
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import open_stream
+from compactor_cli.render.convert import check_writable, convert, not_carried_line, writable
+
+WRITABLE = writable()
+SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").iterdir())
+# One of them without calls is the other.
+ALIKE = {"sharegpt", "hermes"}
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+
+
+def opened(data: bytes, dialect: str = "") -> list[Transcript]:
+    records = read_records(data.splitlines(keepends=True), "made", OnInvalid.KEEP)
+    return list(open_transcripts(records, dialect=dialect, prefix=records.prefix))
+
+
+def row(*messages: dict[str, Any], **more: Any) -> Transcript:
+    (transcript,) = opened(json.dumps({"messages": messages, **more}).encode() + b"\n", "openai-chat")
+    return transcript
+
+
+def there_and_back(transcript: Transcript, name: str) -> list[dict[str, Any]]:
+    (other,) = opened(convert(transcript, name).output, name)
+    (value,) = map(json.loads, convert(other, "openai-chat").output.splitlines())
+    messages: list[dict[str, Any]] = value["messages"]
+    return messages
+
+
+# Words that begin or end with blanks, or look like tags, are not told from what stands around them everywhere.
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="<>`", exclude_categories=("Cc",)), min_size=1).map(
+    lambda text: f"w{text.strip()}."
+)
+ARGUMENTS = st.dictionaries(WORDS, st.none() | st.booleans() | st.integers(-9, 9) | WORDS, max_size=3)
+CALLS = st.lists(st.tuples(st.sampled_from(("look", "edit")), ARGUMENTS, WORDS), min_size=1, max_size=3)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A system prompt, turns of a user, calls with their results, and an answer."""
+    messages = [{"role": "system", "content": draw(WORDS)}]
+    number = 0
+    for _ in range(draw(st.integers(1, 3))):
+        messages.append({"role": "user", "content": draw(WORDS)})
+        for calls in draw(st.lists(CALLS, max_size=2)):
+            ids = [f"call_{number + n}" for n in range(len(calls))]
+            number += len(calls)
+            asked = [
+                {"id": key, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+                for key, (name, given, _) in zip(ids, calls, strict=True)
+            ]
+            messages.append({"role": "assistant", "content": draw(WORDS), "tool_calls": asked})
+            messages += (
+                {"role": "tool", "tool_call_id": key, "content": told}
+                for key, (_, _, told) in zip(ids, calls, strict=True)
+            )
+        messages.append({"role": "assistant", "content": draw(WORDS)})
+    return messages
+
+
+def facts(messages: list[dict[str, Any]], holds: Holds) -> Iterator[Any]:
+    """What a dialect that holds this must keep, in order; of parallel calls, where it has none, each by itself."""
+    answers = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+    for message in messages:
+        calls = message.get("tool_calls", [])
+        words = message["content"] if Holds.WORDS in holds or not calls else None
+        if message["role"] in ("user", "assistant") and words and message["content"] != "Understood.":
+            yield (message["role"], words)
+        for call in calls:
+            yield (call["function"]["name"], json.loads(call["function"]["arguments"]), answers[call["id"]])
+
+
+@settings(max_examples=120, deadline=None)
+@given(messages=conversations(), name=st.sampled_from(WRITABLE))
+def test_words_calls_results_and_their_order_come_back(messages: list[dict[str, Any]], name: str) -> None:
+    holds = get(name).holds
+    back = there_and_back(row(*messages), name)
+    assert list(facts(back, holds)) == list(facts(messages, holds))
+    if Holds.SYSTEM in holds:
+        assert back[0] == messages[0]
+    if Holds.IDS in holds:
+        ids = [call["id"] for message in messages for call in message.get("tool_calls", [])]
+        assert [call["id"] for message in back for call in message.get("tool_calls", [])] == ids
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_every_sample_in_every_dialect(path: Path, name: str) -> None:
+    for transcript in opened(path.read_bytes()):
+        done = convert(transcript, name)
+        (again,) = opened(done.output)
+        assert again.dialect == name or {again.dialect, name} == ALIKE
+        grouping = group(again.messages)
+        assert (grouping.orphan_calls, grouping.orphan_results) == ((), ())
+        assert convert(transcript, name) == done
+        shown = {transcript.messages[i].text for i in sent(transcript)} - {""}
+        held = json.dumps([message.text for message in again.messages] + [again.row], ensure_ascii=False)
+        if Holds.WORDS in get(name).holds and Holds.SYSTEM in get(name).holds:
+            lines = [json.dumps(line, ensure_ascii=False)[1:-1] for text in shown for line in text.split("\n")]
+            assert all(line in held for line in lines)
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "anthropic"])
+def test_every_real_transcript(corpus: Path, name: str) -> None:
+    count = 0
+    for path in sorted(corpus.rglob("*.*")):
+        if not path.is_file() or not (".json" in path.name or path.suffix in (".traj", ".af")):
+            continue
+        try:
+            with open_stream(str(path)) as stream:
+                transcripts = list(open_transcripts(read_records(stream.reader, str(path), OnInvalid.KEEP)))
+        except InputError:  # what is no transcript is looked at elsewhere
+            continue
+        for transcript in transcripts:
+            output = convert(transcript, name).output
+            (again,) = opened(output, "" if sent(transcript) else name)
+            assert again.dialect == name, path
+            grouping = group(again.messages)
+            assert (grouping.orphan_calls, grouping.orphan_results) == ((), ()), path
+            count += 1
+    assert count > 250
+
+
+def test_what_is_lost_is_counted_and_said_in_one_line() -> None:
+    assistant = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+            {"type": "tool_use", "id": "t", "name": "look", "input": {}},
+        ],
+        "usage": {"input_tokens": 9},
+    }
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": True}
+    messages = [{"role": "user", "content": "Look."}, assistant, {"role": "user", "content": [result]}]
+    (transcript,) = opened(json.dumps({"system": "S", "messages": messages, "max_tokens": 9}).encode() + b"\n")
+    done = convert(transcript, "openai-chat")
+    lost = {"thinking": 1, "error flags": 1, "usage counters": 1, "metadata": 1}
+    assert done.not_carried == lost
+    line = not_carried_line(done.not_carried, "openai-chat")
+    assert sorted(line.partition(": ")[0].split(", ")) == ["error flags 1", "thinking 1", "usage counters 1"]
+    assert line.endswith(": openai-chat cannot hold them; metadata 1: not carried over")
+    (value,) = map(json.loads, done.output.splitlines())
+    assert value["messages"][0] == {"role": "system", "content": "S"}
+
+
+@pytest.mark.parametrize("name", [name for name in WRITABLE if Holds.IMAGES in get(name).holds and name != "atif"])
+def test_images_come_along(name: str) -> None:
+    shown = [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
+    transcript = row({"role": "user", "content": shown}, {"role": "assistant", "content": "A pixel."})
+    assert convert(transcript, name).not_carried.get("images", 0) == 0
+    assert there_and_back(transcript, name)[0]["content"] == shown
+
+
+def test_what_stands_beside_the_messages_comes_along() -> None:
+    tool = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
+    beside = {"id": "row-7", "metadata": {"split": "train"}, "tools": [{"type": "function", "function": tool}]}
+    transcript = row({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}, **beside)
+    for name in ("anthropic", "openai-responses", "gemini-contents", "bedrock", "sharegpt"):
+        (other,) = opened(convert(transcript, name).output, name)
+        (value,) = map(json.loads, convert(other, "openai-chat").output.splitlines())
+        assert {key: value[key] for key in beside} == beside, name
+
+
+def test_repeated_and_missing_ids_are_made_unique() -> None:
+    def asks(key: str) -> dict[str, Any]:
+        call = {"id": key, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    def told(key: str, text: str) -> dict[str, Any]:
+        return {"role": "tool", "tool_call_id": key, "content": text}
+
+    transcript = row({"role": "user", "content": "Go."}, asks("a"), told("a", "1"), asks("a"), told("a", "2"))
+    (value,) = map(json.loads, convert(transcript, "openai-chat").output.splitlines())
+    ids = [message["tool_calls"][0]["id"] for message in value["messages"] if message["role"] == "assistant"]
+    assert len(set(ids)) == 2
+    assert [message.get("tool_call_id") for message in value["messages"] if message["role"] == "tool"] == ids
+
+
+def test_a_dialect_that_cannot_be_written_is_refused_with_those_that_can() -> None:
+    with pytest.raises(UsageError, match=r"cannot be written from nothing: these can: .*openai-chat"):
+        check_writable("openhands")
+    with pytest.raises(UsageError, match="did you mean 'openai-chat'"):
+        check_writable("openai-cht")
+
+
+def test_every_dialect_says_what_it_can_hold() -> None:
+    assert all(dialect.holds for dialect in all_dialects())
