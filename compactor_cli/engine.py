@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from compactor_cli.core.errors import InvariantError, UsageError
+from compactor_cli.core.errors import UsageError
 from compactor_cli.core.importance import Importance
 from compactor_cli.core.marker import Marker
 from compactor_cli.core.plan import Action, Mode, Plan
 from compactor_cli.core.report import Outcome, TranscriptReport
 from compactor_cli.core.settings import UNBROKEN, Settings
 from compactor_cli.core.summary import Source, Summary
-from compactor_cli.core.transcript import Message, Role, Transcript
+from compactor_cli.core.transcript import Role, Transcript
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.normalise.base import Insertion
 from compactor_cli.normalise.registry import get
@@ -27,6 +27,7 @@ from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
 from compactor_cli.plan.tokens import Counter, OnceCounter, count_messages
 from compactor_cli.recall.retrieval import Retrieval
+from compactor_cli.render.check import check_output
 from compactor_cli.render.compose import compose
 from compactor_cli.render.marker import beside, marker_for
 from compactor_cli.render.read import read_ours
@@ -190,7 +191,7 @@ class _Case:
         if grows or tokens_after >= plan.tokens_before:
             no_gain = replace(plan, reason="a summary would be no smaller")
             return _unchanged(transcript, no_gain, self.grouping, self.counter)
-        _check(compacted, plan, tokens_after)
+        check_output(compacted, plan, tokens_after)
         report = replace(
             _report(transcript, plan, self.grouping, self.counter),
             outcome=Outcome.COMPACTED,
@@ -225,24 +226,6 @@ def _insertions(text: str, acknowledgement: str) -> tuple[Insertion, ...]:
         return ()
     summary = Insertion(role=Role.USER, text=text, is_summary=True)
     return (summary, Insertion(role=Role.ASSISTANT, text=acknowledgement)) if acknowledgement else (summary,)
-
-
-def _check(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
-    """The output, read back: every call with its results, and within the target."""
-    grouping = group(_sent(compacted.messages, plan) if plan.mode is Mode.APPEND else compacted.messages)
-    if grouping.orphan_calls or grouping.orphan_results:
-        raise InvariantError("the output would hold a tool call without its result")
-    if tokens_after > plan.target_tokens and not plan.over_target:
-        raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
-
-
-def _sent(messages: tuple[Message, ...], plan: Plan) -> tuple[Message, ...]:
-    """The messages of the source, those that the client does not send any more emptied.
-
-    What was appended holds no call, and a call in flight is no orphan because of it.
-    """
-    source = messages[: plan.spans[-1].stop]
-    return tuple(Message(role=Role.META) if message.superseded else message for message in source)
 
 
 def _check_mode(plan: Plan, mode: Mode) -> None:

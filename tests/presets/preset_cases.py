@@ -11,7 +11,7 @@ from compactor_cli.core.settings import Settings, Size, Trigger
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
 from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.plan.tokens import counter_for
+from compactor_cli.plan.tokens import count_messages, counter_for
 from compactor_cli.presets import load_preset
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.summarise.digest.digest import Digest
@@ -80,7 +80,7 @@ def planned(messages: Chat, settings: Settings) -> Plan:
 
 def size(messages: Chat, settings: Settings) -> int:
     """The tokens of a conversation, as these settings count."""
-    return planned(messages, settings).tokens_before
+    return sum(count_messages(counter_for(settings.tokenizer), transcript(messages).messages))
 
 
 def compacted(messages: Chat, settings: Settings) -> tuple[Compaction, Chat]:
