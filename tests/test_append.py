@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from compactor_cli.core.errors import InvariantError, UnknownShape, UsageError
 from compactor_cli.core.plan import Action, Mode
-from compactor_cli.core.settings import Keep, Settings, Size
+from compactor_cli.core.settings import Budget, Keep, Settings, Size
 from compactor_cli.core.transcript import Container, Role, Transcript
 from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
 from compactor_cli.normalise.detect import open_transcripts
@@ -108,6 +109,51 @@ def test_a_format_without_a_boundary_is_refused_by_name() -> None:
     (transcript,) = opened((SAMPLES / "kimi-cli.jsonl").read_bytes())
     with pytest.raises(UsageError, match="nothing can be appended to a transcript of the format kimi-cli"):
         plan_transcript(transcript, Settings(), counter=COUNTER, mode=Mode.APPEND)
+
+
+def pi_session(*said: dict[str, object]) -> bytes:
+    """A session of pi whose entries hang on each other in this order."""
+    lines: list[dict[str, object]] = [{"type": "session", "version": 3, "id": "S", "cwd": "/w"}]
+    for n, message in enumerate(said):
+        parent = f"{n - 1:08}" if n else None
+        lines.append({"type": "message", "id": f"{n:08}", "parentId": parent, "timestamp": "", "message": message})
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def pi_turn(number: int, *, is_answered: bool = True) -> list[dict[str, object]]:
+    call = {"type": "toolCall", "id": f"c{number}", "name": "bash", "arguments": {"command": "ls"}}
+    words = " ".join(f"word{number}_{n}" for n in range(150))
+    out = {"role": "toolResult", "toolCallId": f"c{number}", "content": [{"type": "text", "text": f"out {number}"}]}
+    done = {"role": "assistant", "content": [{"type": "text", "text": f"done {number}"}]}
+    asked = [{"role": "user", "content": f"q{number} {words}"}, {"role": "assistant", "content": [call]}]
+    return [*asked, out, done] if is_answered else asked
+
+
+def test_where_a_boundary_names_but_a_start_the_tail_begins_behind_a_call_that_was_broken_off() -> None:
+    turns = [*pi_turn(0), *pi_turn(1), *pi_turn(2), *pi_turn(3, is_answered=False), *pi_turn(4)]
+    (transcript,) = opened(pi_session(*turns))
+    settings = Settings(keep=Keep(tail_turns=2, tail_tokens=0), budget=Budget(size=Size(tokens=300)))
+    done = appended(transcript, settings)
+    assert done.changed
+    (again,) = opened(done.output)
+    assert [again.messages[i].text[:2] for i in sent(again)][1:] == ["q4", "", "", "do"]
+
+
+def test_what_is_sent_does_not_hang_on_messages_that_were_taken_back_in_the_tail() -> None:
+    def message(n: int, kind: str = "user", words: str = "") -> dict[str, object]:
+        return {"id": f"m{n}", "timestamp": "", "type": kind, "content": [{"text": words or f"text {n} " * 60}]}
+
+    header = {"sessionId": "S", "projectHash": "p", "startTime": "", "lastUpdated": ""}
+    lines = [header, *(message(n, "gemini" if n % 2 else "user") for n in range(8)), message(8), message(9, "gemini")]
+    # The client starts anew without the answer that it had begun.
+    again_all = {"$set": {"messages": [message(n, "gemini" if n % 2 else "user") for n in range(9)]}}
+    lines += [again_all, message(10), message(11, "gemini")]
+    (transcript,) = opened(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    settings = Settings(keep=Keep(head_turns=1, tail_turns=2, tail_tokens=0), budget=Budget(size=Size(tokens=300)))
+    (again,) = opened(appended(transcript, settings).output)
+    order = sent(again)
+    summary = next(place for place, i in enumerate(order) if again.messages[i].summary)
+    assert [again.messages[i].text[:8].strip() for i in order[summary + 1 :]] == ["text 8 t"[:8], "text 10", "text 11"]
 
 
 def test_a_plan_is_for_one_way_of_writing() -> None:

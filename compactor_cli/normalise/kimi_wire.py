@@ -152,8 +152,8 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
         summary = summary_of(Role.USER, told) or PreviousSummary(origin="kimi", text=text)
         return Message(role=Role.USER, parts=told, timestamp=timestamp, summary=summary, superseded=is_gone)
     role = _role(value)
-    if role is Role.META:
-        return Message(role=role, timestamp=timestamp)
+    if role is Role.META or folded.step_of.get(i) in folded.empty:
+        return Message(role=Role.META, timestamp=timestamp)
     found = parts(tuple(_pieces(value)))
     is_step = i in folded.step_of
     group = f"step-{folded.step_of[i]}" if is_step else ""

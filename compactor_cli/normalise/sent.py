@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compactor_cli.core.marker import find_marker
 from compactor_cli.core.transcript import Message, Role, Text, Transcript
 
 # This client sends a summary before everything else, wherever it stands.
@@ -51,6 +52,9 @@ def _tail_start(transcript: Transcript, summary: int) -> int:
     found = messages[summary].summary
     if found and found.origin == _IN_ORDER:
         return summary
+    marker = find_marker(messages[summary].text)
+    if marker and marker.records <= summary:
+        return marker.last
     replaced = (i for i in range(summary - 1, -1, -1) if messages[i].superseded and not messages[i].is_meta)
     return next(replaced, summary - 1) + 1
 

@@ -36,6 +36,12 @@ def holds_islands(name: str) -> bool:
     return isinstance(dialect, Appending) and dialect.appends_head
 
 
+def append_floor(name: str, grouping: Grouping) -> int:
+    """Where a tail may begin at the earliest: behind the last half of a pair without its other half, where the
+    boundary of this dialect names but the start of what the client goes on to send."""
+    return 0 if holds_islands(name) else max(grouping.orphaned(), default=-1) + 1
+
+
 def appended(plan: Plan, grouping: Grouping) -> Plan:
     """The plan with everything kept that is not covered: nothing is shortened and no bookkeeping leaves.
 

@@ -64,8 +64,8 @@ class Ground:
         return self.borders[bisect_right(self.borders, index) - 1]
 
 
-def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) -> Ground:
-    """The ground of a transcript. Linear in records."""
+def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int], floor: int = 0) -> Ground:
+    """The ground of a transcript, on which no tail begins before ``floor``. Linear in records."""
     messages = transcript.messages
     count = len(messages)
     gone = _gone(messages, grouping)
@@ -83,7 +83,7 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int]) ->
         lead=_lead(messages),
         head_limit=limit,
         turns=tuple(turn for turn in turns(messages) if turn.start < limit),
-        floor=_floor(messages, summaries),
+        floor=max(_floor(messages, summaries), floor),
         last=count,
         in_flight=count,
         gone=gone,

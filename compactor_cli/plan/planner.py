@@ -9,7 +9,7 @@ from compactor_cli.core.plan import Action, Mode, Plan
 from compactor_cli.core.settings import Settings, Strategy, When
 from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.plan.append import append_settings, appended, holds_islands
+from compactor_cli.plan.append import append_floor, append_settings, appended, holds_islands
 from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.by_fit import by_fit
 from compactor_cli.plan.by_rules import by_rules
@@ -46,10 +46,13 @@ def make_plan(
     The plan is checked by `check_plan` before it is returned. Raises `UsageError` if the settings name a model
     whose window is not known, or if nothing can be appended in this dialect.
     """
+    floor = 0
     if mode is Mode.APPEND:
         settings = append_settings(settings, transcript.dialect)
         importance = importance if holds_islands(transcript.dialect) else None
-    plan = _proven_small(transcript, settings) or _counted(transcript, grouping, settings, counter, importance)
+        floor = append_floor(transcript.dialect, grouping)
+    plan = _proven_small(transcript, settings)
+    plan = plan or _counted(transcript, grouping, settings, counter, importance, floor)
     plan = appended(plan, grouping) if mode is Mode.APPEND else refreshed(plan, transcript)
     check_plan(plan, transcript, grouping)
     return plan
@@ -81,7 +84,12 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
 
 
 def _counted(
-    transcript: Transcript, grouping: Grouping, settings: Settings, counter: Counter, importance: Importance | None
+    transcript: Transcript,
+    grouping: Grouping,
+    settings: Settings,
+    counter: Counter,
+    importance: Importance | None,
+    floor: int,
 ) -> Plan:
     before = count_messages(counter, transcript.messages)
     always = _always(transcript, grouping, settings, counter)
@@ -105,7 +113,7 @@ def _counted(
         counter=counter,
         tokens=tokens,
         tokens_before=sum(before),
-        ground=survey(shown, grouping, tokens),
+        ground=survey(shown, grouping, tokens, floor),
         decision=decision,
         importance=importance,
         always=always,

@@ -109,6 +109,52 @@ def test_appended_the_count_is_of_messages_and_the_client_counts_anew() -> None:
     assert shown(after) == ["q1", "Bash({'command': 'ls'})", "= out c1", "r1", SUMMARY.text]
 
 
+def count_before(values: list[dict[str, Any]], start: int) -> int:
+    """The number of messages that an appended compaction replaces, if the tail begins at this record."""
+    transcript = made(WIRE, timed(*values))
+    tail = tuple(range(start, len(values)))
+    appended = WIRE.append(transcript, Cut(before=(), after=tail), (SUMMARY,), 70)
+    return int(json.loads(appended[0])["compactedCount"])
+
+
+def test_an_interrupted_step_that_said_nothing_counts_no_more_when_the_next_begins() -> None:
+    broken = [event("step.begin", uuid="b"), event("step.end", uuid="b", finishReason="interrupted")]
+    values = [METADATA, user("q"), *broken, user("why?")]
+    assert count_before(values, 4) == 2
+    values += step("s", text="r")
+    assert count_before(values, 4) == 1
+    assert shown(made(WIRE, timed(*values))) == ["q", "why?", "r"]
+
+
+def test_the_client_answers_a_call_that_was_broken_off() -> None:
+    call = event("tool.call", stepUuid="b", toolCallId="c", name="Bash", args={})
+    late = event("tool.result", toolCallId="c", result={"output": "late"})
+    broken = [event("step.begin", uuid="b"), call, event("step.end", uuid="b", finishReason="interrupted")]
+    values = [METADATA, user("q"), *broken, user("why?"), *step("s", text="r"), late, user("more")]
+    transcript = made(WIRE, timed(*values))
+    assert shown(transcript) == ["q", "Bash({})", "why?", "r", "more"]
+    assert count_before(values, 10) == 5, "q, the call, the client's answer, why?, r"
+
+
+def test_words_that_come_while_a_call_runs_stand_behind_its_result() -> None:
+    asked = event("tool.call", stepUuid="s", toolCallId="c", name="Bash", args={})
+    answer = event("tool.result", toolCallId="c", result={"output": "out"})
+    running = [event("step.begin", uuid="s"), asked, user("hurry"), answer, event("step.end", uuid="s")]
+    values = [METADATA, user("q"), *running, *step("t", text="r")]
+    folded = kimi_wire.fold(timed(*values))
+    assert folded.history == (1, 2, 5, 4, 7)
+
+
+def test_the_client_counts_what_it_writes_beside_a_summary_of_its_own() -> None:
+    kept = {"compactedCount": 8, "keptUserMessageCount": 2}
+    own = {"type": "context.apply_compaction", "summary": "raw", "contextSummary": "S", **kept}
+    values = [METADATA, *turn(0), *turn(1), own, *turn(2), *turn(3)]
+    start = len(values) - LENGTH + 1
+    assert count_before(values, start) == 8, "q0, q1, S, the note to go on, and four of the turn"
+    own["keptHeadUserMessageCount"] = 1
+    assert count_before(values, start) == 9, "and a note that some are left out"
+
+
 def test_a_context_has_a_system_prompt_and_bookkeeping_of_its_own() -> None:
     values = [
         {"role": "_system_prompt", "content": "rules"},
