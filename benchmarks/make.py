@@ -6,6 +6,7 @@ python benchmarks/make.py sessions 2000 folder/       # 2,000 session files of 2
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ WORDS = (
 ).split()
 STEMS = "cache client config engine index limit loader parser plan queue reader render retry router store tail".split()
 NAMES = 600
+LONG_AGO = 1_700_000_000
 FOLDERS = ("src/core", "src/api", "src/db", "tests/unit", "tests/api", "docs", "scripts")
 
 
@@ -114,6 +116,21 @@ def write_sessions(folder: Path, count: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for seed in range(count):
         (folder / f"session-{seed:05}.jsonl").write_bytes(session(seed))
+
+
+def write_story(path: Path, size_bytes: int, seed: int = 1) -> None:
+    """One session of about this size, a message a line."""
+    with path.open("wb") as file:
+        file.writelines(orjson.dumps(message) + b"\n" for message in Story(seed).messages(size_bytes))
+
+
+def write_small_sessions(folder: Path, count: int) -> None:
+    """Session files of some kilobytes, a hundred to a folder, none of them written just now."""
+    for seed in range(count):
+        path = folder / f"project-{seed // 100:04}" / f"session-{seed:06}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_story(path, 1_000, seed)
+        os.utime(path, (LONG_AGO + seed, LONG_AGO + seed))
 
 
 if __name__ == "__main__":

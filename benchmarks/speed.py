@@ -1,30 +1,21 @@
-"""How fast a compaction is, next to tokenising the same text; and whether memory grows with the input.
-
-    python benchmarks/speed.py            # 200 MB dataset, 2,000 session files
-    python benchmarks/speed.py --quick    # 20 MB, 200 files
-
-Every figure stands beside a floor measured in the same run. Nothing here is a test.
-"""
+"""What the speed benchmark measures with: commands run and watched, and the floors and peers they stand beside."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import resource
 import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
-from make import write_dataset, write_sessions
-
-COMPACT = [sys.executable, "-m", "compactor_cli", "run"]
+PASS = [sys.executable, "-c", "pass"]
+# tiktoken itself, on every text of every line; its vocabulary is found as the product finds it.
 TOKENISE = """
-import sys, orjson
-from compactor_cli.plan.tokens import counter_for
-counter = counter_for("auto", "")
+import os, sys, orjson
+from compactor_cli.plan.vocabulary import load_encoding, vocabulary_folder
+encode = load_encoding("o200k_base", vocabulary_folder("o200k_base")).encode_ordinary
 def texts(value):
     if isinstance(value, str):
         yield value
@@ -37,82 +28,75 @@ def texts(value):
 for path in sys.argv[1:]:
     for line in open(path, "rb", buffering=1 << 20):
         for text in texts(orjson.loads(line)):
-            counter.count(text)
+            encode(text)
 """
+# What it takes to look at every file of a tree, and at nothing in it.
+LOOK = """
+import os, sys
+def look(folder):
+    for entry in os.scandir(folder):
+        look(entry.path) if entry.is_dir() else entry.stat()
+look(sys.argv[1])
+"""
+# The extra [fast] is as good as not installed where its module cannot be imported.
+_COMPACT = "import sys; {}from compactor_cli.__main__ import compact; compact()"
+HAS_FAST = find_spec("toktok") is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
+    """What a command took. ``peak_bytes`` is of its largest process, ``cpu_seconds`` of all of them."""
+
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
 
 
-def run(command: list[str]) -> Run:
-    """Wall seconds of a command and the peak memory of its largest process."""
-    started = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    if status:
-        sys.exit(f"failed with {status}: {' '.join(command)[:200]}")
-    scale = 1 if sys.platform == "darwin" else 1024
-    return Run(seconds=time.perf_counter() - started, peak_bytes=usage.ru_maxrss * scale)
+def compact(*arguments: str, fast: bool = False) -> list[str]:
+    """The command line of a compaction, with or without the extra ``[fast]``."""
+    return [sys.executable, "-c", _COMPACT.format("" if fast else "sys.modules['toktok'] = None; "), *arguments]
 
 
-def report(name: str, size_bytes: int, measured: Run, floor: Run) -> None:
-    speed = size_bytes / measured.seconds / 1e6
-    print(
-        f"{name:<34} {measured.seconds:7.2f} s {speed:8.1f} MB/s {floor.seconds / measured.seconds:6.2f} x tiktoken"
-        f" {measured.peak_bytes / 1e6:8.0f} MB peak"
+def tokenise(*paths: str) -> list[str]:
+    """The command line of tiktoken alone on the same text."""
+    return [sys.executable, "-c", TOKENISE, *paths]
+
+
+def look(folder: str) -> list[str]:
+    """The command line that looks at every file of a tree."""
+    return [sys.executable, "-c", LOOK, folder]
+
+
+def measure(command: Sequence[str], *, times: int = 1, folder: str = ".") -> Run:
+    """The command run so many times; the least of each figure. Ends the benchmark if it fails."""
+    runs = [_once(command, folder) for _ in range(times)]
+    return Run(
+        seconds=min(run.seconds for run in runs),
+        cpu_seconds=min(run.cpu_seconds for run in runs),
+        peak_bytes=min(run.peak_bytes for run in runs),
     )
 
 
-def datasets(folder: Path, sizes_mb: tuple[int, ...]) -> None:
-    for size_mb in sizes_mb:
-        path = folder / f"dataset-{size_mb}.jsonl"
-        write_dataset(path, size_mb * 1_000_000)
-        size_bytes = path.stat().st_size
-        floor = run([sys.executable, "-c", TOKENISE, str(path)])
-        report(f"tokenise {size_mb} MB (floor)", size_bytes, floor, floor)
-        for jobs in ("1", "2"):
-            out = folder / f"out-{jobs}.jsonl"
-            archive = str(folder / "archive")
-            command = [*COMPACT, "-t", "8k", "-j", jobs, "--archive-dir", archive, str(path), "-f", "-o", str(out)]
-            report(f"dataset {size_mb} MB, -t 8k -j {jobs}", size_bytes, run(command), floor)
+def _once(command: Sequence[str], folder: str) -> Run:
+    # Bytecode is written and read as on any machine; some environments switch that off, which costs 60 ms a start.
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environ["XDG_CACHE_HOME"] = f"{folder}/cache"
+    started = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environ, cwd=folder)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if status:
+        sys.exit(f"failed with {child.returncode}: {' '.join(command)[:300]}")
+    scale = 1 if sys.platform == "darwin" else 1024
+    return Run(
+        seconds=time.perf_counter() - started,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        peak_bytes=usage.ru_maxrss * scale,
+    )
 
 
-def sessions(folder: Path, count: int) -> None:
-    source = folder / "sessions"
-    write_sessions(source, count)
-    paths = sorted(str(path) for path in source.iterdir())
-    size_bytes = sum(Path(path).stat().st_size for path in paths)
-    floor = run([sys.executable, "-c", TOKENISE, *paths])
-    report(f"tokenise {count} files (floor)", size_bytes, floor, floor)
-    for jobs in ("1", "2"):
-        out = ["--output-dir", str(folder / f"compacted-{jobs}"), "--archive-dir", str(folder / "archive")]
-        report(
-            f"{count} sessions, -t 25% -j {jobs}",
-            size_bytes,
-            run([*COMPACT, "-r", str(source), "-t", "25%", "-j", jobs, *out]),
-            floor,
-        )
-
-
-def cold_starts() -> None:
-    floor = min(run([sys.executable, "-c", "pass"]).seconds for _ in range(5))
-    shown = min(run([*COMPACT, "--help"]).seconds for _ in range(5))
-    print(f"--help: {1000 * (shown - floor):.0f} ms over `python -c pass` ({1000 * floor:.0f} ms)")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    print(f"peak of this process before: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB")
-    cold_starts()
-    with tempfile.TemporaryDirectory() as name:
-        datasets(Path(name), (5, 20) if quick else (20, 200))
-        sessions(Path(name), 200 if quick else 2_000)
-
-
-if __name__ == "__main__":
-    main()
+def without(run: Run, floor: Run) -> Run:
+    """What a run took beside what its floor takes."""
+    return replace(
+        run, seconds=max(run.seconds - floor.seconds, 0.0), cpu_seconds=max(run.cpu_seconds - floor.cpu_seconds, 0.0)
+    )
