@@ -1,9 +1,11 @@
-"""One transcript: group → plan → summarise → render → compose → check. Reads and writes no file."""
+"""One transcript: group → plan → summarise → render → compose → check. Reads and writes no file.
+
+What only a transcript that changes needs is imported when one does: most runs of a timer change none.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter as Tally
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,16 +27,11 @@ from compactor_cli.plan.by_summary import EXCERPTS
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
+from compactor_cli.plan.reported import unchanged_report
 from compactor_cli.plan.tokens import Counter, OnceCounter, count_messages
-from compactor_cli.recall.retrieval import Retrieval
 from compactor_cli.render.check import check_output
-from compactor_cli.render.compose import compose
-from compactor_cli.render.marker import beside, marker_for
-from compactor_cli.render.read import read_ours
-from compactor_cli.render.text import load_template, render
 from compactor_cli.summarise.base import Answer, Request, Summariser
 from compactor_cli.summarise.importance import importance_of
-from compactor_cli.summarise.notice import Notice
 
 LoadState = Callable[[str], bytes | None]
 
@@ -139,6 +136,8 @@ class _Case:
 
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
         """The answer of the summariser, and the text it is written as."""
+        from compactor_cli.render.text import load_template, render
+
         request, marker = self.request(load_state)
         answer = _writer(self.plan, summariser).summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
@@ -147,6 +146,10 @@ class _Case:
 
     def request(self, load_state: LoadState) -> tuple[Request, Marker]:
         """What the summariser is asked, and the marker of the summary, but for its state."""
+        from compactor_cli.render.marker import beside, marker_for
+        from compactor_cli.render.read import read_ours
+        from compactor_cli.render.text import load_template, render
+
         template = load_template(self.settings.template)
         previous = previous_marker(self.transcript)
         trial = self._composed(_TRIAL)
@@ -175,6 +178,8 @@ class _Case:
         return base_tokens(self.transcript, count_messages(self.counter, self.transcript.messages))
 
     def _composed(self, text: str) -> Transcript:
+        from compactor_cli.render.compose import compose
+
         insertions = _insertions(text, self.settings.acknowledgement)
         return compose(self.transcript, self.plan, get(self.transcript.dialect), insertions)
 
@@ -193,7 +198,7 @@ class _Case:
             return _unchanged(transcript, no_gain, self.grouping, self.counter)
         check_output(compacted, plan, tokens_after)
         report = replace(
-            _report(transcript, plan, self.grouping, self.counter),
+            unchanged_report(transcript, plan, self.grouping, self.counter),
             outcome=Outcome.COMPACTED,
             tokens_after=tokens_after,
             bytes_after=len(output),
@@ -217,8 +222,14 @@ def _writer(plan: Plan, summariser: Summariser) -> Summariser:
     """Who writes what stands for the covered records: the given summariser, unless the plan wants something else."""
     names = {span.name for span in plan.spans if span.action is Action.COVER}
     if EXCERPTS in names:
+        from compactor_cli.recall.retrieval import Retrieval
+
         return Retrieval()
-    return Notice() if NOTICE in names else summariser
+    if NOTICE in names:
+        from compactor_cli.summarise.notice import Notice
+
+        return Notice()
+    return summariser
 
 
 def _insertions(text: str, acknowledgement: str) -> tuple[Insertion, ...]:
@@ -235,47 +246,5 @@ def _check_mode(plan: Plan, mode: Mode) -> None:
 
 
 def _unchanged(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> Compaction:
-    report = _report(transcript, plan, grouping, counter)
+    report = unchanged_report(transcript, plan, grouping, counter)
     return Compaction(output=transcript.source(), report=report, plan=plan)
-
-
-def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
-    """The report of a decision that is not carried out: what a run by this plan would take at most."""
-    size_bytes = transcript.size_bytes
-    planned_tokens = min(plan.tokens_kept + plan.summary_tokens, plan.tokens_before)
-    return TranscriptReport(
-        outcome=Outcome.COMPACTED if plan.changes else Outcome.UNCHANGED,
-        sha256=transcript.sha256,
-        dialect=transcript.dialect,
-        line=transcript.records[0].place.line if transcript.records else 0,
-        records=len(transcript.records),
-        reason=plan.reason,
-        tier=plan.tier.value,
-        window_tokens=plan.window_tokens,
-        target_tokens=plan.target_tokens,
-        tokens_before=plan.tokens_before,
-        tokens_after=planned_tokens if plan.changes else plan.tokens_before,
-        bytes_before=size_bytes,
-        bytes_after=size_bytes,
-        kept=len(plan.indices(Action.KEEP)),
-        covered=len(plan.indices(Action.COVER)),
-        over_target=plan.over_target,
-        notes=plan.notes,
-    )
-
-
-def _report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
-    """What is known before acting: the report of a transcript that stays as it is."""
-    pruned: Tally[str] = Tally()
-    for span in plan.spans:
-        if span.action is Action.PRUNE:
-            pruned[span.name] += span.stop - span.start
-    return replace(
-        planned_report(transcript, plan),
-        outcome=Outcome.UNCHANGED,
-        token_method=counter.method,
-        tokens_after=plan.tokens_before,
-        pruned=dict(pruned),
-        orphans=tuple(map(str, (*grouping.orphan_calls, *grouping.orphan_results))),
-        in_flight=tuple(map(str, grouping.in_flight)),
-    )

@@ -6,7 +6,7 @@ from compactor_cli.core.events import Listener, Planned, TranscriptEnded
 from compactor_cli.core.plan import Plan
 from compactor_cli.core.report import TranscriptReport
 from compactor_cli.core.transcript import Transcript
-from compactor_cli.engine import planned_report
+from compactor_cli.plan.reported import planned_report
 
 
 class Account:

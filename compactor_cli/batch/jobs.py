@@ -19,7 +19,6 @@ from compactor_cli.batch.depot import Depot
 from compactor_cli.batch.finished import Finished, Finisher, View
 from compactor_cli.batch.outputs import Output
 from compactor_cli.batch.rows import Review, RowMaker
-from compactor_cli.batch.spread import Spread
 from compactor_cli.batch.tally import Tally
 from compactor_cli.core.errors import Changed, CompactError
 from compactor_cli.core.events import BytesRead, InputBegan, Listener
@@ -180,6 +179,8 @@ def _rows(
     )
     made: Iterable[Finished]
     if processes > 1:
+        from compactor_cli.batch.spread import Spread
+
         made = Spread(records, dialect=orders.dialect, finish=finish, maker=maker, processes=processes)
     else:
         transcripts = open_transcripts(records, dialect=orders.dialect, prefix=records.prefix)

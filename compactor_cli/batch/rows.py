@@ -20,9 +20,9 @@ from compactor_cli.engine import (
     LoadState,
     compact_transcript,
     plan_transcript,
-    planned_report,
     summary_request,
 )
+from compactor_cli.plan.reported import planned_report
 from compactor_cli.plan.tokens import Counter, counter_for
 from compactor_cli.summarise.base import Answer, KeptAsIs, Request, Summariser
 

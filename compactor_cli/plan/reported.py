@@ -1,0 +1,54 @@
+"""Reported: what a report says of a plan, before anything is done by it."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from dataclasses import replace
+
+from compactor_cli.core.plan import Action, Plan
+from compactor_cli.core.report import Outcome, TranscriptReport
+from compactor_cli.core.transcript import Transcript
+from compactor_cli.group.exchanges import Grouping
+from compactor_cli.plan.tokens import Counter
+
+
+def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
+    """The report of a decision that is not carried out: what a run by this plan would take at most."""
+    size_bytes = transcript.size_bytes
+    planned_tokens = min(plan.tokens_kept + plan.summary_tokens, plan.tokens_before)
+    return TranscriptReport(
+        outcome=Outcome.COMPACTED if plan.changes else Outcome.UNCHANGED,
+        sha256=transcript.sha256,
+        dialect=transcript.dialect,
+        line=transcript.records[0].place.line if transcript.records else 0,
+        records=len(transcript.records),
+        reason=plan.reason,
+        tier=plan.tier.value,
+        window_tokens=plan.window_tokens,
+        target_tokens=plan.target_tokens,
+        tokens_before=plan.tokens_before,
+        tokens_after=planned_tokens if plan.changes else plan.tokens_before,
+        bytes_before=size_bytes,
+        bytes_after=size_bytes,
+        kept=len(plan.indices(Action.KEEP)),
+        covered=len(plan.indices(Action.COVER)),
+        over_target=plan.over_target,
+        notes=plan.notes,
+    )
+
+
+def unchanged_report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
+    """What is known before acting: the report of a transcript that stays as it is."""
+    pruned: Tally[str] = Tally()
+    for span in plan.spans:
+        if span.action is Action.PRUNE:
+            pruned[span.name] += span.stop - span.start
+    return replace(
+        planned_report(transcript, plan),
+        outcome=Outcome.UNCHANGED,
+        token_method=counter.method,
+        tokens_after=plan.tokens_before,
+        pruned=dict(pruned),
+        orphans=tuple(map(str, (*grouping.orphan_calls, *grouping.orphan_results))),
+        in_flight=tuple(map(str, grouping.in_flight)),
+    )
