@@ -23,18 +23,17 @@ from compactor_cli.cli.wishes import Wishes, check
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.settings import Settings
 from compactor_cli.presets import values
-from compactor_cli.read.sources import DEFAULT_INCLUDE, Walk, find_sources
+from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.scale.metrics import Metrics
 from compactor_cli.scale.options import Finished, ShardOptions
 from compactor_cli.scale.run import ShardResult, run_here
-from compactor_cli.scale.shards import DEFAULT_SPLIT_BYTES, Shard, plan_shards, share
+from compactor_cli.scale.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, plan_shards, share
 from compactor_cli.write.atomic import atomic_writer
 
 if TYPE_CHECKING:
     from compactor_cli.batch.models import ModelOrders
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
-_INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +94,7 @@ def planned(said: Said) -> tuple[Shard, ...]:
     """The shards of all inputs."""
     wishes = said.wishes
     walk = Walk(
-        include=wishes.include or _INCLUDE,
+        include=wishes.include or INCLUDE,
         exclude=wishes.exclude,
         skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir))),
     )

@@ -1,1 +1,25 @@
-"""Past one machine: shards with paths in and paths out, for schedulers, engines and providers' batch jobs."""
+"""Past one machine: shards with paths in and paths out, for schedulers, engines and providers' batch jobs.
+
+What a program of one's own needs is here; see docs/scale.md.
+"""
+
+from compactor_cli.scale.datasets import compact_batch
+from compactor_cli.scale.metrics import Metrics
+from compactor_cli.scale.options import ShardOptions, settings_of
+from compactor_cli.scale.run import ShardResult, try_shard
+from compactor_cli.scale.shards import Shard, plan_shards, shards_below, share
+from compactor_cli.scale.step import compact_shard
+
+__all__ = [
+    "Metrics",
+    "Shard",
+    "ShardOptions",
+    "ShardResult",
+    "compact_batch",
+    "compact_shard",
+    "plan_shards",
+    "settings_of",
+    "shards_below",
+    "share",
+    "try_shard",
+]

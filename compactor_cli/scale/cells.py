@@ -55,8 +55,14 @@ class CellMaker:
         whole = sum((part for part, _ in metrics), Metrics())
         return Cell(text=output, metrics=whole, reason=reason)
 
-    def compact_value(self, value: Any) -> tuple[Any, Cell]:
-        """The same for a cell that is a value already, absent keys being None."""
+    def compact_any(self, value: Any) -> tuple[Any, Cell]:
+        """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None."""
+        if isinstance(value, str):
+            cell = self.compact(value.encode())
+            return cell.text.decode(), cell
+        if isinstance(value, bytes):
+            cell = self.compact(value)
+            return cell.text, cell
         cell = self.compact(orjson.dumps(_present(value)))
         return (parse(cell.text) if cell.metrics.compacted else value), cell
 

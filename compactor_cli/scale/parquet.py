@@ -70,21 +70,12 @@ def _compacted(table: Any, column: str, cells: CellMaker, models: ModelRun | Non
     place = table.schema.get_field_index(column)
     field = table.schema.field(place)
     values = table.column(place).to_pylist()
-    compact = cells.compact_value if _is_nested(field.type) else _text_compactor(cells)
     present = [number for number, value in enumerate(values) if value]
     made: list[tuple[Cell, bytes]] = []
-    for number, (value, cell) in mapped(lambda number: compact(values[number]), present, models):
+    for number, (value, cell) in mapped(lambda number: cells.compact_any(values[number]), present, models):
         made.append((cell, cell.text))
         values[number] = value
     return table.set_column(place, field, pyarrow.array(values, type=field.type)), made
-
-
-def _text_compactor(cells: CellMaker) -> Any:
-    def compact(value: str | bytes) -> tuple[str | bytes, Cell]:
-        cell = cells.compact(value.encode() if isinstance(value, str) else value)
-        return (cell.text.decode() if isinstance(value, str) else cell.text), cell
-
-    return compact
 
 
 def _column(file: Any, name: str, source: str) -> str:

@@ -13,12 +13,13 @@ from compactor_cli.core.errors import InputError, UsageError
 from compactor_cli.normalise.rows import find_row
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.slices import Slice
-from compactor_cli.read.sources import Source
+from compactor_cli.read.sources import DEFAULT_INCLUDE, Source, Walk, find_sources
 from compactor_cli.read.streams import STDIN, look_at, open_stream, unreadable
 from compactor_cli.read.values import parse
 from compactor_cli.write.targets import Destination, plan_targets
 
 DEFAULT_SPLIT_BYTES = 128 << 20
+INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
 _PARQUET_MAGIC = b"PAR1"
 _PART = re.compile(r"-\d{5,}-of-\d{5,}(?=\.|$)")
 
@@ -51,6 +52,12 @@ def plan_shards(
     shards = tuple(shard for source, target in pairs for shard in _shards(source.path, target.path, split_bytes))
     _check_parting({target.path for target in targets}, {shard.output for shard in shards})
     return shards
+
+
+def shards_below(folder: str, output_dir: str, split_bytes: int = DEFAULT_SPLIT_BYTES) -> tuple[Shard, ...]:
+    """The shards of all JSONL and Parquet files below a folder."""
+    sources = find_sources([folder], recursive=True, walk=Walk(include=INCLUDE, skip=(output_dir,)))
+    return plan_shards(sources, output_dir, split_bytes)
 
 
 def share(shards: Sequence[Shard], index: int, count: int) -> tuple[Shard, ...]:

@@ -1,0 +1,78 @@
+"""`compact_batch`, the examples in docs/scale.md as they stand there, and the plan that follows from its figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from scale_cases import dataset, messages, plain, row
+
+from compactor_cli.core.errors import InputError
+from compactor_cli.scale import compact_batch
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = (ROOT / "docs/scale.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCS, re.MULTILINE | re.DOTALL)
+
+
+def test_texts_give_the_lines_of_a_plain_run(work: Path) -> None:
+    (work / "rows.jsonl").write_bytes(dataset(6))
+    lines = dataset(6).decode().splitlines()
+    found = compact_batch({"n": [1] * 6, "text": lines}, target=1500)
+    assert found == {"text": plain(work / "rows.jsonl").decode().splitlines()}
+
+
+def test_lists_of_messages_stay_lists_and_failures_have_a_reason() -> None:
+    empty = {"role": None, "content": None, "tool_calls": None}
+    batch = {"messages": [messages(9), messages(1), [{**empty, "weather": "fine"}], None]}
+    found = compact_batch(batch, target="1500", reasons="why")
+    assert found["messages"][1:] == batch["messages"][1:]
+    assert found["messages"][0][-1] == batch["messages"][0][-1]  # type: ignore[index]
+    assert len(found["messages"][0]) < len(messages(9))
+    assert [bool(why) for why in found["why"]] == [False, False, True, False]
+
+
+def test_no_conversation_is_an_error() -> None:
+    with pytest.raises(InputError, match="columns: n, text"):
+        compact_batch({"n": [1], "text": ["a"]})
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
+def test_the_examples_run_as_they_stand(example: str, work: Path) -> None:
+    needed = re.match(r"# needs: (\w+)", example)
+    if needed and find_spec(needed[1]) is None:
+        pytest.skip(f"{needed[1]} is not installed")
+    (work / "data").mkdir()
+    large = b"".join(row(number, 60) for number in range(3))
+    for name in ("chats.jsonl", "data/one.jsonl", "data/two.jsonl"):
+        (work / name).write_bytes(large)
+    (work / "example.py").write_text(example, encoding="utf-8")
+    quiet = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(work / "hf"), "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+    command = [sys.executable, "example.py"]
+    done = subprocess.run(command, env={**os.environ, **quiet}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = plain(work / "chats.jsonl", "-t", "16k", "-f")
+    if needed is None:
+        assert done.stdout == "6 1\n"
+        assert (work / "compacted/chats.jsonl").read_bytes() == expected
+    elif needed[1] == "datatrove":
+        assert [path.read_bytes() for path in sorted((work / "compacted").glob("*.jsonl"))] == [expected] * 2
+    else:
+        found = [json.loads(line)["messages"] for line in (work / "chats16k.jsonl").read_text().splitlines()]
+        wanted = [json.loads(line)["messages"] for line in expected.splitlines()]
+        assert [len(talk) for talk in found] == [len(talk) for talk in wanted]
+        assert all(talk[-1]["content"] == messages(60)[-1]["content"] for talk in found)
+        assert (work / "chats16k.parquet").stat().st_size > 0
+
+
+def test_the_plan_follows_from_the_figures_beside_it() -> None:
+    """Run ``python benchmarks/petabyte.py --write`` to write it anew."""
+    command = [sys.executable, str(ROOT / "benchmarks/petabyte.py")]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"<!-- petabyte -->\n{made}<!-- /petabyte -->" in DOCS
