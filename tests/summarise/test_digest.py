@@ -125,7 +125,10 @@ def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     one = digest(WORK)
     assert texts(one, Section.FILES) == ["docs/login.md — created", "src/login.py — edited, read"]
     assert texts(one, Section.ERRORS)[0].endswith("→ gone after the edit of src/login.py")
-    assert texts(one, Section.COMMANDS) == ["`pytest tests/test_login.py` → ok ×2: 4 passed in 0.12s"]
+    command, tools = texts(one, Section.COMMANDS)
+    assert command == "`pytest tests/test_login.py` → ok ×2: 4 passed in 0.12s"
+    assert tools.startswith("Tools used: Bash ×2 (command); ")
+    assert "Edit ×1 (file_path, old_string, new_string)" in tools
     assert texts(one, Section.QUESTIONS) == ["Shall I release version 2.4.1 now?"]
     assert texts(one, Section.PLAN) == [
         "in progress: Update docs/login.md",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from digest_events import event
 
 from compactor_cli.summarise.digest.events import EventKind, ToolKind
-from compactor_cli.summarise.digest.labels import Labels
+from compactor_cli.summarise.digest.labels import Labels, short_names
 
 EVENTS = [
     event(EventKind.USER, "Fix it."),
@@ -23,3 +23,14 @@ def test_labels() -> None:
     found = [labels.of(number) for number in range(len(EVENTS))]
     assert found == ["", "src/a.py", "src/a.py", "`pytest -q …`", "Grep load_", "search_flights to Oslo", "Bash"]
     assert [labels.is_file(number) for number in range(len(EVENTS))] == [False, True, True, False, False, False, False]
+
+
+def test_a_short_name_is_the_shortest_ending_of_its_own() -> None:
+    found = short_names(["src/app/main.py", "src/cli/main.py", "src/cli/util.py", "main.py", "/etc/hosts"])
+    assert found == {
+        "src/app/main.py": "app/main.py",
+        "src/cli/main.py": "cli/main.py",
+        "src/cli/util.py": "util.py",
+        "main.py": "main.py",
+        "/etc/hosts": "hosts",
+    }

@@ -46,3 +46,15 @@ def test_a_window_holds_the_most_important_spot() -> None:
     assert "needle_here" in shown
     assert shown.startswith("… ")
     assert shown.endswith(" …")
+
+
+def test_how_a_tool_was_set_is_told_apart_from_what_it_was_used_on() -> None:
+    assert all(map(statements.is_setting, ("timeout=60000", "replace_all=false", "output_mode=content")))
+    assert not any(map(statements.is_setting, ("old_string=return x", "query=flights to Oslo", "a statement")))
+
+
+def test_of_lines_that_differ_in_numbers_only_the_first_ones_count() -> None:
+    worth = statements.repetition([*(f"value_{number} = {number}" for number in range(9)), "another line"])
+    assert worth[:3] == [1.0] * 3
+    assert all(value < 1.0 for value in worth[3:9])
+    assert worth[9] == 1.0

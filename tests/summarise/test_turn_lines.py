@@ -22,7 +22,7 @@ def all_turns(*messages: object) -> list[Turn]:
 def test_a_turn_says_what_was_asked_done_and_came_of_it() -> None:
     line = next(item.text for item in items(digest(WORK), Section.HISTORY) if not item.depth)
     assert line.startswith('"Please fix the login test in')
-    assert "edited src/login.py" in line
+    assert "edited login.py" in line
     assert "The login test passes now." in line
 
 

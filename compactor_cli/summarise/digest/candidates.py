@@ -120,7 +120,7 @@ class Gatherer:
         texts = self.texts = self.texts or list(self.scores.table.atoms)
         remembered = {item.text: item for item in self.old if item.form is Form.NAME}
         found: list[Candidate] = []
-        for row in rows if number < 0 else rows[:number]:
+        for row in rows[: len(rows) if number < 0 else number]:
             if not any(map(str.isalpha, texts[row])):
                 continue  # a bare number says nothing without its line
             if row in homes:
@@ -177,8 +177,7 @@ class Gatherer:
         table = self.scores.table
         if isinstance(found, str):
             return [row for row in table.lines.atoms[table.lines.numbers[found]] if row in wanted]
-        rows = map(table.atoms.get, atom_kinds(found.text))
-        return [row for row in rows if row is not None and row in wanted]
+        return [row for row in map(table.atoms.get, atom_kinds(found.text)) if row is not None and row in wanted]
 
     def _homes(self) -> dict[int, int]:
         """Where atoms are at home: the newest event under a file's name that holds one, else the newest event."""
@@ -242,7 +241,10 @@ class Gatherer:
                 if shown := self._shown(sentence):
                     yield self._candidate(number, shown, place + at, lead)
         else:
-            text = statements.without_key(line) if event.kind is EventKind.CALL else line
+            is_call = event.kind is EventKind.CALL
+            if is_call and event.tool is not ToolKind.OTHER and statements.is_setting(line):
+                return
+            text = statements.without_key(line) if is_call else line
             if line != event.name and (shown := self._shown(text)):
                 yield self._candidate(number, shown, place + len(line) - len(text))
 

@@ -19,6 +19,7 @@ from compactor_cli.summarise.digest.memory import Memory, of_files
 from compactor_cli.summarise.digest.previous import previous_items
 from compactor_cli.summarise.digest.quote import Meter
 from compactor_cli.summarise.digest.sections import Reserved, reserved
+from compactor_cli.summarise.digest.tool_use import is_tool_item
 from compactor_cli.summarise.digest.turns import remembered_lines
 
 # Where the summary is over its budget and no key line is left, these give way, in this order.
@@ -70,7 +71,11 @@ def _memory(material: Material, summary: Summary) -> Memory:
         files=of_files(material.files),
         todos=tuple((todo.state.value, todo.text) for todo in material.plan.todos),
         plan=material.plan.text,
-        commands=tuple(item.text for item in reversed(shown.get(Section.COMMANDS, ()))),
+        commands=tuple(
+            item.text
+            for item in reversed(shown.get(Section.COMMANDS, ()))
+            if not is_tool_item(item.text, material.words)
+        ),
         errors=tuple(item.text for item in reversed(shown.get(Section.ERRORS, ()))),
         decisions=tuple(decision.text for decision in material.decisions),
         turns=remembered_lines(material.turns, material.words),
@@ -116,15 +121,15 @@ class _Writer:
         old = [line for line in lines if line.kind is EventKind.SUMMARY or line.event < 0]
         return {
             **parts.items,
-            Section.HISTORY: history(parts.turns, new, material.words),
-            Section.PREVIOUS: previous_items(old, parts.items.get(Section.PREVIOUS, ()), material),
+            Section.HISTORY: history(parts.turns, new, material.words, parts.names),
+            Section.PREVIOUS: previous_items(old, parts.items.get(Section.PREVIOUS, ()), material, parts.names),
         }
 
     def _key_lines(
         self, parts: Reserved, sections: Mapping[Section, Sequence[Item]], left: int
     ) -> tuple[Choice, list[KeyLine]]:
         """Key lines that fill what is left: asked for by estimate, then by what the estimate was off."""
-        chooser = self._chooser(left, self._covered(sections))
+        chooser = self._chooser(left, self._covered(sections), parts.names)
         fixed = self.request.budget_tokens - left
         asked = left
         best = choice = self._chosen(chooser, asked, sections)
@@ -139,7 +144,7 @@ class _Writer:
             choice = self._chosen(chooser, asked, sections)
         return best, self._trimmed(parts, best.lines)
 
-    def _chooser(self, tokens: int, covered: Facts) -> Chooser:
+    def _chooser(self, tokens: int, covered: Facts, names: Mapping[str, str]) -> Chooser:
         return Chooser(
             self.material.events,
             self.material.scores,
@@ -148,6 +153,7 @@ class _Writer:
             covered=covered,
             old_candidates=self.material.candidates,
             header_tokens=_HEADER_TOKENS,
+            names=names,
         )
 
     def _chosen(self, chooser: Chooser, tokens: int, sections: Mapping[Section, Sequence[Item]]) -> Choice:

@@ -6,7 +6,7 @@ and a share to lists of names under the file they belong to, for what no stateme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.summarise.digest import statements
@@ -23,8 +23,8 @@ LINE_TOKENS = 2
 _COMMA_TOKENS = 1
 # What a heading costs beside its words: list mark, colon, the record's number.
 HEADER_TOKENS = 8
-NAMES_RATIO = 0.15
-MOST_NAMES_RATIO = 0.3
+NAMES_RATIO = 0.1
+MOST_NAMES_RATIO = 0.2
 _SMALL_TOKENS = 400
 # A name with its comma, about.
 _NAME_TOKENS = 5
@@ -91,7 +91,10 @@ def choose(
 
 
 class Chooser:
-    """Candidates weighed once, for several tries at a budget near ``budget_tokens``."""
+    """Candidates weighed once, for several tries at a budget near ``budget_tokens``.
+
+    ``names``: shorter names of labels, as they will be written.
+    """
 
     def __init__(
         self,
@@ -103,20 +106,23 @@ class Chooser:
         covered: Facts | None = None,
         old_candidates: Sequence[Candidate] = (),
         header_tokens: int = HEADER_TOKENS,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         shown = covered or Facts()
         self._gatherer = Gatherer(events=events, scores=scores, old=old_candidates, known=shown.atoms)
         self._valuer = Valuer(scores)
         self._count = count
         self._header_tokens = header_tokens
+        self._names = names or {}
         self._rows = scores.table.atoms
         self._pool: tuple[Candidate, ...] = ()
         self.events = events
         self.lines = self._gatherer.gather(budget_tokens)
-        headings = {_needs(line)[0]: _heading(line) for line in self.lines}
+        headings = {_needs(line)[0]: self._heading(line) for line in self.lines}
         facts = self._valuer.facts([*self.lines, *headings.values()])
         self._known = self._valuer.known(shown)
-        self._options = [self._option(*pair) for pair in zip(self.lines, facts, strict=False)]
+        unlike = statements.repetition(line.text for line in self.lines)
+        self._options = [self._option(*each) for each in zip(self.lines, facts[: len(self.lines)], unlike, strict=True)]
         self._shared: dict[Hashable, Shared] = {
             thing: Shared(cost_tokens=self._heading_cost(heading.text), facts=told)
             for (thing, heading), told in zip(headings.items(), facts[len(self.lines) :], strict=True)
@@ -145,12 +151,11 @@ class Chooser:
     def _cover(self) -> Cover:
         return Cover(self._options, self._shared, self._known, COST_POWER)
 
-    def _option(self, candidate: Candidate, facts: dict[int, float]) -> Option:
+    def _option(self, candidate: Candidate, facts: dict[int, float], unlike: float) -> Option:
         is_heading = candidate.text == candidate.label.strip("`")
         cost = 0 if is_heading else self._count(candidate.text) + LINE_TOKENS
-        return Option(
-            facts=facts, cost_tokens=cost, quality=statements.quality(candidate.text), needs=_needs(candidate)
-        )
+        quality = unlike * statements.quality(candidate.text)
+        return Option(facts=facts, cost_tokens=cost, quality=quality, needs=_needs(candidate))
 
     def _name(self, candidate: Candidate) -> Option:
         cost = self._count(candidate.text) + _COMMA_TOKENS
@@ -161,9 +166,14 @@ class Chooser:
         for candidate in candidates:
             heading, *leads = _needs(candidate)
             if heading not in self._shared:
-                self._shared[heading] = Shared(cost_tokens=self._heading_cost(candidate.label))
+                self._shared[heading] = Shared(cost_tokens=self._heading_cost(self._heading(candidate).text))
             for lead in leads:
                 self._shared[lead] = Shared(cost_tokens=self._count(candidate.lead) + LINE_TOKENS)
+
+    def _heading(self, candidate: Candidate) -> Candidate:
+        """The heading a line stands under, as something that tells facts itself."""
+        label = self._names.get(candidate.label, candidate.label)
+        return replace(candidate, text=label, kind=EventKind.CALL, lead="")
 
     def _heading_cost(self, label: str) -> int:
         return self._header_tokens + (self._count(label) if label else 0)
@@ -179,11 +189,6 @@ def _needs(candidate: Candidate) -> tuple[Hashable, ...]:
     is_old = candidate.event < 0
     heading = (candidate.label, -1 if is_old else candidate.turn, "" if candidate.label or is_old else candidate.event)
     return (heading, (candidate.event, candidate.lead)) if candidate.lead else (heading,)
-
-
-def _heading(candidate: Candidate) -> Candidate:
-    """The heading a line stands under, as something that tells facts itself."""
-    return replace(candidate, text=candidate.label, kind=EventKind.CALL, lead="")
 
 
 def _key_lines(chosen: Iterable[Candidate], events: Sequence[Event]) -> tuple[KeyLine, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from compactor_cli.summarise.digest.commands import shown
 from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
 from compactor_cli.summarise.digest.quote import head
 from compactor_cli.summarise.digest.tools import PATH_KEYS, argument, command_of
 
-_MOST_CHARS = 100
+_MOST_CHARS = 80
 _LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description", "subject")
 _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 
@@ -42,6 +43,18 @@ class Labels:
             return event.name, False
         path = _path(call)
         return (path, True) if path else (_tool_label(call), False)
+
+
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """The shortest ending of each path, in whole parts, that no other of these paths has."""
+    parts = {path: path.split("/") for path in paths}
+    endings = Counter("/".join(names[at:]) for names in parts.values() for at in range(len(names)))
+    return {path: _shortest(names, endings) for path, names in parts.items()}
+
+
+def _shortest(names: Sequence[str], endings: Counter[str]) -> str:
+    found = ("/".join(names[at:]) for at in range(len(names) - 1, -1, -1))
+    return next((ending for ending in found if ending and endings[ending] == 1), "/".join(names))
 
 
 def _path(call: Event) -> str:

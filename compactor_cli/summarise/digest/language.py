@@ -46,6 +46,7 @@ class Words:
     also: str
     since: str
     goal: str
+    tools: str
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon: str = ": "
     comma: str = ", "
@@ -86,6 +87,7 @@ _TABLE = {
         earlier="Before that",
         also="also named",
         since="then",
+        tools="Tools used",
     ),
     "zh": Words(
         request="最近的请求",
@@ -116,6 +118,7 @@ _TABLE = {
         earlier="在此之前",
         also="另有名称",
         since="之后",
+        tools="用过的工具",
     ),
     "ja": Words(
         request="最新の依頼",
@@ -146,6 +149,7 @@ _TABLE = {
         earlier="その前",
         also="ほかの名前",
         since="その後",
+        tools="使ったツール",
     ),
 }
 LANGUAGES = tuple(_TABLE)

@@ -26,11 +26,13 @@ class _Block:
     records: list[int] = field(default_factory=list)
     lines: dict[str, None] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
+    is_empty: bool = True
 
     def put(self, line: KeyLine) -> None:
         """Adds a key line, without what the label or the plan's own section says already."""
         if line.tool is ToolKind.PLAN and (line.form is Form.NAME or line.text.count(" ") < _LEAST_BLANKS):
             return
+        self.is_empty = False
         self.records.extend(line.records)
         if line.form is Form.NAME:
             self.names.extend(name for name in line.text.split(", ") if name not in self.label)
@@ -55,12 +57,17 @@ class _Block:
             lines.insert(0, f"{label}{words.colon}".rstrip())
         elif label:
             lines = [words.colon.join([label, *lines])]
-        text = "\n".join(lines) if self.records or lines != [label] else ""
+        text = "" if self.is_empty else "\n".join(lines)
         return (Item(text=text, records=records_of(self.records), depth=depth),) if text else ()
 
 
-def history(turn_items: Mapping[int, Item], lines: Iterable[KeyLine], words: Words) -> tuple[Item, ...]:
-    """The turns' lines in order, each with its key lines beneath it; what no turn's line stands before comes first."""
+def history(
+    turn_items: Mapping[int, Item], lines: Iterable[KeyLine], words: Words, names: Mapping[str, str]
+) -> tuple[Item, ...]:
+    """The turns' lines in order, each with its key lines beneath it; what no turn's line stands before comes first.
+
+    ``names``: shorter names for the labels that are told in full elsewhere.
+    """
     numbers = sorted(turn_items)
     beneath: dict[int, dict[str, _Block]] = {}
     for line in lines:
@@ -68,7 +75,7 @@ def history(turn_items: Mapping[int, Item], lines: Iterable[KeyLine], words: Wor
         blocks = beneath.setdefault(numbers[at - 1] if at else -1, {})
         # What was said has no label: each event of it is a block of its own, so that it stays in order.
         key = line.label or f"\n{line.event}"
-        blocks.setdefault(key, _Block(label=line.label)).put(line)
+        blocks.setdefault(key, _Block(label=names.get(line.label, line.label))).put(line)
     items = [] if -1 in turn_items else _all_items(beneath.get(-1, {}), words, 0)
     for number in numbers:
         items.append(turn_items[number])
@@ -76,11 +83,11 @@ def history(turn_items: Mapping[int, Item], lines: Iterable[KeyLine], words: Wor
     return tuple(items)
 
 
-def remembered(lines: Iterable[KeyLine], words: Words) -> tuple[Item, ...]:
+def remembered(lines: Iterable[KeyLine], words: Words, names: Mapping[str, str]) -> tuple[Item, ...]:
     """Key lines that no record of the conversation shows any more: from an earlier summary."""
     blocks: dict[str, _Block] = {}
     for line in lines:
-        blocks.setdefault(line.label, _Block(label=line.label)).put(line)
+        blocks.setdefault(line.label, _Block(label=names.get(line.label, line.label))).put(line)
     return tuple(_all_items(blocks, words, 0))
 
 

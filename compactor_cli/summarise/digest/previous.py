@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -65,10 +65,12 @@ def _untagged(line: str) -> str:
     return "" if found[1] else f"{found[2].replace('_', ' ')}:"
 
 
-def previous_items(lines: Sequence[KeyLine], whole: tuple[Item, ...], material: Material) -> tuple[Item, ...]:
+def previous_items(
+    lines: Sequence[KeyLine], whole: tuple[Item, ...], material: Material, names: Mapping[str, str]
+) -> tuple[Item, ...]:
     """The section: other clients' summaries, then the key lines of an earlier one of ours under their labels.
 
-    ``whole``: the summaries that are carried whole, whose lines need not come again.
+    ``whole``: the summaries that are carried whole, whose lines need not come again. ``names``: see `layout.history`.
     """
     shown = {record for item in whole for record in item.records}
     ours, theirs = [], []
@@ -81,7 +83,7 @@ def previous_items(lines: Sequence[KeyLine], whole: tuple[Item, ...], material: 
             ours += [replace(line, text=text, label=labels.get(text, ""), kind=EventKind.RESULT) for text in texts]
         elif not shown.issuperset(line.records):
             theirs.append(line)
-    return (*_under_headings(theirs, material.events), *whole, *remembered(ours, material.words))
+    return (*_under_headings(theirs, material.events), *whole, *remembered(ours, material.words, names))
 
 
 def _under_headings(lines: Sequence[KeyLine], events: Sequence[Event]) -> tuple[Item, ...]:

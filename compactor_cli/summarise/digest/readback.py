@@ -35,7 +35,7 @@ def read_text(
         files=tuple(reversed(files)),
         todos=todos,
         plan=plan,
-        commands=_texts(told, Section.COMMANDS)[::-1],
+        commands=tuple(text for text in reversed(_texts(told, Section.COMMANDS)) if not _behind((text,), "tools")),
         errors=_texts(told, Section.ERRORS)[::-1],
         decisions=(*_texts(told, Section.DECISIONS), *_behind(task, "decision")),
         turns=_turns(item.text for item in told.get(Section.HISTORY, ()) if not item.depth),

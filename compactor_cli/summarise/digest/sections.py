@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from compactor_cli.core.summary import Item, Section
 from compactor_cli.summarise.digest.commands import command_items
@@ -12,12 +12,15 @@ from compactor_cli.summarise.digest.decisions import decision_items, last_decisi
 from compactor_cli.summarise.digest.errors import error_items
 from compactor_cli.summarise.digest.events import EventKind
 from compactor_cli.summarise.digest.files import file_items
+from compactor_cli.summarise.digest.labels import short_names
+from compactor_cli.summarise.digest.language import Words
 from compactor_cli.summarise.digest.material import Material
 from compactor_cli.summarise.digest.plan_state import plan_items
 from compactor_cli.summarise.digest.previous import whole_summaries
 from compactor_cli.summarise.digest.questions import question_items
 from compactor_cli.summarise.digest.quote import ELLIPSIS, Meter, chosen, clipped, opening, records_of
-from compactor_cli.summarise.digest.turns import turn_items
+from compactor_cli.summarise.digest.tool_use import tool_items
+from compactor_cli.summarise.digest.turns import MILESTONE_TOKENS, Turn, renamed, turn_items
 from compactor_cli.summarise.digest.user_words import Said, user_items
 
 # Shares of the whole budget (docs, "Reserved sections", and for the other sections what reads well at 2,000
@@ -26,12 +29,12 @@ SHARES: Mapping[Section, float] = {
     Section.TASK: 0.08,
     Section.PLAN: 0.05,
     Section.QUESTIONS: 0.02,
-    Section.FILES: 0.08,
+    Section.FILES: 0.09,
     Section.ERRORS: 0.03,
     Section.DECISIONS: 0.03,
     Section.COMMANDS: 0.03,
     Section.USER: 0.18,
-    Section.HISTORY: 0.14,
+    Section.HISTORY: 0.10,
 }
 SMALL_SHARES: Mapping[Section, float] = {
     Section.TASK: 0.44,
@@ -51,10 +54,12 @@ _MOST_TASK_TOKENS = 600
 _PREVIOUS_RATIO = 0.35
 # What the contents of files may take where they are asked for.
 _CONTENTS_RATIO = 0.25
+_TOOLS_RATIO = 0.04
 # A turn that is told with what came of it takes about so many tokens; with very many turns, the history may
-# take up to 1 + `_MANY_TURNS` times its share.
+# take up to 1 + `_MANY_TURNS` times its share, and more where not even a few words would be left for each turn.
 _TURN_TOKENS = 40
 _MANY_TURNS = 0.7
+_MOST_HISTORY_RATIO = 0.25
 # What the history gets beside in a conversation without files, whose turns are what there is to tell.
 _TALK_RATIO = 0.1
 _STOOD_CHARS = 500
@@ -62,10 +67,14 @@ _STOOD_CHARS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserved:
-    """The items of the reserved sections; ``turns`` are the history's lines by turn."""
+    """The items of the reserved sections; ``turns`` are the history's lines by turn.
+
+    ``names``: what the history calls the files that the ledger names in full.
+    """
 
     items: Mapping[Section, tuple[Item, ...]]
     turns: Mapping[int, Item]
+    names: Mapping[str, str]
 
 
 def share(section: Section, tokens: int) -> int:
@@ -86,6 +95,7 @@ def reserved(material: Material, tokens: int, meter: Meter, restore_files: int =
         room = share(section, tokens)
         found[section] = build(material, room - HEADING_TOKENS, meter) if room > HEADING_TOKENS + 8 else ()
         spare += room - _cost(found[section], meter)
+    found[Section.COMMANDS] += tool_items(material.events, int(tokens * _TOOLS_RATIO), meter, material.words)
     found[Section.FILES] += _contents(material, restore_files, int(tokens * _CONTENTS_RATIO), meter)
     found[Section.PREVIOUS] = whole_summaries(material.events, int(tokens * _PREVIOUS_RATIO), meter)
     room = share(Section.USER, tokens) + max(0, spare) // 3
@@ -93,8 +103,23 @@ def reserved(material: Material, tokens: int, meter: Meter, restore_files: int =
     many = min(1.0, len(material.turns) * _TURN_TOKENS / max(1, tokens))
     talk = _TALK_RATIO * (1.0 - material.scores.coding) * tokens
     room = int(share(Section.HISTORY, tokens) * (1.0 + many * _MANY_TURNS) + talk)
-    turns = turn_items(material.turns, room - HEADING_TOKENS, meter, material.words)
-    return Reserved(items=found, turns=turns)
+    room = max(room, min(len(material.turns) * MILESTONE_TOKENS, int(_MOST_HISTORY_RATIO * tokens)))
+    names = _names(material, found[Section.FILES])
+    told = _untold(renamed(material.turns, names), found[Section.TASK], material.words)
+    turns = turn_items(told, room - HEADING_TOKENS, meter, material.words)
+    return Reserved(items=found, turns=turns, names=names)
+
+
+def _untold(found: Sequence[Turn], task: Sequence[Item], words: Words) -> list[Turn]:
+    """The turns, the newest without its closing words where the task section says where it stood."""
+    is_told = any(item.text.startswith(f"{words.stood}{words.colon}") for item in task)
+    return [*found[:-1], *(replace(turn, closing="" if is_told else turn.closing) for turn in found[-1:])]
+
+
+def _names(material: Material, ledger: Sequence[Item]) -> dict[str, str]:
+    """Short names of the files that the ledger names in full."""
+    told = {name for item in ledger for name in item.text.replace(", ", " ").split(" ")}
+    return {path: name for path, name in short_names(state.path for state in material.files).items() if path in told}
 
 
 def _cost(items: tuple[Item, ...], meter: Meter) -> int:

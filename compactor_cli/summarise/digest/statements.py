@@ -7,7 +7,8 @@ Every statement is a verbatim piece of the text it comes from: only what stands 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 MOST_CHARS = 320
@@ -16,6 +17,9 @@ _SENTENCE_CHARS = 160
 _WINDOW_CHARS = 110
 GAP = " … "
 _LEAST_CHARS = 6
+# Lines that differ in numbers only: so many are told as any other line, more of them are worth a part of that.
+_MOST_ALIKE = 3
+_ALIKE_QUALITY = 0.3
 
 
 @cache
@@ -26,7 +30,8 @@ def _sentence_end() -> re.Pattern[str]:
 
 @cache
 def _call_opening() -> re.Pattern[str]:
-    return re.compile(r"^[A-Za-z_]\w{1,24}=")
+    # What names a file or a command stands for itself; any other argument is told with its name.
+    return re.compile(r"^(?:command|cmd|script|code|input|file_?path|path|absolute_path|filename|target_file|pattern)=")
 
 
 @cache
@@ -60,9 +65,19 @@ def is_item(line: str) -> bool:
 
 
 def without_key(line: str) -> str:
-    """A line of a call without the ``key=`` of its argument."""
+    """A line of a call without the ``key=`` of an argument that is a path, a command or a pattern."""
     found = _call_opening().match(line)
     return line[found.end() :] if found else line
+
+
+@cache
+def _setting() -> re.Pattern[str]:
+    return re.compile(r"^[A-Za-z_]\w{0,30}=(?:true|false|null|None|[\d.]+|[a-z_]{1,20})?$")
+
+
+def is_setting(line: str) -> bool:
+    """Whether a line of a call sets a number, a switch or a mode: how the tool was used, not what on."""
+    return _setting().match(line) is not None
 
 
 def sentences(line: str) -> tuple[str, ...]:
@@ -83,17 +98,33 @@ def is_noise(text: str) -> bool:
 
 
 def quality(text: str) -> float:
-    """How well a line reads alone, from 0.5 (a scrap) to 1.1 (an error)."""
+    """How well a line reads alone, from 0.8 (a scrap) to 1.1 (an error)."""
     if _trouble().search(text):
         return 1.1
     if _signature().match(text):
         return 1.0
     blanks = text.count(" ")
     if text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return ")):
-        return 0.6
+        return 0.8
     if blanks == 0:
-        return 0.6
-    return 1.0 if blanks >= 3 else 0.85
+        return 0.8
+    return 1.0 if blanks >= 3 else 0.9
+
+
+def repetition(texts: Iterable[str]) -> list[float]:
+    """For each line 1, or less where several before it are the same but for numbers: some examples tell the rest."""
+    seen: Counter[str] = Counter()
+    found: list[float] = []
+    for text in texts:
+        shape = _digits().sub("0", text)
+        seen[shape] += 1
+        found.append(1.0 if seen[shape] <= _MOST_ALIKE else _ALIKE_QUALITY)
+    return found
+
+
+@cache
+def _digits() -> re.Pattern[str]:
+    return re.compile(r"\d+")
 
 
 def windowed(text: str, spots: Sequence[tuple[int, int]], most_chars: int = MOST_CHARS) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -113,6 +113,17 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
             return command_of(value)
     action = arguments.get("action")
     return command_of(action) if isinstance(action, Mapping) else ""
+
+
+def parameter_names(arguments: Any) -> Iterator[str]:
+    """The names of a call's arguments, those of nested ones too."""
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            yield str(name)
+            yield from parameter_names(value)
+    elif isinstance(arguments, (list, tuple)):
+        for value in arguments:
+            yield from parameter_names(value)
 
 
 def _joined(words: list[str]) -> str:

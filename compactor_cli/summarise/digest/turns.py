@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import log2
 
 from compactor_cli.core.summary import Item
@@ -16,7 +16,7 @@ from compactor_cli.summarise.digest.user_words import Said
 
 # A turn's line says something from this size on; below it, old turns share a line.
 _LEAST_TOKENS = 24
-_MILESTONE_TOKENS = 9
+MILESTONE_TOKENS = 12
 _TURNS_PER_MILESTONE = 6
 _CHARS_PER_TOKEN = 4
 # A request that is quoted elsewhere is named by its first words.
@@ -71,6 +71,15 @@ def turns(events: Sequence[Event], said: Sequence[Said], touches: Sequence[Touch
     return [found[number] for number in sorted(found)]
 
 
+def renamed(found: Sequence[Turn], names: Mapping[str, str]) -> list[Turn]:
+    """The turns with other names for the files that were worked on."""
+
+    def changed(paths: Mapping[str, None]) -> dict[str, None]:
+        return dict.fromkeys(names.get(path, path) for path in paths)
+
+    return [replace(turn, edited=changed(turn.edited), read=changed(turn.read)) for turn in found]
+
+
 def _tell(turn: Turn, event: Event) -> None:
     if event.kind is EventKind.USER:
         turn.asked = f"{turn.asked} {one_line(event.text)}".strip()
@@ -91,7 +100,7 @@ def _call_words(event: Event) -> str:
 def turn_items(found: Sequence[Turn], budget_tokens: int, meter: Meter, words: Words) -> dict[int, Item]:
     """A line for each turn, by the turn's number; the oldest share lines where there is no room for one each."""
     single = len(found)
-    while single > 1 and single * _LEAST_TOKENS + (len(found) - single) * _MILESTONE_TOKENS > budget_tokens:
+    while single > 1 and single * _LEAST_TOKENS + (len(found) - single) * MILESTONE_TOKENS > budget_tokens:
         single -= 1
     old, new = list(found[: len(found) - single]), found[len(found) - single :]
     items = _milestones(old, budget_tokens - single * _LEAST_TOKENS, meter, words)
@@ -130,7 +139,7 @@ def _milestones(found: Sequence[Turn], budget_tokens: int, meter: Meter, words: 
 
 def _name(turn: Turn, words: Words) -> str:
     """A few words by which an old turn is known again."""
-    most = _MILESTONE_TOKENS * _CHARS_PER_TOKEN
+    most = MILESTONE_TOKENS * _CHARS_PER_TOKEN
     if turn.line:
         return opening(turn.line.partition(" → ")[0], most)
     text = opening(turn.asked, most)
