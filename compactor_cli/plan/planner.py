@@ -17,6 +17,7 @@ from compactor_cli.plan.by_summary import by_summary
 from compactor_cli.plan.case import Case
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.ground import survey
+from compactor_cli.plan.own_call import is_summary_call
 from compactor_cli.plan.previous import base_tokens
 from compactor_cli.plan.prune import Shortening
 from compactor_cli.plan.refresh import refreshed, spans_of
@@ -105,6 +106,8 @@ def _counted(
         model=transcript.model,
         is_asked_for=asked_focus(transcript.messages, settings.trigger.tool) is not None,
     )
+    if is_summary_call(transcript.messages):
+        decision = replace(decision, compacts=False, reason="it is itself a request for a summary")
     case = Case(
         transcript=transcript,
         messages=shown.messages,

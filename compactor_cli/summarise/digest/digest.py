@@ -78,6 +78,8 @@ def _memory(material: Material, summary: Summary) -> Memory:
         ),
         errors=tuple(item.text for item in reversed(shown.get(Section.ERRORS, ()))),
         decisions=tuple(decision.text for decision in material.decisions),
+        skills=tuple(name for name, _ in material.attached.skills),
+        running=tuple((work.id, work.about) for work in material.attached.running),
         turns=remembered_lines(material.turns, material.words),
     )
 

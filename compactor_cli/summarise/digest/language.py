@@ -47,6 +47,8 @@ class Words:
     since: str
     goal: str
     tools: str
+    skills: str
+    background: str
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon: str = ": "
     comma: str = ", "
@@ -88,6 +90,8 @@ _TABLE = {
         also="also named",
         since="then",
         tools="Tools used",
+        skills="Skills in use",
+        background="Running in the background",
     ),
     "zh": Words(
         request="最近的请求",
@@ -119,6 +123,8 @@ _TABLE = {
         also="另有名称",
         since="之后",
         tools="用过的工具",
+        skills="使用中的技能",
+        background="后台运行中",
     ),
     "ja": Words(
         request="最新の依頼",
@@ -150,6 +156,8 @@ _TABLE = {
         also="ほかの名前",
         since="その後",
         tools="使ったツール",
+        skills="使用中のスキル",
+        background="バックグラウンドで実行中",
     ),
 }
 LANGUAGES = tuple(_TABLE)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from compactor_cli.core.transcript import Role
 from compactor_cli.summarise.base import Request
 from compactor_cli.summarise.digest import state as states
 from compactor_cli.summarise.digest import table as tables
+from compactor_cli.summarise.digest.attached import Attached, attached
 from compactor_cli.summarise.digest.candidates import Candidate
 from compactor_cli.summarise.digest.commands import Run, runs
 from compactor_cli.summarise.digest.decisions import Decision, decisions
@@ -54,6 +56,7 @@ class Material:
     troubles: tuple[Trouble, ...]
     decisions: tuple[Decision, ...]
     turns: tuple[Turn, ...]
+    attached: Attached
 
 
 def gather(request: Request) -> Material:
@@ -109,10 +112,11 @@ def _told(request: Request, found: tuple[Event, ...], table: Table, known: _Know
     short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_TALK
     messages = _carried_words(memory, said(found, short))
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
+    kept = events(request.transcript, request.kept)
     acts, ran, plan = touches(found), runs(found), plan_state(found)
     return Material(
         events=found,
-        kept=events(request.transcript, request.kept),
+        kept=kept,
         language=language,
         words=words_of(language),
         memory=memory,
@@ -129,7 +133,16 @@ def _told(request: Request, found: tuple[Event, ...], table: Table, known: _Know
         troubles=troubles(found, ran, acts),
         decisions=_carried_decisions(memory, decisions(found)),
         turns=_all_turns(memory, turns(found, messages, acts, ran)),
+        attached=attached(found, kept, _notices(request), memory.attached()),
     )
+
+
+def _notices(request: Request) -> Iterator[str]:
+    """What clients say in the user's name of work that ended: no words of the user, and so no events."""
+    messages = request.transcript.messages
+    for i in sorted((*request.covered, *request.kept)):
+        if messages[i].role is Role.USER and "<task-id>" in messages[i].text:
+            yield messages[i].text
 
 
 def _carried_words(memory: Memory, new: Sequence[Said]) -> tuple[Said, ...]:

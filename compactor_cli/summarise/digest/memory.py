@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from compactor_cli.summarise.digest.attached import Attached, Work
 from compactor_cli.summarise.digest.files import FileState
 from compactor_cli.summarise.digest.plan_state import PlanState, State, Todo
 
@@ -23,7 +24,8 @@ class Memory:
     """Carried statements by kind, oldest first.
 
     ``files``: path, created, edits, reads, deleted, moved to. ``todos``: state and text. ``turns``: one line
-    each. ``lines``: key lines and what no other kind holds, each with the label it stood under.
+    each. ``lines``: key lines and what no other kind holds, each with the label it stood under. ``running``: id of
+    what runs in the background, and what it does.
     """
 
     users: tuple[str, ...] = ()
@@ -35,6 +37,8 @@ class Memory:
     decisions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
     lines: tuple[tuple[str, str], ...] = ()
+    skills: tuple[str, ...] = ()
+    running: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, bounded."""
@@ -52,6 +56,11 @@ class Memory:
             FileState(path=path, is_created=created, edits=edits, reads=reads, is_deleted=deleted, moved_to=moved)
             for path, created, edits, reads, deleted, moved in self.files
         )
+
+    def attached(self) -> Attached:
+        """The carried skills and background work."""
+        running = tuple(Work(id=key, about=about) for key, about in self.running)
+        return Attached(skills=tuple((name, -1) for name in self.skills), running=running)
 
     def plan_state(self) -> PlanState:
         """The carried plan, as a state without records."""

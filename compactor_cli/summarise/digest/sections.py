@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.core.summary import Item, Section
+from compactor_cli.summarise.digest.attached import attached_items
 from compactor_cli.summarise.digest.commands import command_items
 from compactor_cli.summarise.digest.contents import content_items, contents
 from compactor_cli.summarise.digest.decisions import decision_items, last_decision
@@ -55,6 +56,8 @@ _PREVIOUS_RATIO = 0.35
 # What the contents of files may take where they are asked for.
 _CONTENTS_RATIO = 0.25
 _TOOLS_RATIO = 0.04
+# What skills and background work may take, where there are any.
+_ATTACHED_RATIO = 0.06
 # A turn that is told with what came of it takes about so many tokens; with very many turns, the history may
 # take up to 1 + `_MANY_TURNS` times its share, and more where not even a few words would be left for each turn.
 _TURN_TOKENS = 40
@@ -97,6 +100,7 @@ def reserved(material: Material, tokens: int, meter: Meter, restore_files: int =
         spare += room - _cost(found[section], meter)
     found[Section.COMMANDS] += tool_items(material.events, int(tokens * _TOOLS_RATIO), meter, material.words)
     found[Section.FILES] += _contents(material, restore_files, int(tokens * _CONTENTS_RATIO), meter)
+    found[Section.PLAN] += attached_items(material.attached, int(tokens * _ATTACHED_RATIO), meter, material.words)
     found[Section.PREVIOUS] = whole_summaries(material.events, int(tokens * _PREVIOUS_RATIO), meter)
     room = share(Section.USER, tokens) + max(0, spare) // 3
     found[Section.USER] = user_items(_still_to_quote(material, found), room - HEADING_TOKENS, meter)
