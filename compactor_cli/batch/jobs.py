@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.batch.account import Account
 from compactor_cli.batch.depot import Depot
 from compactor_cli.batch.finished import Finished, Finisher, View
+from compactor_cli.batch.notes import note_of
 from compactor_cli.batch.outputs import Output
 from compactor_cli.batch.rows import Review, RowMaker
 from compactor_cli.batch.tally import Tally
@@ -36,6 +37,7 @@ from compactor_cli.write.layout import default_archive_dir
 from compactor_cli.write.targets import Kind, Target
 
 if TYPE_CHECKING:
+    from compactor_cli.batch.hooks import Hooks
     from compactor_cli.batch.models import ModelRun
     from compactor_cli.batch.planfile import Saved
     from compactor_cli.plugged import PluggedEngine
@@ -74,7 +76,8 @@ class Orders:
     each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
     shown of each transcript. ``models`` or ``summariser`` (for guidance) writes the summaries (None: the digest does),
     ``review`` is asked about each of them; ``engine`` takes the place of plan and summary, ``importance``
-    that of what the settings name. ``shape``: how outputs are written, where that is not as they were.
+    that of what the settings name. ``shape``: how outputs are written, where that is not as they were. ``hooks`` are
+    run before and after; ``memory`` names the agent's own notes.
     """
 
     settings: Settings
@@ -92,6 +95,8 @@ class Orders:
     engine: PluggedEngine | None = None
     importance: Importance | None = None
     shape: Shape | None = None
+    hooks: Hooks | None = None
+    memory: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,7 +161,16 @@ def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputRep
         tally = Tally(records=records, written_as=orders.shape.dialect if orders.shape else "")
         with closing(_rows(job, orders, sinks, records, tally, archive, processes)) as rows:
             output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
-    return tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
+    report = tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
+    return _told(report, orders)
+
+
+def _told(report: InputReport, orders: Orders) -> InputReport:
+    """The report, once the hook after has heard of it; what went wrong with that is a warning."""
+    if orders.hooks is None or orders.purpose is not Purpose.ACT or report.outcome is not Outcome.COMPACTED:
+        return report
+    trouble = orders.hooks.tell(report)
+    return replace(report, warnings=(*report.warnings, trouble)) if trouble else report
 
 
 def _watchers(path: str, sinks: Sinks) -> tuple[Observer, ...]:
@@ -212,7 +226,22 @@ def _maker(job: Job, orders: Orders, archive: Archive) -> RowMaker:
         folder = _archive_dir(job, orders)
         maker.summariser = lambda guidance: models.summariser(folder, guidance)
         maker.estimate = lambda request: models.estimate(request, folder)
+    if (hooks := orders.hooks) is not None and orders.purpose is Purpose.ACT:
+        maker.ask = lambda transcript, plan: hooks.ask(job.source.path, job.target.path, transcript, plan)
+    if orders.memory:
+        maker.summariser = _by_note(note_of(orders.memory, job.source.path), maker.summariser)
     return maker
+
+
+def _by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str], Summariser]:
+    """The note as the summary, unless there is none, or somebody said what the summary is to be like."""
+
+    def summariser(guidance: str) -> Summariser:
+        from compactor_cli.summarise.noted import Noted
+
+        return otherwise(guidance) if guidance or not note else Noted(note, otherwise(guidance))
+
+    return summariser
 
 
 def _write(job: Job, rows: Iterator[Finished], tally: Tally, depot: Depot, stream: Stream) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 # Summaries that are no digest cannot be made again.
-_APPLIED_AS_THEY_ARE = (Source.MODEL, Source.PLUGIN)
+_APPLIED_AS_THEY_ARE = (Source.MODEL, Source.PLUGIN, Source.MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +88,9 @@ class RowMaker:
     ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
     raises; a row of a dataset that fails is passed through unchanged and its report says so. ``summariser`` for
     guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
-    person each compaction; ``planned`` hears of each plan before it is carried out; ``shape``: how the output is
-    written, where that is not as it was. Safe for several threads.
+    person each compaction; ``planned`` hears of each plan before it is carried out, ``ask`` before that, and may
+    give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. Safe for
+    several threads.
     """
 
     settings: Settings
@@ -103,6 +104,7 @@ class RowMaker:
     planned: Callable[[Transcript, Plan], None] | None = None
     importance: Importance | None = None
     shape: Shape | None = None
+    ask: Callable[[Transcript, Plan], str] | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
@@ -182,6 +184,8 @@ class RowMaker:
                 raise
             row = self._built_in(transcript, guidance, None)
             return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _stepped_in(failure))))
+        if self.ask and done.changed:
+            self.ask(transcript, done.plan)
         return _row_of(done)
 
     def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Row:
@@ -191,6 +195,10 @@ class RowMaker:
             # What a person asks for is to stay as well, not only to be told of.
             focused = replace(self.settings, focus=f"{self.settings.focus} {guidance}".strip())
             plan = self._planned_for(transcript, counter, focused)
+        if self.ask:
+            plan = plan or self._planned(transcript, counter)
+            said = self.ask(transcript, plan) if plan.changes else ""
+            guidance = "\n".join(filter(None, (said, guidance)))
         if self.planned:
             plan = plan or self._planned(transcript, counter)
             self.planned(transcript, plan)

@@ -94,6 +94,8 @@ def tell(report: InputReport, purpose: Purpose, console: Console) -> None:
         if report.reason.startswith("Traceback"):
             console.why(report.reason)
     name = "standard input" if report.path == STDIN else report.path
+    for warning in report.warnings:
+        console.warn(f"{name}: {warning}")
     for item in report.transcripts:
         _warn(f"{name}:{item.line}" if sum(report.counts.values()) > 1 else name, item, console)
     if report.not_carried and purpose is Purpose.ACT:

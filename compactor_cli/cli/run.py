@@ -17,6 +17,7 @@ from compactor_cli.batch.finished import View
 from compactor_cli.batch.jobs import Job, Orders, Purpose, Sinks
 from compactor_cli.batch.run import AfterFailure, run_batch
 from compactor_cli.cli.account import Teller
+from compactor_cli.cli.beside import beside, check_memory
 from compactor_cli.cli.book import Book
 from compactor_cli.cli.config import Configuration, configure
 from compactor_cli.cli.console import Console, wants_color
@@ -83,6 +84,7 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     check_names(settings, wishes)
     jobs = _jobs(operands, wishes)
     orders = _orders(wishes, settings, plan_file)
+    check_memory(wishes, inputs=len(jobs))
     book.tell(RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=orders.purpose.value))
     reports: list[InputReport] = []
     with ExitStack() as stack:
@@ -167,6 +169,7 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
     return Orders(
         settings=settings,
         **plugged(wishes, settings),
+        **beside(wishes),
         purpose=wishes.purpose,
         dialect=wishes.format,
         on_invalid=wishes.invalid,

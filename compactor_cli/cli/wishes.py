@@ -72,6 +72,10 @@ class Wishes:
     tpm: int = 0
     cache: bool = True
     redact: bool = True
+    memory: str = ""
+    hook_before: str = ""
+    hook_after: str = ""
+    hook_timeout: float = 60.0
     jobs: int = 1
     keep_going: bool = True
     report: str = ""

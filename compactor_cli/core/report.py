@@ -88,6 +88,7 @@ class InputReport:
     written_as: str = ""
     not_carried: Mapping[str, int] = field(default_factory=dict)
     transcripts: tuple[TranscriptReport, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ class Source(StrEnum):
     DIGEST = "digest"
     MODEL = "model"
     PLUGIN = "plugin"
+    MEMORY = "memory"  # the agent, in a note of the session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
