@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactor_cli.core.errors import CompactError
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.core.transcript import Message, Transcript
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.recall.originals import transcripts_in
 from compactor_cli.recall.terms import add_words, create_words
@@ -113,7 +113,7 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
     names = tool_names(transcript.messages)
     size_chars = 0
     for i, message in enumerate(transcript.messages):
-        text = "" if message.is_meta else searched_text(message)
+        text = searched_text(message) if _is_said(message) else ""
         if not text.strip():
             continue
         size_chars += len(text)
@@ -121,6 +121,11 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
         row = (_text(database, text), number, i + 1, message.role.value, tools, unix_seconds(message.timestamp))
         database.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", row)
     return size_chars
+
+
+def _is_said(message: Message) -> bool:
+    """Whether it is part of the conversation. What a summary of ours says is in the archive in its own words."""
+    return not message.is_meta and (message.summary is None or message.summary.origin != "compact")
 
 
 def _text(database: sqlite3.Connection, text: str) -> int:

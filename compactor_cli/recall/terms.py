@@ -109,16 +109,15 @@ def match_any(query: str) -> str:
 
     A path or name with punctuation in it counts as a phrase and by its pieces.
     """
-    phrases: dict[str, None] = {}
-    for word in spaced(query).split():
+    phrases = [f"{_quoted([run])}*" for run in _run().findall(query) if len(run) == 1]
+    phrases += [_quoted([run[i : i + 2]]) for run in _run().findall(query) for i in range(len(run) - 1)]
+    for word in _run().sub(" ", query).split():
         bare = word.strip("\"'`()[]{}<>.,;:!?").lower()
         if bare in stop_words():
             continue
         pieces = _piece().findall(bare)
-        for text in (bare, *(pieces if len(pieces) > 1 else ())):
-            if phrase := _quoted(text.split()):
-                phrases[phrase] = None
-    return " OR ".join(list(phrases)[:_MOST_TERMS])
+        phrases += [_quoted([text]) for text in (bare, *(pieces if len(pieces) > 1 else ()))]
+    return " OR ".join(list(dict.fromkeys(filter(None, phrases)))[:_MOST_TERMS])
 
 
 def _phrase(term: str) -> str:
@@ -137,7 +136,7 @@ def _phrase(term: str) -> str:
 
 def _quoted(words: list[str]) -> str:
     # The index reads a query up to its first NUL.
-    text = " ".join(words).replace('"', '""').replace("\0", " ")
+    text = " ".join(words).replace('"', '""').replace("\0", " ").encode("utf-8", "replace").decode()
     return f'"{text}"' if any(letter.isalnum() for letter in text) else ""
 
 

@@ -86,6 +86,13 @@ def test_the_same_words_are_shown_once_where_they_were_archived_last(archive: Pa
     assert (hit.sha256, hit.copies) == (later, 1)
 
 
+def test_a_summary_of_ours_is_not_found_in_place_of_what_it_stands_for(archive: Path) -> None:
+    first = store(archive, *said("an apple", "a pear"))
+    line = f"[compact/1 transcript={first[:16]} records=1-2/2 tokens=9 end=0123456789abcdef]"
+    store(archive, *said(f"background\n{line}\n\n- an apple", "and then"))
+    assert ids(archive, "apple") == [f"{first[:16]}:1"]
+
+
 def test_the_limit_holds(archive: Path) -> None:
     store(archive, *said(*(f"word {number}" for number in range(30))))
     assert len(search([archive], "word", limit=7).hits) == 7

@@ -91,6 +91,8 @@ def test_any_word_of_a_question_finds_and_a_path_is_found_by_its_pieces() -> Non
     assert found(TEXTS, wanted) == {2, 4}
     assert found(["module three", "nothing"], match_any("src/module_3.py")) == {0}
     assert match_any("the and of ...") == ""
+    assert found(["限时", "水流", "限流算法"], match_any("限流?")) == {2}
+    assert found(["水流", "流水"], match_any("流")) == {0, 1}
 
 
 def test_a_sqlite_without_full_text_search_is_named() -> None:
