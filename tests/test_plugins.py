@@ -41,6 +41,12 @@ class Beyond:
     def compact(self, task):
         return Draft(kept=[10_000], text="x")
 
+class Strange:
+    """Ranks blocks that there are not."""
+    def rank(self, middle):
+        from compactor_cli.core.importance import Ranking
+        return Ranking(order=(0, 999))
+
 class Wordy:
     def summarise(self, request):
         from compactor_cli.core.summary import Source, Summary
@@ -82,6 +88,7 @@ BROKEN_ENTRIES = {
         "absent": "no_such_module:Engine",
     },
     "compact.summarisers": {"wordy": "broken_parts:Wordy", "gone": "no_such_module:Summariser"},
+    "compact.importance": {"strange": "broken_parts:Strange", "away": "no_such_module:Ranks"},
     "compact.dialects": {"notes": "broken_parts:Notes"},
 }
 
@@ -244,15 +251,40 @@ def test_a_summariser_that_fails_is_stepped_in_for(name: str, reason: str, run: 
     assert (strict.returncode, reason.encode() in strict.stderr) == (3, True)
 
 
-@pytest.mark.parametrize("arguments", [("--engine", "nobody"), ("--summariser", "nobody"), ("--format", "nobody")])
+def test_a_ranking_says_what_stays_beside_the_newest(run: Runner) -> None:
+    (run.folder / "session.jsonl").write_bytes(conversation(30))
+    source = conversation(30).splitlines(keepends=True)
+    assert run("-t", "2500", "--keep", "failures").returncode == 0
+    assert source[9] in run.out, "what failed stays"
+    assert source[9 - 1] in run.out, "with its call"
+    assert run.report["warnings"] == []
+
+
+@pytest.mark.parametrize(("name", "reason"), [("strange", "ranks what is not there"), ("away", "no_such_module")])
+def test_a_ranking_that_fails_is_named_and_stepped_in_for(name: str, reason: str, run: Runner) -> None:
+    (run.folder / "session.jsonl").write_bytes(conversation(30))
+    ran = run("-t", "2500", "--keep", name)
+    assert ran.returncode == 0
+    assert ran.stderr.count(reason.encode()) == 1
+    assert reason in str(run.report["notes"])
+    assert run.out[-1] == conversation(30).splitlines(keepends=True)[-1]
+    strict = run("-t", "2500", "--keep", name, "--strict")
+    assert (strict.returncode, reason.encode() in strict.stderr) == (3, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--engine", "nobody"), ("--summariser", "nobody"), ("--keep", "nobody"), ("--format", "nobody")],
+)
 def test_a_name_that_nothing_has_is_a_usage_error(arguments: tuple[str, str], run: Runner) -> None:
     ran = run(*arguments)
     assert ran.returncode == 2
     assert b"nobody" in ran.stderr
 
 
-def test_a_projects_file_cannot_choose_code(run: Runner) -> None:
-    (run.folder / "compact.toml").write_text('engine = "errors-first"\n')
+@pytest.mark.parametrize("said", ['engine = "errors-first"', 'keep = "failures"', '[keep]\nby = "failures"'])
+def test_a_projects_file_cannot_choose_code(said: str, run: Runner) -> None:
+    (run.folder / "compact.toml").write_text(f"{said}\n")
     ran = run("-t", "1100")
     assert (ran.returncode, b"choose code to run" in ran.stderr) == (2, True)
 

@@ -19,7 +19,7 @@ from typing import Any
 from compactor_cli.cli.options import OPTIONS, REFUSED_IN_PROJECT, Kind, Option, Scope
 from compactor_cli.cli.reading import read_value, setting
 from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Settings
+from compactor_cli.core.settings import KEPT_BY, NEWEST, Settings
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets.overlay import nearest, settings_from
 
@@ -152,6 +152,11 @@ def _refuse(table: Mapping[str, Any], where: str) -> None:
         if name in REFUSED_IN_PROJECT:
             what = f"a project's file may not {REFUSED_IN_PROJECT[name]} ({key})"
             raise UsageError(what, next_step="say it on the command line or in your own config.toml", place=where)
+    keep = table.get("keep", NEWEST)
+    by = keep.get("by", NEWEST) if isinstance(keep, Mapping) else keep
+    if by not in KEPT_BY:
+        advice = f"one of {', '.join(KEPT_BY)}; a plug-in only on the command line or in your own config.toml"
+        raise UsageError(f"a project's file may not choose code to run (keep = {by!r})", next_step=advice, place=where)
 
 
 def _file_layer(table: Mapping[str, Any], where: str) -> Layer:

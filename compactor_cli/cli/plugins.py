@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from compactor_cli.cli.console import Console
 from compactor_cli.cli.wishes import Wishes
 from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_names
 from compactor_cli.core.settings import KEPT_BY, Settings
@@ -19,7 +20,7 @@ def plugged(wishes: Wishes, settings: Settings) -> dict[str, Any]:
     if settings.keep.by not in KEPT_BY:
         from compactor_cli.summarise.importance.plugged import plugged_importance
 
-        found["importance"] = plugged_importance(settings.keep.by, wishes.when_failing)
+        found["importance"] = plugged_importance(settings.keep.by, wishes.when_failing, _console(wishes).warn)
     if wishes.engine:
         from compactor_cli.plugged import load_engine
 
@@ -29,6 +30,10 @@ def plugged(wishes: Wishes, settings: Settings) -> dict[str, Any]:
             load_plugin(Group.SUMMARISERS, wishes.summariser)
         found["summariser"] = partial(_summariser, wishes.summariser, wishes.when_failing)
     return found
+
+
+def _console(wishes: Wishes) -> Console:
+    return Console("compact", wishes.level, wishes.color)
 
 
 def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
