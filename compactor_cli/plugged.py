@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from compactor_cli.core.errors import InvariantError, PluginFailed
+from compactor_cli.core.marker import Marker
 from compactor_cli.core.plan import Action, Edit, Mode, Plan
 from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_failed
 from compactor_cli.core.settings import Settings
@@ -25,10 +26,12 @@ from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
 from compactor_cli.plan.refresh import Mark, refreshed, spans_of
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import Decision, Way, decide
+from compactor_cli.render.text import load_template, render
 from compactor_cli.summarise.base import Answer, Request, Summariser
 
-# What stands around a text of an engine in the transcript: preface, marker line, the message itself.
-FRAME_TOKENS = 260
+# What messages take beside their texts, and what other hashes in the marker line may.
+_SLACK_TOKENS = 32
+_PLACEHOLDER = "7f3a9c1e5b8d2046"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +175,12 @@ class _Planning:
         )
 
     def _frame_tokens(self) -> int:
-        return FRAME_TOKENS + self.counter.count(self.settings.acknowledgement)
+        """What stands around a text in the transcript: preface, marker line, acknowledgement."""
+        count, tokens = len(self.tokens), sum(self.tokens)
+        marker = Marker(transcript=_PLACEHOLDER, first=1, last=count, records=count, tokens=tokens, end=_PLACEHOLDER)
+        nothing = Summary(source=Source.PLUGIN, sections=())
+        frame = render(nothing, load_template(self.settings.template), marker)
+        return self.counter.count(frame) + self.counter.count(self.settings.acknowledgement) + _SLACK_TOKENS
 
     def _plan(self, draft: Draft, name: str, reason: str) -> Plan:
         kept = set(draft.kept) - self.grouping.orphaned()
