@@ -40,7 +40,6 @@ def test_one_session_is_told_from_its_beginning_to_its_archive(work: Path, compa
     assert end["tokens_before"] == plan["tokens_before"] > end["tokens_after"] == transcript["tokens_after"]
     assert Path(end["archive"]).exists()
     assert done["exit_code"] == 0
-    assert [event["time"] for event in found] == sorted(event["time"] for event in found)
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from archived import remove, said, store, store_rows
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactor_cli.core.errors import Unreadable
@@ -164,7 +164,7 @@ def test_an_index_mostly_of_what_is_gone_is_made_anew(archive: Path) -> None:
         assert database.execute("SELECT count(*) FROM texts").fetchone() == (1,)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_any_damage_to_the_index_is_mended(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     archive = tmp_path_factory.mktemp("damaged")
