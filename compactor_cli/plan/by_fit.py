@@ -6,15 +6,15 @@ flight. The newest exchange stays in any case, cut as short as it can be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from compactor_cli.core.plan import Action, Edit, Plan
 from compactor_cli.core.settings import Fit, Misfit
-from compactor_cli.core.transcript import Message, Role, Text
+from compactor_cli.core.transcript import Message, Role, Text, ToolResult
 from compactor_cli.plan.case import BOOKKEEPING, KEEP, ORPHAN, SUPERSEDED, Case
 from compactor_cli.plan.cut import Cut
-from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit
+from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit, shortened
 from compactor_cli.plan.refresh import Mark
 
 NO_ROOM = "no-room"
@@ -132,20 +132,26 @@ class _Walk:
     def _cut(self, unit: Unit, policy: Misfit) -> tuple[Shortening, ...]:
         """The unit shortened by this policy so that it fits; empty if it cannot be."""
         excess = self.cost(unit) - self.room
-        if policy is Misfit.CUT_MIDDLE:
-            edits = shorten_to_fit(self.case.messages, unit, excess, self.case.counter, excess)
-        else:
-            edits = self._cut_at_end(unit, excess) if policy is Misfit.CUT_END else ()
+        if policy is Misfit.CUT_END:
+            return self._longest(unit, Text, excess, _beginning)
+        if policy is not Misfit.CUT_MIDDLE:
+            return ()
+        # To half of the room, so that the walk can go on; else to all of it.
+        edits = self._longest(unit, ToolResult, self.cost(unit) - self.room // 2, _both_ends)
+        edits = edits or self._longest(unit, ToolResult, excess, _both_ends)
+        edits = edits or shorten_to_fit(self.case.messages, unit, excess, self.case.counter, excess)
         return edits if saved_tokens(edits) >= excess else ()
 
     def _shortest(self, unit: Unit) -> tuple[Shortening, ...]:
         """The unit as short as it can be, though it does not fit."""
         return shorten_to_fit(self.case.messages, unit, self.cost(unit), self.case.counter, self.cost(unit))
 
-    def _cut_at_end(self, unit: Unit, excess: int) -> tuple[Shortening, ...]:
-        """The longest text of these records cut at its end so that this many tokens are saved, if it can be."""
+    def _longest(
+        self, unit: Unit, kind: type[Text] | type[ToolResult], excess: int, shape: Callable[[str, int], str]
+    ) -> tuple[Shortening, ...]:
+        """The longest text of this kind with as many characters as save ``excess`` tokens; empty if too few do."""
         places = [(i, n, part) for i in unit for n, part in enumerate(self.case.messages[i].parts)]
-        texts = [(len(part.text), i, n, part.text) for i, n, part in places if isinstance(part, Text)]
+        texts = [(len(part.text), i, n, part.text) for i, n, part in places if isinstance(part, kind)]
         if not texts:
             return ()
         _, record, index, text = max(texts)
@@ -154,19 +160,23 @@ class _Walk:
         low, high = 0, len(text)
         while low < high:
             middle = (low + high + 1) // 2
-            if count(_beginning(text, middle)) <= allowed:
+            if count(shape(text, middle)) <= allowed:
                 low = middle
             else:
                 high = middle - 1
-        if low < _LEAST_CHARS:
+        short = shape(text, low)
+        if low < _LEAST_CHARS or short == text:
             return ()
-        short = _beginning(text, low)
         edit = Edit(record=record, part=index, text=short)
-        return (Shortening(edit=edit, rule="cut-end", saved_tokens=count(text) - count(short)),)
+        return (Shortening(edit=edit, rule="cut", saved_tokens=count(text) - count(short)),)
 
 
 def _beginning(text: str, chars: int) -> str:
-    return text if chars >= len(text) else text[:chars] + _CUT.replace("{omitted}", str(len(text) - chars))
+    return shortened(text, chars, 0, _CUT)
+
+
+def _both_ends(text: str, chars: int) -> str:
+    return shortened(text, chars - chars // 2, chars // 2)
 
 
 def _policy(fit: Fit, messages: Sequence[Message]) -> Misfit:
