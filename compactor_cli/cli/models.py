@@ -12,7 +12,7 @@ from compactor_cli.batch.jobs import Orders, Purpose
 from compactor_cli.batch.rows import Row
 from compactor_cli.cli.wishes import Wishes
 from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import SEMANTIC, Settings
+from compactor_cli.core.settings import SEMANTIC, Settings, Strategy
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 def with_models(orders: Orders, wishes: Wishes, stack: ExitStack, tell: Listener | None = None) -> Orders:
     """The orders with the line to the models, where one is asked for, and with the person who is asked.
 
-    ``tell`` hears of each call.
+    ``tell`` hears of each call. Raises UsageError where a model is named and nothing is to be summed up.
     """
+    if wishes.model and orders.settings.strategy is not Strategy.SUMMARY:
+        what = f"nothing is summed up by the strategy {orders.settings.strategy.value}, so no model can write it"
+        raise UsageError(what, next_step="leave -m out, or take another preset")
     if wishes.interactive:
         from compactor_cli.cli.review import check_terminal, review
 

@@ -126,7 +126,7 @@ CONTROL = (
         "keep_tail",
         ("--keep-tail",),
         Kind.KEEP,
-        "Tail to keep: 16k tokens, 3turns or 2messages.",
+        "Tail to keep: 16k tokens, 3turns, 2messages or 30%.",
         metavar="SIZE",
         into="keep",
     ),

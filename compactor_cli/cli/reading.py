@@ -49,13 +49,16 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
     return replace(settings, **{option.into: value})
 
 
-def _kept(value: Any, where: str) -> tuple[str, int]:
-    """The unit (tokens, turns, messages) and the number."""
+def _kept(value: Any, where: str) -> tuple[str, float]:
+    """The unit (tokens, turns, messages, of a tail also a ratio) and the number."""
+    is_head = where.replace("_", "-").lower().endswith("keep-head")
+    if isinstance(value, str) and value.strip().endswith("%") and not is_head:
+        return "ratio", values.ratio(value, where)
     found = _KEPT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
         return "tokens", values.tokens(value, where)
     unit = found[2].removesuffix("s") + "s"
-    if unit == "messages" and where.replace("_", "-").lower().endswith("keep-head"):
+    if unit == "messages" and is_head:
         raise UsageError("the head is kept by tokens or turns", next_step="write 4k or 2turns", place=where)
     return unit, int(found[1])
 
@@ -66,8 +69,8 @@ def _head(keep: Keep, unit: str, number: int) -> Keep:
     return replace(keep, head_tokens=number, head_turns=(keep.head_turns or Keep().head_turns) if number else 0)
 
 
-def _tail(keep: Keep, unit: str, number: int) -> Keep:
-    none = replace(keep, tail_tokens=0, tail_messages=0, tail_turns=0)
+def _tail(keep: Keep, unit: str, number: float) -> Keep:
+    none = replace(keep, tail_tokens=0, tail_messages=0, tail_turns=0, tail_ratio=0.0)
     change: dict[str, Any] = {f"tail_{unit}": number}
     return replace(none, **change)
 

@@ -87,8 +87,17 @@ def test_a_fixed_budget_keeps_the_share_of_the_target(home: Path, project: Path)
 def test_the_tail_is_tokens_turns_or_messages(
     said: str, expected: tuple[int, int, int], home: Path, project: Path
 ) -> None:
-    keep = _configure({"keep_tail": said, "preset": "kimi"}, {}, home, project).settings.keep
-    assert (keep.tail_tokens, keep.tail_messages, keep.tail_turns) == expected
+    for preset in ("kimi", "gemini"):
+        keep = _configure({"keep_tail": said, "preset": preset}, {}, home, project).settings.keep
+        assert (keep.tail_tokens, keep.tail_messages, keep.tail_turns) == expected
+        assert keep.tail_ratio == 0
+
+
+def test_a_tail_may_be_a_share_and_a_head_may_not(home: Path, project: Path) -> None:
+    keep = _configure({"keep_tail": "25%", "preset": "kimi"}, {}, home, project).settings.keep
+    assert (keep.tail_messages, keep.tail_ratio) == (0, 0.25)
+    with pytest.raises(UsageError):
+        _configure({"keep_head": "25%"}, {}, home, project)
 
 
 @pytest.mark.parametrize(

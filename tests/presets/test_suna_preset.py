@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
 from preset_cases import (
     SYSTEM,
     Chat,
@@ -21,6 +24,9 @@ from preset_cases import (
     words,
 )
 
+from compactor_cli.cli.recall import expand
+from compactor_cli.cli.run import run
+from compactor_cli.core.errors import UsageError
 from compactor_cli.core.reference import record_id
 from compactor_cli.core.settings import Settings, Size
 
@@ -155,3 +161,23 @@ def test_no_model_and_no_summary() -> None:
 
 def test_a_second_run_changes_nothing() -> None:
     assert all(is_stable(mixed(), at(tokens)) for tokens in (43_000, 29_000, 6_000))
+
+
+def test_a_model_cannot_be_named_beside_it(tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+    session.write_text(json.dumps(user("hello")) + "\n")
+    with pytest.raises(UsageError, match="no model can write it"):
+        run([str(session)], {"preset": "suna", "model": "openai/x", "output": str(tmp_path / "out.jsonl")})
+
+
+def test_the_full_message_is_fetched_by_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    messages = mixed()
+    session = tmp_path / "session.jsonl"
+    session.write_text("".join(json.dumps(message) + "\n" for message in messages))
+    given = {"preset": "suna", "target": "41k", "output": "out.jsonl", "archive_dir": "archive", "min_age": "0"}
+    assert run([str(session)], given) == 0
+    short = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[3])["content"]
+    name = short.partition("compactor expand ")[2].partition(" ")[0]
+    fetched = CliRunner().invoke(expand, [name, "--archive-dir", "archive"], standalone_mode=False)
+    assert messages[3]["content"] in fetched.output
