@@ -51,6 +51,8 @@ class Source(StrEnum):
     MODEL = "model"
     PLUGIN = "plugin"
     MEMORY = "memory"  # the agent, in a note of the session
+    EXCERPTS = "excerpts"  # looked up, not summed up
+    NOTICE = "notice"  # only says that something was left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

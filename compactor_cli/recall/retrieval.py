@@ -33,7 +33,7 @@ class Retrieval:
         """
         language = language_of(request)
         query = " ".join(filter(None, (query_of(request), request.focus)))
-        empty = Summary(source=Source.DIGEST, sections=(), language=language)
+        empty = Summary(source=Source.EXCERPTS, sections=(), language=language)
         budget = request.budget_tokens - request.count(request.render(empty))
         for _ in range(_ROUNDS):
             found = excerpts(
@@ -41,7 +41,7 @@ class Retrieval:
             )
             items = tuple(Item(text=excerpt.text.strip("\n"), records=(excerpt.record,)) for excerpt in found)
             sections = (SectionItems(section=Section.HISTORY, items=items),) if items else ()
-            summary = Summary(source=Source.DIGEST, sections=sections, language=language)
+            summary = Summary(source=Source.EXCERPTS, sections=sections, language=language)
             if request.count(request.render(summary)) <= request.budget_tokens:
                 return Answer(summary=summary)
             budget = int(budget * _SHRINK_RATIO)

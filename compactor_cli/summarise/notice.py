@@ -13,7 +13,7 @@ class Notice:
 
     def summarise(self, request: Request) -> Answer:
         """A summary without sections, in the language of the conversation."""
-        return Answer(summary=Summary(source=Source.DIGEST, sections=(), language=language_of(request)))
+        return Answer(summary=Summary(source=Source.NOTICE, sections=(), language=language_of(request)))
 
 
 def language_of(request: Request) -> str:

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from preset_cases import SYSTEM, assistant, call, chat, compacted, is_stable, planned, preset, result, roles, size, user
+from preset_cases import (
+    SYSTEM,
+    assistant,
+    call,
+    chat,
+    compacted,
+    is_stable,
+    planned,
+    preset,
+    result,
+    roles,
+    size,
+    transcript,
+    user,
+)
 
 from compactor_cli.core.summary import Section
 from compactor_cli.render.text import load_template
-from compactor_cli.summarise.prompts import Stage, Wording, rules
+from compactor_cli.summarise.flatten import flatten
+from compactor_cli.summarise.prompts import Material, Stage, Wording, prompt, rules
 
 KIMI = preset("kimi")
 
@@ -98,3 +113,19 @@ def test_a_call_is_never_parted_from_its_result_by_the_count() -> None:
     messages = [*chat(60), call("x"), assistant("meanwhile"), result("x", "late")]
     _, after = compacted(messages, KIMI)
     assert after[-3:] == messages[-3:]
+
+
+def test_a_model_is_given_each_message_with_its_role_and_its_text_only() -> None:
+    thought = {**assistant("Here is what I found."), "reasoning_content": "Let me think about it."}
+    messages = [SYSTEM, user("Look."), thought, call("x", path="a.py"), result("x", "value = 1")]
+    made = transcript(messages)
+    texts = [block.text for block in flatten(made, range(1, 5))]
+    assert texts[0].startswith("<<2 user>>")
+    assert texts[1].startswith("<<3 assistant>>")
+    assert "Let me think" not in "".join(texts)
+    assert "value = 1" in texts[3]
+
+
+def test_a_custom_instruction_is_appended_when_given() -> None:
+    wording = Wording(template="kimi", language="en", headings=(), instructions="name the tests")
+    assert "name the tests" in prompt(wording, Material(stage=Stage.LEAF, texts=("text",), tokens=100))
