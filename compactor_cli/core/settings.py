@@ -68,7 +68,8 @@ UNBROKEN = (NEWEST, HIERARCHICAL)
 class Keep:
     """What stays as it is. 0 switches a limit off.
 
-    Head: system records always, then up to ``head_turns`` turns within ``head_tokens``. Tail: whole
+    Head: system records always, then up to ``head_turns`` turns within ``head_tokens``, or, where it is set, the
+    first ``head_messages`` messages with what belongs to them, whatever their size. Tail: whole
     exchanges from the end, within ``tail_tokens``; ``tail_messages`` instead keeps the newest N user and
     assistant messages; ``tail_turns`` the newest N turns; ``tail_ratio`` the newest share of the messages'
     JSON characters, cut forward to the next message of the user.
@@ -82,6 +83,7 @@ class Keep:
 
     by: str = NEWEST
     head_turns: int = 2
+    head_messages: int = 0
     head_tokens: int = 4_000
     tail_tokens: int = 16_000
     tail_messages: int = 0

@@ -79,7 +79,7 @@ class Atif:
         return next((name for name in (*steps, *agents) if isinstance(name, str) and name), "")
 
     def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A boundary step with the summary as its observation; other messages as steps that are not trained on."""
+        """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
         raw = transcript.records[0].raw if transcript.records else b""
         has_head = any(not transcript.messages[i].is_meta for i in cut.before)
         removed = [i for i in range(len(transcript.records)) if i not in {*cut.before, *cut.after}]
@@ -235,6 +235,7 @@ def _step(item: Insertion, number: int, time: str, *, has_head: bool) -> dict[st
         "source": "system",
         "message": _BOUNDARY_MESSAGE,
         "observation": {"results": [{"content": item.text}]},
+        "is_copied_context": True,
         "extra": {"context_management": management},
     }
 

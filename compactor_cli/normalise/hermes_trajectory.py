@@ -7,7 +7,7 @@ from typing import Any
 
 from compactor_cli.core.records import Record
 from compactor_cli.core.transcript import Message, Transcript
-from compactor_cli.normalise import sharegpt
+from compactor_cli.normalise import imitate, sharegpt
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.chat_dialect import model_of
 from compactor_cli.normalise.holds import RUN, Holds
@@ -49,8 +49,8 @@ class HermesTrajectory:
         return model_of(records, row)
 
     def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Turns of ``human`` and ``gpt``."""
-        return sharegpt.DIALECT.insert(transcript, cut, insertions)
+        """Turns of ``human`` and ``gpt``; a summary may follow a tool's turn, as Hermes itself writes it."""
+        return imitate.insert(transcript, cut, insertions, sharegpt.SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced within its tags."""

@@ -25,7 +25,7 @@ from compactor_cli.normalise.tags import Piece, pieces, rejoined
 from compactor_cli.normalise.talk import NEVER_WRITTEN, Talk
 
 _PATHS: tuple[JsonPath, ...] = (("conversations",), ("conversation",))
-_SHAPE = imitate.Shape(
+SHAPE = imitate.Shape(
     role_key="from", text_key="value", user=("human", "user"), assistant=("gpt", "assistant", "model", "chatgpt")
 )
 _CALLERS = frozenset({"function_call", "tool_call", "tool_calls"})
@@ -71,7 +71,7 @@ class ShareGPT:
 
     def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys of the file's own, alternating where these do."""
-        return imitate.insert(transcript, cut, alternating(transcript, cut, insertions), _SHAPE)
+        return imitate.insert(transcript, cut, alternating(transcript, cut, insertions), SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced within its value; tags stay where they are."""

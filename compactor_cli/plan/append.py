@@ -27,7 +27,11 @@ def append_settings(settings: Settings, name: str) -> Settings:
             f"nothing can be appended to a transcript of the format {name}",
             next_step="use -i: the archive keeps the original",
         )
-    return settings if dialect.appends_head else replace(settings, keep=replace(settings.keep, head_turns=0))
+    return (
+        settings
+        if dialect.appends_head
+        else replace(settings, keep=replace(settings.keep, head_turns=0, head_messages=0))
+    )
 
 
 def holds_islands(name: str) -> bool:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from compactor_cli.core.settings import UNBROKEN, Settings
 from compactor_cli.core.transcript import Role
@@ -146,6 +147,8 @@ class Cutter:
 
     def _head(self, cap_tokens: int) -> int:
         """The end of the head: whole turns, at last the user message of the one that does not fit."""
+        if self.settings.keep.head_messages:
+            return self._counted_head(self.settings.keep.head_messages)
         ground, stop = self.ground, self.ground.lead
         for turn in ground.turns[: self.settings.keep.head_turns]:
             for end in (min(turn.stop, ground.head_limit), turn.start + 1):
@@ -156,6 +159,14 @@ class Cutter:
             if stop < turn.stop and stop != ground.head_limit:
                 break
         return stop
+
+    def _counted_head(self, count: int) -> int:
+        """The end of the first ``count`` messages behind the system records; no head where a summary stands in it."""
+        ground = self.ground
+        shown = (i for i in range(ground.lead, ground.end) if not ground.messages[i].is_meta and i not in ground.gone)
+        last = next(islice(shown, count - 1, None), ground.end)
+        border = ground.border_from(last + 1) if last < ground.head_limit else ground.end
+        return border if border <= ground.head_limit else ground.lead
 
     def _natural_tail(self, head: int) -> int:
         """The start of the tail by the settings: never behind the calls in flight, never before the floor."""
