@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compactor_cli.batch.rows import Row
+from compactor_cli.batch.row import Row
 from compactor_cli.core.report import Outcome, TranscriptReport
 from compactor_cli.core.transcript import Transcript
 
@@ -15,13 +15,15 @@ Make = Callable[[Transcript], Row]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """One transcript done: its output, report and state, what is shown of it and its lines of a plan file."""
+    """One transcript done: its output, report and state, what is shown of it, its lines of a plan file, and
+    its summariser's call as a row."""
 
     output: bytes
     report: TranscriptReport
     state: bytes | None = None
     shown: str = ""
     plans: bytes = b""
+    example: bytes = b""
 
     @property
     def changed(self) -> bool:
@@ -52,4 +54,6 @@ class Finisher:
 
             plans = plan_line(self.plans_path, row.plan, row.summary, row.report.summary_source)
         shown = self.view(transcript, row) if self.view else ""
-        return Finished(output=row.output, report=row.report, state=row.state, shown=shown, plans=plans)
+        return Finished(
+            output=row.output, report=row.report, state=row.state, shown=shown, plans=plans, example=row.example
+        )

@@ -108,6 +108,7 @@ class Sinks:
 
     show: Callable[[str], object] | None = None
     save: Callable[[bytes], object] | None = None
+    teach: Callable[[bytes], object] | None = None
     tell: Listener | None = None
     late: Callable[[InputReport], object] | None = None
 
@@ -183,6 +184,10 @@ def _rows(
 ) -> Generator[Finished, None, None]:
     """Every transcript of the input, done, one at a time."""
     maker = _maker(job, orders, archive)
+    if sinks.teach:
+        from compactor_cli.summarise.example import Examples
+
+        maker.example = Examples(template=orders.settings.template)
     account = Account(job.source.path, sinks.tell)
     if sinks.tell and orders.models:
         maker.planned = account.planned
@@ -206,6 +211,8 @@ def _rows(
             sinks.show(finished.shown)
         if sinks.save:
             sinks.save(finished.plans)
+        if sinks.teach:
+            sinks.teach(finished.example)
         yield finished
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from compactor_cli.batch.row import Row, kept, row_of
 from compactor_cli.core.errors import CompactError, InvariantError, OutputError, PluginFailed, UsageError
 from compactor_cli.core.importance import Importance
 from compactor_cli.core.plan import Action, Mode, Plan, Span
@@ -35,27 +36,6 @@ if TYPE_CHECKING:
 
 # Summaries that are no digest cannot be made again.
 _APPLIED_AS_THEY_ARE = (Source.MODEL, Source.PLUGIN, Source.MEMORY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """What became of one transcript. ``output`` is its source where nothing changed.
-
-    ``estimate``: what a model would be asked, of a decision alone. ``transcript``: what a changed output is read as.
-    """
-
-    output: bytes
-    report: TranscriptReport
-    plan: Plan
-    summary: str = ""
-    state: bytes | None = None
-    estimate: Estimate | None = None
-    transcript: Transcript | None = None
-
-    @property
-    def changed(self) -> bool:
-        """Whether the output differs from the source."""
-        return self.report.outcome is Outcome.COMPACTED
 
 
 # Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
@@ -105,6 +85,7 @@ class RowMaker:
     importance: Importance | None = None
     shape: Shape | None = None
     ask: Callable[[Transcript, Plan], str] | None = None
+    example: Callable[[Request, str], bytes] | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
@@ -148,15 +129,23 @@ class RowMaker:
         """The transcript compacted."""
         if transcript.fault:
             return self.passed(transcript, transcript.fault)
+        if self.shape is None or not self.shape.is_split:
+            return self._whole(transcript)
+        from compactor_cli.batch.united import united
+        from compactor_cli.render.windows import windows
+
+        return united(transcript, [self._whole(window) for window in windows(transcript)])
+
+    def _whole(self, transcript: Transcript) -> Row:
         try:
             row = self._compact(transcript, "")
             while self.review and row.changed and (guidance := self.review(transcript, row)) != "":
                 if guidance is None:
-                    return _kept(transcript, "declined")
+                    return self._shaped(transcript, kept(transcript, "declined"))
                 row = self._compact(transcript, guidance)
             return self._shaped(transcript, row)
-        except KeptAsIs as kept:
-            return _kept(transcript, str(kept))
+        except KeptAsIs as reason:
+            return self._shaped(transcript, kept(transcript, str(reason)))
         except Exception as error:
             return self.passed(transcript, error)
 
@@ -186,7 +175,7 @@ class RowMaker:
             return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _stepped_in(failure))))
         if self.ask and done.changed:
             self.ask(transcript, done.plan)
-        return _row_of(done)
+        return row_of(done)
 
     def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Row:
         counter = _counter(self.settings.tokenizer, transcript.model)
@@ -218,7 +207,14 @@ class RowMaker:
             raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
         if done.changed:
             _check_retention(done.report, self.settings)
-        return _row_of(done)
+        return replace(row_of(done), example=self._example(transcript, done, counter))
+
+    def _example(self, transcript: Transcript, done: Compaction, counter: Counter) -> bytes:
+        """The summariser's own call as a row, where such rows are wanted."""
+        if self.example is None or not done.summary_text:
+            return b""
+        request = summary_request(transcript, self.settings, done.plan, counter=counter, load_state=self.load_state)
+        return self.example(request, done.summary_text) if request else b""
 
     def _saved(self, transcript: Transcript) -> Saved | None:
         if self.plans is None:
@@ -239,26 +235,6 @@ class RowMaker:
         plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason="failed")
         report = replace(planned_report(transcript, plan), outcome=Outcome.FAILED, reason=reason)
         return Row(output=transcript.source(), report=report, plan=plan)
-
-
-def _row_of(done: Compaction) -> Row:
-    return Row(
-        output=done.output,
-        report=done.report,
-        plan=done.plan,
-        summary=done.summary_text,
-        state=done.state,
-        transcript=done.transcript,
-    )
-
-
-def _kept(transcript: Transcript, reason: str) -> Row:
-    """The transcript as it was, by the user's wish."""
-    whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
-    plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
-    report = planned_report(transcript, plan)
-    warnings = () if reason == "declined" else (f"left as it was: {reason}",)
-    return Row(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
 
 
 def _stepped_in(failure: PluginFailed) -> str:

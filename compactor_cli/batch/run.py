@@ -44,7 +44,17 @@ class Done:
     report: InputReport
     shown: str = ""
     plans: bytes = b""
+    examples: bytes = b""
     events: tuple[Event, ...] = ()
+
+    def give(self, sinks: Sinks) -> None:
+        """To the sinks what came up in another process or thread."""
+        if sinks.show and self.shown:
+            sinks.show(self.shown)
+        if sinks.save and self.plans:
+            sinks.save(self.plans)
+        if sinks.teach and self.examples:
+            sinks.teach(self.examples)
 
 
 def run_batch(
@@ -189,15 +199,23 @@ class _Apart:
     def __call__(self, job: Job) -> Done:
         shown: list[str] = []
         plans: list[bytes] = []
+        examples: list[bytes] = []
         events: list[Event] = []
         sinks = Sinks(
             show=shown.append if self._wanted.show else None,
             save=plans.append if self._wanted.save else None,
+            teach=examples.append if self._wanted.teach else None,
             tell=self._tell or (without_progress(events.append) if self._wanted.tell else None),
         )
         report = _not_reached(job) if self._stopped else run_job(job, self._orders, sinks)
         self._stopped = self._stopped or _stops(report, self._after_failure)
-        return Done(report=report, shown="".join(shown), plans=b"".join(plans), events=tuple(events))
+        return Done(
+            report=report,
+            shown="".join(shown),
+            plans=b"".join(plans),
+            examples=b"".join(examples),
+            events=tuple(events),
+        )
 
 
 def _lost(job: Job) -> Done:

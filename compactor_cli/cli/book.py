@@ -32,6 +32,11 @@ class Book:
 
     def open_events(self, wishes: Wishes, stack: ExitStack) -> None:
         """Begin to write events, where they are asked for. Raises UsageError if they cannot be written."""
+        if wishes.metrics:
+            from compactor_cli.cli.metrics import Metrics
+
+            self.listeners.append(Metrics(wishes.metrics))
+            self.wants_all = True
         if not wishes.events:
             return
         if wishes.events == "fd:1" and wishes.stdout_is_taken:

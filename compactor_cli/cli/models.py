@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.batch.jobs import Orders, Purpose
-from compactor_cli.batch.rows import Row
+from compactor_cli.batch.row import Row
 from compactor_cli.cli.wishes import Wishes
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.settings import SEMANTIC, Settings, Strategy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactor_cli.batch.rows import Row
+from compactor_cli.batch.row import Row
 from compactor_cli.cli.views import diff_view
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.transcript import Transcript

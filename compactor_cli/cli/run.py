@@ -230,6 +230,7 @@ def _batch(
     sinks = Sinks(
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
+        teach=stack.enter_context(atomic_writer(wishes.summary_rows)).write if wishes.summary_rows else None,
         tell=book.tell if book.wants_all or (single and console.watched) else None,
         late=partial(_late, book),
     )
@@ -244,10 +245,7 @@ def _batch(
     )
     with closing(run):
         for done in run:
-            if sinks.show and done.shown:
-                sinks.show(done.shown)
-            if sinks.save and done.plans:
-                sinks.save(done.plans)
+            done.give(sinks)
             for event in done.events:
                 book.tell(event)
             book.tell(InputEnded(report=done.report))

@@ -39,6 +39,9 @@ class Wishes:
     in_place: bool = False
     append: bool = False
     to: str = ""
+    arrow: bool = False
+    split_at_boundaries: bool = False
+    summary_rows: str = ""
     no_compact: bool = False
     force: bool = False
     archive_dir: str = ""
@@ -80,6 +83,7 @@ class Wishes:
     keep_going: bool = True
     report: str = ""
     events: str = ""
+    metrics: str = ""
     color: str = "auto"
     quiet: int = 0
     verbose: int = 0
@@ -94,11 +98,15 @@ class Wishes:
     @property
     def shape(self) -> Shape | None:
         """How outputs are written, where that is not as they were. Raises UsageError for what cannot be written."""
-        if not self.to:
+        if not self.to and not self.arrow:
             return None
-        from compactor_cli.render.shape import Shape
+        from compactor_cli.render.shape import Cells, Parts, Shape
 
-        return Shape.checked(dialect=self.to)
+        return Shape.checked(
+            dialect=self.to,
+            cells=Cells.STRINGS if self.arrow else Cells.OBJECTS,
+            parts=Parts.WINDOWS if self.split_at_boundaries else Parts.WHOLE,
+        )
 
     @property
     def level(self) -> int:
@@ -169,11 +177,12 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
 
 _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
     (
-        lambda w: bool(w.to and (w.in_place or w.append)),
+        lambda w: bool((w.to or w.arrow) and (w.in_place or w.append)),
         "a file cannot become one of another format in its place",
         "name an output: -o FILE or --output-dir DIR",
     ),
-    (lambda w: w.no_compact and not w.to, "--no-compact leaves nothing to do", "name a format with --to"),
+    (lambda w: w.no_compact and not (w.to or w.arrow), "--no-compact leaves nothing to do", "name a format with --to"),
+    (lambda w: w.split_at_boundaries and not w.to, "--split-at-boundaries makes rows", "name their format with --to"),
     (
         lambda w: w.in_place and not w.archive and not w.force,
         "-i without an archive loses the originals",
