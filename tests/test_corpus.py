@@ -20,6 +20,7 @@ from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
 from compactor_cli.recall.restore import find, restore_to
+from compactor_cli.schema import faults
 from compactor_cli.summarise.digest.digest import Digest
 from compactor_cli.write.atomic import Existing
 
@@ -27,13 +28,16 @@ FOLDERS = (
     "anthropic-request",
     "bedrock-converse",
     "claude-code",
+    "claude-code-web",
     "claude-stream-json",
     "codex-rollout",
     "derived",
+    "gemini-cli-session",
     "gemini-request",
     "hermes-session",
     "inspect-log",
     "inspect-sample",
+    "kimi-wire",
     "langchain-messages",
     "letta-af",
     "openai-chat-request",
@@ -42,12 +46,14 @@ FOLDERS = (
     "openhands-events",
     "openhands-events-v1",
     "pi-session",
+    "retention",
     "swe-agent-traj",
     "who-when",
 )
 # Folders whose transcripts may all be too short to be worth a summary.
-SHORT = ("bedrock-converse", "hermes-session", "inspect-log", "inspect-sample", "openhands-events-v1")
+SHORT = ("bedrock-converse", "hermes-session", "inspect-log", "inspect-sample", "kimi-wire", "openhands-events-v1")
 COUNTER = counter_for("auto", "")
+SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
 def transcripts_of(path: Path) -> list[Transcript]:
@@ -89,7 +95,7 @@ def is_transcript(path: Path) -> bool:
 
 def is_side_file(path: Path) -> bool:
     """Beside the sessions lie what describes them, and logs of which only the header is left."""
-    return path.name.endswith(".meta.json") or path.parent.name == "test_eval_set"
+    return path.name.endswith((".meta.json", "state.json")) or path.parent.name == "test_eval_set"
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -107,6 +113,22 @@ def test_real_transcripts(corpus: Path, folder: str) -> None:
             changed += check(transcript, Size(ratio=0.25)) + check(transcript, Size(tokens=8_000))
     assert read
     assert changed or folder.endswith("-request") or folder in SHORT
+
+
+# Made by hand: messages that are strings, contents without a type, results without an id.
+BROKEN = ("edge_cases", "claude-code/jazzyalex+agent-sessions/")
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "samples"])
+def test_records_are_by_the_schema_of_their_format(corpus: Path, folder: str) -> None:
+    root = SAMPLES if folder == "samples" else corpus / folder
+    for path in sorted(filter(is_transcript, root.rglob("*"))):
+        if any(part in str(path) for part in BROKEN) or is_side_file(path):
+            continue
+        for transcript in transcripts_of(path):
+            shown = (i for i, message in enumerate(transcript.messages) if not message.is_meta)
+            wrong = [fault for i in shown for fault in faults(transcript.dialect, transcript.records[i].value)]
+            assert not wrong, (path, wrong[:3])
 
 
 def test_every_original_comes_back_byte_for_byte(corpus: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from compactor_cli.core.plan import Edit, Mode, Plan, Span, Tier
 from compactor_cli.core.report import InputReport, Outcome, TranscriptReport
 from compactor_cli.core.settings import Budget, Keep, PruneRule, Settings, Size, Trigger
 from compactor_cli.core.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.normalise.registry import names
 from compactor_cli.schema import faults, schema_names, schema_text
 from compactor_cli.write.manifest import Entry, now
 
@@ -102,12 +103,7 @@ def test_an_archives_manifest_fits_its_schema(work: object, home: object, compac
     assert all(faults("manifest", json.loads(line)) == () for line in lines)
 
 
-@pytest.mark.parametrize(
-    "name", ["anthropic", "claude-code", "codex", "hermes", "openai-chat", "pi", "sharegpt", "tau"]
-)
+@pytest.mark.parametrize("name", names())
 def test_a_format_has_a_schema_of_its_records(name: str) -> None:
-    from compactor_cli.normalise.registry import names
-
-    assert name in names()
     assert name in schema_names()
     assert faults(name, ["no record"]) != ()
