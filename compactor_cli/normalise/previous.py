@@ -27,7 +27,7 @@ _FRAMES = (
     _Frame("hermes", "[CONTEXT SUMMARY]:", "[CONTEXT SUMMARY]:"),
     _Frame("hermes", "[CONTEXT COMPACTION", "]"),
     _Frame("kimi", "Previous context has been compacted", "</system>"),
-    _Frame("kimi", "The conversation so far has been compacted"),
+    _Frame("kimi", "The conversation so far has been compacted", "already addressed.", "\n## Context Recovery"),
     _Frame("gemini", "<state_snapshot>", "<state_snapshot>", "</state_snapshot>"),
     _Frame("claude-code", "This session is being continued from a previous conversation", "Summary:\n"),
     _Frame("codex", "Another language model started to solve this problem and produced a summary", "analysis:"),

@@ -17,6 +17,12 @@ PI = (
 )
 
 
+KIMI_CODE = (
+    "The conversation so far has been compacted to free up context. Treat it as notes, not proof. The summary records"
+    " which earlier requests were already addressed.\nThe valve is stuck.\n\n## Context Recovery\nHow to read the log: …"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "origin", "body"),
     [
@@ -36,6 +42,7 @@ PI = (
         ),
         (CODEX, "codex", "The valve is stuck."),
         (PI, "pi", "The valve is stuck."),
+        (KIMI_CODE, "kimi", "The valve is stuck."),
         ("[Conversation compressed. Transcript: t_1.jsonl]\n\nThe valve is stuck.", "l06", "The valve is stuck."),
     ],
 )
