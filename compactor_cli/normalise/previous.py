@@ -15,27 +15,33 @@ from compactor_cli.core.transcript import Part, PreviousSummary, Role, Text
 
 
 class _Frame(NamedTuple):
-    """What stands around a summary: its opening, the mark behind which the body starts, the one where it ends."""
+    """What stands around a summary: its opening, the mark behind which the body starts, those where it ends."""
 
     origin: str
     opening: str
     body_after: str = ""
-    body_before: str = ""
+    ends: tuple[str, ...] = ()
 
 
+# Where the transcript lies, and to go on without a question: the client's words, not the user's.
+_CLAUDE_ENDS = (
+    "\nIf you need specific details from before compaction",
+    "\nPlease continue the conversation from where we left",
+    "\nContinue the conversation from where it left off",
+)
 _FRAMES = (
     _Frame("hermes", "[CONTEXT SUMMARY]:", "[CONTEXT SUMMARY]:"),
     _Frame("hermes", "[CONTEXT COMPACTION", "]"),
     _Frame("kimi", "Previous context has been compacted", "</system>"),
-    _Frame("kimi", "The conversation so far has been compacted", "already addressed.", "\n## Context Recovery"),
-    _Frame("gemini", "<state_snapshot>", "<state_snapshot>", "</state_snapshot>"),
-    _Frame("claude-code", "This session is being continued from a previous conversation", "Summary:\n"),
+    _Frame("kimi", "The conversation so far has been compacted", "already addressed.", ("\n## Context Recovery",)),
+    _Frame("gemini", "<state_snapshot>", "<state_snapshot>", ("</state_snapshot>",)),
+    _Frame("claude-code", "This session is being continued from a previous conversation", "Summary:\n", _CLAUDE_ENDS),
     _Frame("codex", "Another language model started to solve this problem and produced a summary", "analysis:"),
     _Frame(
         "pi",
         "The conversation history before this point was compacted into the following summary",
         "<summary>",
-        "</summary>",
+        ("</summary>",),
     ),
     _Frame("l06", "[Conversation compressed. Transcript:", "]"),
 )
@@ -75,5 +81,5 @@ def _body(text: str, frame: _Frame) -> str:
     """The summary without its frame; the whole text where the frame is not as expected."""
     at = text.find(frame.body_after, 0, _FRAME_CHARS) if frame.body_after else -1
     start = at + len(frame.body_after) if at >= 0 else 0
-    end = text.rfind(frame.body_before, start) if frame.body_before else -1
-    return text[start : end if end >= 0 else None].strip()
+    ends = [end for mark in frame.ends if (end := text.rfind(mark, start)) >= 0]
+    return text[start : min(ends, default=None)].strip()

@@ -17,9 +17,14 @@ PI = (
 )
 
 
+CLAUDE = (
+    "This session is being continued from a previous conversation that ran out.\nSummary:\nThe valve is stuck."
+    "\n\nIf you need specific details from before compaction (like code), read the full transcript at: /h/s.jsonl\n"
+    "Continue the conversation from where it left off without asking the user any further questions."
+)
 KIMI_CODE = (
-    "The conversation so far has been compacted to free up context. Treat it as notes, not proof. The summary records"
-    " which earlier requests were already addressed.\nThe valve is stuck.\n\n## Context Recovery\nHow to read the log: …"
+    "The conversation so far has been compacted to free up context. Treat it as notes. The summary records"
+    " which requests were already addressed.\nThe valve is stuck.\n\n## Context Recovery\nHow to read the log: …"
 )
 
 
@@ -42,6 +47,7 @@ KIMI_CODE = (
         ),
         (CODEX, "codex", "The valve is stuck."),
         (PI, "pi", "The valve is stuck."),
+        (CLAUDE, "claude-code", "The valve is stuck."),
         (KIMI_CODE, "kimi", "The valve is stuck."),
         ("[Conversation compressed. Transcript: t_1.jsonl]\n\nThe valve is stuck.", "l06", "The valve is stuck."),
     ],
