@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import sys
 from dataclasses import dataclass, replace
@@ -22,9 +23,10 @@ from compactor_cli.core.importance import Middle, Ranking
 from compactor_cli.core.plan import Mode
 from compactor_cli.core.settings import SMART, Budget, Keep, Settings, Size
 from compactor_cli.core.summary import Source, Summary
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.core.transcript import Text, ToolResult, Transcript
 from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.normalise.sent import sent
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.streams import open_stream
@@ -38,7 +40,9 @@ SETTINGS = Settings(
 )
 # The newest turn, and room for a tool call of an older one.
 APART = Keep(by=SMART, head_turns=1, head_tokens=4_000, tail_tokens=900)
+TWO_TURNS = replace(SETTINGS.keep, tail_turns=2)
 STALE_TOKENS = 900_000
+_MARK = re.compile(r"(?:MARK|TOOL-OUT|SUMMARY)-(?!Z9)\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +129,12 @@ def saved(made: Any, folder: Path) -> Path:
     return Path(shutil.copy(newest, folder))
 
 
-def compacted(path: Path, said: str, mode: Mode, kept: str = "") -> Compaction:
+def compacted(path: Path, said: str, mode: Mode, kept: str = "", keep: Keep = SETTINGS.keep) -> Compaction:
     """What becomes of the session at ``path``; exchanges that hold the word ``kept`` stay beside the newest turn."""
     (transcript,) = transcripts(path)
     return compact_transcript(
         transcript,
-        replace(SETTINGS, keep=APART) if kept else SETTINGS,
+        replace(SETTINGS, keep=APART if kept else keep),
         counter=counter_for("auto", ""),
         summariser=Words(said=said),
         load_state=lambda name: None,
@@ -181,6 +185,30 @@ def gone_on(before: Resumed, *prompts: str) -> str:
         assert results[-1]["rc"] == 0, results[-1]["err"][-2000:]
         text = json.dumps(requests[-1]["body"], ensure_ascii=False) if requests else text
     return text
+
+
+def broken_off(session: Resumed, turn: str) -> None:
+    """One more turn, interrupted some seconds after its start: most likely while its tool runs.
+
+    Its command is quick the second time: a client that sends the words once more must not wait again.
+    """
+    Path(session.client.cwd, "begun").unlink(missing_ok=True)
+    words = f"MARK-{turn} please run TOOLCALL:test -e begun || {{ touch begun; sleep 60; }};;"
+    step = session.client.resume(session.ref, words)
+    session.client.run({**step, "argv": ["timeout", "-s", "INT", "-k", "5", "8", *step["argv"]]})
+
+
+def marks(text: str) -> list[str]:
+    """The words by which turns are known, in their order; the same word several times in a row once."""
+    found = _MARK.findall(text)
+    return [word for i, word in enumerate(found) if not i or word != found[i - 1]]
+
+
+def marks_sent(path: Path) -> list[str]:
+    """The same of what `sent` says is sent of a session."""
+    (transcript,) = transcripts(path)
+    parts = (part for i in sent(transcript) for part in transcript.messages[i].parts)
+    return marks("\n".join(part.text for part in parts if isinstance(part, Text | ToolResult)))
 
 
 def _requests(made: Any) -> list[Any]:

@@ -6,7 +6,23 @@ import re
 from pathlib import Path
 
 import pytest
-from lab import STALE_TOKENS, client, compacted, gone_on, in_file, prompt, resumed, saved, seeded, transcripts, written
+from lab import (
+    STALE_TOKENS,
+    TWO_TURNS,
+    broken_off,
+    client,
+    compacted,
+    gone_on,
+    in_file,
+    marks,
+    marks_sent,
+    prompt,
+    resumed,
+    saved,
+    seeded,
+    transcripts,
+    written,
+)
 from own_compaction import compact_by_itself
 
 from compactor_cli.core.plan import Mode
@@ -100,3 +116,19 @@ def test_the_client_s_own_compaction_replaces_ours_and_ours_the_client_s(name: s
     twice = resumed(name, written(again, compacted(again, "SUMMARY-TWO", mode), "second"))
     gone = (*gone, "MOCK-NATIVE-SUMMARY", "MARK-G7", "TOOL-OUT-G7", "MARK-H8", "TOOL-OUT-H8")
     _check(twice.text, ("SUMMARY-TWO", *in_file(again, "MARK-F6", "TOOL-OUT-F6")), gone)
+
+
+@pytest.mark.parametrize(("name", "mode"), WAYS)
+def test_behind_a_turn_that_was_broken_off_the_client_sends_what_the_view_says(
+    name: str, mode: Mode, tmp_path: Path
+) -> None:
+    session = resumed(name, seeded(name, tmp_path), "E5")
+    broken_off(session, "I9")
+    gone_on(session, prompt("F6"))
+    source = saved(session.client, tmp_path / "broken")
+    done = compacted(source, "SUMMARY-ONE", mode, keep=TWO_TURNS)
+    assert done.changed, done.report.reason
+    first = written(source, done, "first")
+    text = resumed(name, first).text
+    _check(text, ("SUMMARY-ONE", *in_file(source, "MARK-F6", "TOOL-OUT-F6")), ("TOOL-OUT-B2", "TOOL-OUT-C3"))
+    assert marks(text) == marks_sent(first)
