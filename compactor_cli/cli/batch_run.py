@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from compactor_cli.presets import values
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.scale.metrics import Metrics
 from compactor_cli.scale.options import Finished, ShardOptions
-from compactor_cli.scale.run import ShardResult, run_here
+from compactor_cli.scale.run import ShardResult, run_gated, run_here
 from compactor_cli.scale.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, plan_shards, share
 from compactor_cli.write.atomic import atomic_writer
 
@@ -139,6 +140,10 @@ def _engine(
     options = dataclasses.replace(shard_options(said), models=orders)
     if said.own.get("engine") == "ray":
         return _on_ray(said, shards, options, console, stack)
+    processes = min(said.wishes.processes, len(shards))
+    if orders and processes > 1:
+        tell_end = partial(tell_spent, model=said.wishes.model, console=console)
+        return run_gated(shards, options, processes=processes, tell=tell_end)
     if orders is None:
         return run_here(shards, options, processes=said.wishes.processes)
     from compactor_cli.batch.models import ModelRun

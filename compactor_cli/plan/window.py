@@ -6,7 +6,7 @@ import importlib.util
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,8 @@ def required_window_tokens(model: str) -> int:
     return found
 
 
-def table_entry(model: str) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def table_entry(model: str) -> Mapping[str, Any]:
     """What the table says about a model (prices, sizes), found as `window_tokens` finds it; empty if unknown.
 
     Entries of other providers are not looked at: what they say about prices is their own.

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.core.errors import TryLater, UsageError
-from compactor_cli.scale.gate import Gate, SharedPace, SharedSpend
+from compactor_cli.scale.gate import Gate
 from compactor_cli.scale.options import ShardOptions
-from compactor_cli.scale.run import ShardResult, failed, try_shard
+from compactor_cli.scale.run import ShardResult, failed, try_gated, try_shard
 from compactor_cli.scale.shards import Shard
 from compactor_cli.summarise.keys import NO_KEYS
 from compactor_cli.summarise.spend import Spent
@@ -71,17 +71,11 @@ class RayRun:
 
 def _on_worker(shard: Shard, options: ShardOptions, gate: Any, places: int) -> ShardResult:
     """The task: one shard on whatever machine this is."""
-    orders = options.model_orders()
-    if orders is None or gate is None:
+    if gate is None:
         return try_shard(shard, options)
     import ray
 
-    from compactor_cli.batch.models import ModelRun
-
-    tempo = replace(orders.tempo, concurrency=max(1, orders.tempo.concurrency // places))
-    orders = replace(orders, tempo=tempo)
-    with ModelRun(orders, spend=SharedSpend(gate, ray.get), pace=SharedPace(tempo, gate)) as models:
-        return try_shard(shard, options, models)
+    return try_gated(shard, options, gate, ray.get, places)
 
 
 def _result(ray: Any, ref: Any, shard: Shard) -> ShardResult:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.core.errors import CompactError
 from compactor_cli.scale.metrics import Metrics
@@ -16,6 +16,8 @@ from compactor_cli.scale.step import compact_shard
 
 if TYPE_CHECKING:
     from compactor_cli.batch.models import ModelRun
+    from compactor_cli.scale.local_gate import GateAddress
+    from compactor_cli.summarise.spend import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +54,62 @@ def failed(shard: Shard, what: str, *, exit_code: int = CompactError.exit_code, 
 def run_here(
     shards: Sequence[Shard], options: ShardOptions, *, processes: int = 1, models: ModelRun | None = None
 ) -> Iterator[ShardResult]:
-    """All shards on this machine; one result each, in order. With ``models``, rows wait side by side instead."""
+    """All shards on this machine; one result each, in order. With ``models``, in this process."""
     if models or processes <= 1 or len(shards) < 2:
         yield from (try_shard(shard, options, models) for shard in shards)
         return
+    yield from _in_processes(shards, options, min(processes, len(shards)), partial(try_shard, options=options))
+
+
+def run_gated(
+    shards: Sequence[Shard], options: ShardOptions, *, processes: int, tell: Callable[[Spent], object]
+) -> Iterator[ShardResult]:
+    """All shards on this machine in several processes that ask a model, with one rate limit and one account.
+
+    The work around a call takes ten times as long as the call itself, and threads do not share it. ``tell`` gets what
+    was spent in the end.
+    """
+    from compactor_cli.scale.local_gate import local_gate
+
+    orders = options.models
+    assert orders is not None  # noqa: S101 -- for the type checker; callers look
+    with local_gate(orders.tempo, orders.limits) as address:
+        work = partial(_by_gate, options=options, address=address, places=processes)
+        try:
+            yield from _in_processes(shards, options, processes, work)
+        finally:
+            tell(address.spent())
+
+
+def try_gated(shard: Shard, options: ShardOptions, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:
+    """Do one shard in one of ``places`` workers, with the gate's limits and a part of the requests at once."""
+    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.scale.gate import SharedPace, SharedSpend
+
+    orders = options.model_orders()
+    assert orders is not None  # noqa: S101 -- for the type checker; callers look
+    tempo = replace(orders.tempo, concurrency=max(1, orders.tempo.concurrency // places))
+    shared = SharedSpend(gate, wait), SharedPace(tempo, gate)
+    with ModelRun(replace(orders, tempo=tempo), spend=shared[0], pace=shared[1]) as models:
+        return try_shard(shard, options, models)
+
+
+def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: int) -> ShardResult:
+    from compactor_cli.scale.local_gate import wait
+
+    with address.connected() as gate:
+        return try_gated(shard, options, gate, wait, places)
+
+
+def _in_processes(
+    shards: Sequence[Shard], options: ShardOptions, processes: int, work: Callable[[Shard], ShardResult]
+) -> Iterator[ShardResult]:
     from compactor_cli.batch.workers import Workers
     from compactor_cli.plan.tokens import counter_for
 
     # Loaded once, before the processes part.
     counter_for(options.settings.tokenizer).count("a")
-    work = partial(try_shard, options=options)
-    yield from Workers(work, min(processes, len(shards)), _lost).results((shard,) for shard in shards)
+    yield from Workers(work, processes, _lost).results((shard,) for shard in shards)
 
 
 def _lost(shard: Shard) -> ShardResult:

@@ -55,6 +55,12 @@ class Loop:
             future.cancel()
             raise
 
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin ``work`` and do not wait for it. After `close`: RuntimeError."""
+        import asyncio
+
+        asyncio.run_coroutine_threadsafe(work, self._started())
+
     def close(self) -> None:
         """Cancel what runs, wait for its clean-up, end the thread. Further calls do nothing."""
         import asyncio

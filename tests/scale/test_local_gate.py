@@ -1,0 +1,57 @@
+"""Several processes of this machine that ask a model, with one rate limit and one account."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from llm_server.client import LlmServer
+from scale_cases import Batch, joined, row
+
+from compactor_cli.scale.gate import SharedSpend
+from compactor_cli.scale.local_gate import local_gate, wait
+from compactor_cli.summarise.calls import Call
+from compactor_cli.summarise.failures import LimitReached
+from compactor_cli.summarise.pace import Tempo
+from compactor_cli.summarise.spend import Limits, Try
+
+
+def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:
+    call = Call(model="openai/well", messages=(), max_tokens=10, input_tokens=100)
+    with local_gate(Tempo(), Limits(requests=2)) as address:
+        for _ in range(2):
+            with address.connected() as one, address.connected() as two:
+                wait(one.turn.remote(10))
+                SharedSpend(two, wait).reserve(call)
+        with address.connected() as three, pytest.raises(LimitReached):
+            SharedSpend(three, wait).reserve(call, Try.AGAIN)
+        assert address.spent().requests == 2
+
+
+@pytest.fixture
+def rows(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A dataset, and a key."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test-0123456789")
+    (work / "rows.jsonl").write_bytes(b"".join(row(number, 12) for number in range(6)))
+    return work
+
+
+def asking(server: LlmServer) -> tuple[str, ...]:
+    model = ("-m", "openai/well", "--api-base", server.openai, "--no-cache")
+    return ("rows.jsonl", "-t", "2500", "--split", "30k", *model)
+
+
+def test_processes_give_the_bytes_of_one(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
+    assert batch(*asking(llm_server), "--output-dir", "many", "-j", "3")[0] == 0
+    assert batch(*asking(llm_server), "--output-dir", "one")[0] == 0
+    assert joined(rows / "many", "*.jsonl") == joined(rows / "one", "*.jsonl")
+    assert len(llm_server.requests()) == 12
+
+
+def test_the_limit_on_requests_is_one_for_all_processes(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
+    wishes = ("--output-dir", "out", "-j", "3", "--max-requests", "4", "--report", "report.json", "-v")
+    code, _, said = batch(*asking(llm_server), *wishes)
+    assert (code, len(llm_server.requests())) == (0, 4)
+    assert "openai/well: 4 requests" in said
+    assert json.loads(Path("report.json").read_text())["metrics"]["fell_back"] == 2
