@@ -118,7 +118,7 @@ def test_the_task_stands_first() -> None:
 def test_a_few_words_are_told_with_the_request_before_them() -> None:
     asked = "Move the importer into a package of its own and keep its public names as they are."
     shown = texts(digest(talk(user(asked), says("Shall I?"), user("yes"), says("Moved."))), Section.TASK)
-    assert shown[:2] == ["Latest request: yes", f"Before that: {asked}"]
+    assert shown[:3] == ["Latest request: yes", "In reply to: Shall I?", f"Before that: {asked}"]
 
 
 def test_errors_files_commands_and_open_questions_of_a_session() -> None:
@@ -221,3 +221,15 @@ class TestUpdate:
         one = digest(talk(theirs, user("go on"), says("Going on.")), 600)
         assert one.summary.state_used == "none"
         assert "tools/migrate_v3.py" in rendered(one.summary)
+
+
+def test_a_short_request_is_told_with_what_it_answers() -> None:
+    offer = "The loader reads the file twice. Shall I read it once and keep the result in memory?"
+    found = digest(
+        talk(user("why is the start of the program so slow?"), says(offer), user("yes, do that"), says("Done."))
+    )
+    assert texts(found, Section.TASK)[:2] == [
+        "Latest request: yes, do that",
+        "In reply to: Shall I read it once and keep the result in memory?",
+    ]
+    assert any("Shall I read it once" in text and '→ "yes, do that"' in text for text in texts(found, Section.HISTORY))

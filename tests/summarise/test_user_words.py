@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from talk import answer, call, meter, says, told, user
+from talk import answer, call, meter, ran, says, told, user
 
 from compactor_cli.summarise.digest.user_words import said, user_items, water_level
 
@@ -56,3 +56,10 @@ def test_water_fills_to_the_budget(costs: list[int], budget: int) -> None:
     assert sum(min(cost, level) for cost in costs) <= budget
     if any(cost > level for cost in costs):
         assert sum(min(cost, level + 1) for cost in costs) > budget
+
+
+def test_a_short_reply_keeps_what_it_replies_to() -> None:
+    offer = "The cache is stale. Shall I delete it and build again? It takes a minute."
+    found = said(told(user(LONG), says(offer), user("yes, do that"), *ran("make", "ok"), user("and now the docs")))
+    assert [one.answers for one in found] == ["", "Shall I delete it and build again?", ""]
+    assert found[1].asked == 1

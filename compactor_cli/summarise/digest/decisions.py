@@ -10,6 +10,7 @@ from functools import cache
 
 from compactor_cli.core.summary import Item
 from compactor_cli.summarise.digest.events import Event, EventKind
+from compactor_cli.summarise.digest.questions import last_question
 from compactor_cli.summarise.digest.quote import (
     COLONS,
     QUESTION_MARKS,
@@ -27,7 +28,6 @@ _RECENCY = 2.0
 _MOST_ANSWER_CHARS = 200
 _ANSWER_WEIGHT = 2.5
 _MOST_PER_MESSAGE = 2
-_ENDING_CHARS = 1_500
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
@@ -97,21 +97,12 @@ class _Asked:
     def answered(self, event: Event) -> Iterator[Decision]:
         """The question with its answer, if this event is the user's short answer."""
         if event.kind is EventKind.ASSISTANT:
-            self.question, self.record = _last_question(event.text), event.record
+            self.question, self.record = last_question(event.text), event.record
             return
         if event.kind is EventKind.USER and self.question and len(event.text) <= _MOST_ANSWER_CHARS:
             text = f'{opening(self.question, _MOST_CHARS)} → "{one_line(event.text)}"'
             yield Decision(text=text, records=records_of((self.record, event.record)), weight=_ANSWER_WEIGHT)
         self.question = ""
-
-
-def _last_question(text: str) -> str:
-    """The question that a text ends with, or nearly; empty if there is none."""
-    ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
-    if not any(mark in ending for mark in QUESTION_MARKS):
-        return ""
-    asked = [sentence for sentence in sentences(ending)[-3:] if sentence.endswith(QUESTION_MARKS)]
-    return asked[-1] if asked else ""
 
 
 def _weight(sentence: str) -> float:

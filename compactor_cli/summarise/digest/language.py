@@ -46,6 +46,7 @@ class Words:
     also: str
     since: str
     goal: str
+    replying: str
     tools: str
     skills: str
     background: str
@@ -89,6 +90,7 @@ _TABLE = {
         earlier="Before that",
         also="also named",
         since="then",
+        replying="In reply to",
         tools="Tools used",
         skills="Skills in use",
         background="Running in the background",
@@ -122,6 +124,7 @@ _TABLE = {
         earlier="在此之前",
         also="另有名称",
         since="之后",
+        replying="回应的是",
         tools="用过的工具",
         skills="使用中的技能",
         background="后台运行中",
@@ -155,6 +158,7 @@ _TABLE = {
         earlier="その前",
         also="ほかの名前",
         since="その後",
+        replying="返答の対象",
         tools="使ったツール",
         skills="使用中のスキル",
         background="バックグラウンドで実行中",

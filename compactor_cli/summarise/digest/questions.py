@@ -11,6 +11,21 @@ from compactor_cli.summarise.digest.quote import QUESTION_MARKS, Meter, chosen, 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
 _MOST_QUESTIONS = 4
 _MOST_CHARS = 400
+_ENDING_CHARS = 1_500
+
+
+def last_question(text: str) -> str:
+    """The question that a text ends with, or nearly; empty if there is none."""
+    ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
+    if not any(mark in ending for mark in QUESTION_MARKS):
+        return ""
+    asked = [sentence for sentence in sentences(ending)[-3:] if sentence.endswith(QUESTION_MARKS)]
+    return asked[-1] if asked else ""
+
+
+def last_words(text: str) -> str:
+    """What a short reply to a text answers: its last question, else its last sentence."""
+    return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
 
 
 def question_items(

@@ -66,6 +66,7 @@ _MOST_HISTORY_RATIO = 0.25
 # What the history gets beside in a conversation without files, whose turns are what there is to tell.
 _TALK_RATIO = 0.1
 _STOOD_CHARS = 500
+_MOST_ANSWERED_CHARS = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,11 +146,15 @@ def _quotes(item: str, text: str) -> bool:
 
 def _task(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
     room = min(room, _MOST_TASK_TOKENS)
+    requests, standing = _requests(material, room * 3 // 4, meter), _standing(material, meter, room)
+    replied = _replied(material)
     items: list[Item] = []
-    for offer in (*_requests(material, room * 3 // 4, meter), *_standing(material, meter, room)):
+    for offer in (*requests, *standing[:1], *replied, *standing[1:]):
         if sum(map(meter.item, items)) + meter.item(offer) <= room:
             items.append(offer)
-    return tuple(items)
+    # What a request replies to is read with it, but where it stood matters more where there is no room for both.
+    read = (*requests[:1], *replied, *requests[1:], *standing)
+    return tuple(item for item in read if item in items)
 
 
 def _requests(material: Material, room: int, meter: Meter) -> list[Item]:
@@ -164,6 +169,19 @@ def _requests(material: Material, room: int, meter: Meter) -> list[Item]:
             text = clipped(message.text, max(12, room - 10), meter)
             items.append(Item(text=f"{label}{words.colon}{text}", records=records_of((message.record,))))
     return items
+
+
+def _replied(material: Material) -> list[Item]:
+    """What the newest message of the user replies to, where it is a few words only."""
+    words = material.words
+    replies = [one for one in material.said[-1:] if one.answers]
+    return [
+        Item(
+            text=f"{words.replying}{words.colon}{opening(one.answers, _MOST_ANSWERED_CHARS)}",
+            records=records_of((one.asked,)),
+        )
+        for one in replies
+    ]
 
 
 def _standing(material: Material, meter: Meter, room: int) -> list[Item]:

@@ -37,6 +37,7 @@ class Turn:
 
     number: int
     asked: str = ""
+    answers: str = ""
     is_short: bool = True
     records: list[int] = field(default_factory=list)
     edited: dict[str, None] = field(default_factory=dict)
@@ -62,6 +63,7 @@ def turns(events: Sequence[Event], said: Sequence[Said], touches: Sequence[Touch
     for message in said:
         if message.turn in found:
             found[message.turn].is_short &= message.is_short
+            found[message.turn].answers = message.answers
     for touch in touches:
         turn = found[events[touch.event].turn]
         (turn.read if touch.act is Act.READ else turn.edited)[touch.path] = None
@@ -188,7 +190,9 @@ def line_text(turn: Turn, chars: int, words: Words) -> str:
     most = chars if turn.is_short else min(max(chars // 4, 40), _NAME_CHARS)
     asked = opening(turn.asked, min(most, max(chars // 2, 40)))
     parts = [words.quoted(asked) if asked else words.since if turn.goes_on else words.before]
-    done = _done(turn, max(0, (chars - len(asked)) // 2), words)
+    if asked and turn.answers and (before := opening(turn.answers, chars // 3)):
+        parts.insert(0, before)
+    done = _done(turn, max(0, (chars - sum(map(len, parts))) // 2), words)
     parts += [done] if done else []
     if not (asked or done or turn.closing):
         return ""

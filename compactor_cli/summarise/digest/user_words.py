@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactor_cli.core.summary import Item
 from compactor_cli.summarise.digest.events import Event, EventKind
+from compactor_cli.summarise.digest.questions import last_words
 from compactor_cli.summarise.digest.quote import Meter, clipped, records_of, verbatim
 from compactor_cli.summarise.digest.words import dense_share
 
@@ -14,6 +15,8 @@ from compactor_cli.summarise.digest.words import dense_share
 # Where a conversation is all talk, most messages are short and hold the names and numbers that matter.
 SHORT_WORDS, SHORT_WORDS_OF_TALK = 8, 4
 _CHARS_PER_WORD = 8
+# A longer message says itself what it is about.
+_MOST_REPLY_CHARS = 80
 _LEAST_TOKENS = 24
 # Where clients quote what the user typed when a tool call was turned down (Claude Code).
 _REJECTED = "the user said:\n"
@@ -21,12 +24,17 @@ _REJECTED = "the user said:\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One message of the user: its words, its record, its turn, and whether it is a few words only."""
+    """One message of the user: its words, its record, its turn, and whether it is a few words only.
+
+    ``answers``: what it replies to, where the assistant spoke just before it; ``asked``: the record of that.
+    """
 
     text: str
     record: int
     turn: int
     is_short: bool = False
+    answers: str = ""
+    asked: int = -1
 
 
 def _is_short(text: str, short_words: int) -> bool:
@@ -38,13 +46,18 @@ def _is_short(text: str, short_words: int) -> bool:
 def said(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[Said, ...]:
     """What the user said, in order, also when turning down a tool call; of equal messages only the newest."""
     found: dict[str, Said] = {}
+    before: Event | None = None
     for event in events:
         words = event.text if event.kind is EventKind.USER else _rejection(event)
         text = verbatim(words)
         if text:
             found.pop(text, None)
             short = _is_short(text, short_words)
-            found[text] = Said(text=text, record=event.record, turn=event.turn, is_short=short)
+            message = Said(text=text, record=event.record, turn=event.turn, is_short=short)
+            if before is not None and len(text) <= _MOST_REPLY_CHARS:
+                message = replace(message, answers=last_words(before.text), asked=before.record)
+            found[text] = message
+        before = event if event.kind is EventKind.ASSISTANT else None
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
