@@ -7,6 +7,7 @@ result is sent as soon as it is there. A worker that dies costs the item it was 
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -111,6 +112,8 @@ class Workers(Generic[Item, Result]):
     def _new(self) -> _Worker[Item, Result]:
         import multiprocessing
 
+        # What is there already stays: the workers need not look through it, which would copy its pages.
+        gc.freeze()
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
         others = (*(worker.connection for worker in self._team), ours)
