@@ -109,7 +109,7 @@ def _array(value: Any, path: JsonPath) -> Sequence[Any]:
 def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[int, tuple[Record, ...], bytes]:
     """Where the first element starts, the elements, and the bytes from ``]`` on with the record's ending."""
     raw = record.raw
-    _, spans, end = element_spans(raw, path)
+    _, spans, end = element_spans(raw, path, elements)
     if len(spans) != len(elements):
         raise UnknownShape(
             f"{len(spans)} elements are written where {len(elements)} are read",

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from compactor_cli.read.values import as_text, blanks_end, value_end
 
 Spans = tuple[int, tuple[tuple[int, int], ...], int]
 
 
-def element_spans(raw: bytes, path: tuple[str | int, ...]) -> Spans:
-    """The array at ``path`` in some valid JSON, as byte offsets.
+def element_spans(raw: bytes, path: tuple[str | int, ...], values: Sequence[Any] = ()) -> Spans:
+    """The array at ``path`` in some valid JSON, as byte offsets; ``values``: what a parser made of its elements.
 
     Returns the offset behind ``[``, (start, stop) of each element without blanks around it, and the offset
     of ``]``. Of a key that an object has twice, the last counts, as it does for parsers. Every byte is
     passed once. Raises `LookupError` if there is no array at ``path``, `ValueError` for invalid JSON.
     """
-    found, _ = _Scanner(raw=raw, text=as_text(raw)).find(blanks_end(raw), path)
+    found, _ = _Scanner(raw=raw, text=as_text(raw), values=values).find(blanks_end(raw), path)
     if found is None:
         raise LookupError(f"no array at {'.'.join(map(str, path)) or 'the top'}")
     return found
@@ -27,6 +31,7 @@ def element_spans(raw: bytes, path: tuple[str | int, ...]) -> Spans:
 class _Scanner:
     raw: bytes
     text: str
+    values: Sequence[Any]
 
     def find(self, start: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
         """The array at ``path`` below the value that begins at ``start``, and the offset behind that value."""
@@ -42,11 +47,28 @@ class _Scanner:
     def _array(self, start: int) -> tuple[Spans, int]:
         spans: list[tuple[int, int]] = []
         at = self._inside(start, "]")
+        known = iter(self.values)
         while self.text[at] != "]":
-            stop = value_end(self.text, at)
+            stop = self._known_end(at, next(known, None))
+            if stop < 0:
+                # Written in another style than the fast one: so are the others.
+                known, stop = iter(()), value_end(self.text, at)
             spans.append((at, stop))
             at = self._next(stop, "]")
         return (start + 1, tuple(spans), at), at + 1
+
+    def _known_end(self, at: int, value: Any) -> int:
+        """The end of an object that is written as orjson writes ``value``; -1 if it is not.
+
+        No object's text is the beginning of another's, so what stands there is this one.
+        """
+        if not isinstance(value, dict):
+            return -1
+        try:
+            written = orjson.dumps(value)
+        except orjson.JSONEncodeError:
+            return -1
+        return at + len(written) if self.raw.startswith(written, at) else -1
 
     def _in_array(self, start: int, index: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
         found: Spans | None = None

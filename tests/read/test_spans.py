@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.read.spans import element_spans
+from compactor_cli.read.values import parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -61,3 +63,20 @@ def test_a_path_without_an_array_is_a_lookup_error(path: tuple[str | int, ...]) 
 def test_broken_json_is_a_value_error(raw: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 -- the parser's own words
         element_spans(raw, () if raw.startswith(b"[") else ("a",))
+
+
+@given(st.lists(VALUES | st.dictionaries(st.text(), VALUES)), st.sampled_from(["orjson", "json", "indented", "mixed"]))
+def test_knowing_the_values_changes_nothing(items: list[object], style: str) -> None:
+    as_orjson = {"orjson": lambda i: True, "mixed": lambda i: i % 3 > 0}.get(style, lambda i: False)
+    written = [_written(item, as_orjson(i)) for i, item in enumerate(items)]
+    raw = b'{"m":[' + (b" ,\n" if style == "indented" else b",").join(written) + b'],"x":1}'
+    values = parse(raw)["m"]
+    assert element_spans(raw, ("m",), values) == element_spans(raw, ("m",))
+    assert element_spans(raw, ("m",), [{"a": 1}, *values]) == element_spans(raw, ("m",))
+
+
+def _written(item: object, as_orjson: bool) -> bytes:
+    try:
+        return orjson.dumps(item) if as_orjson else json.dumps(item).encode()
+    except orjson.JSONEncodeError:  # an integer over 64 bits
+        return json.dumps(item).encode()
