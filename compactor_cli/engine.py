@@ -169,6 +169,7 @@ class _Case:
             state=load_state(previous.state) if previous and previous.state else None,
             read=read_ours,
             restore_files=self.settings.restore_files,
+            kept_by=self.settings.keep.by,
         )
         return request, marker
 

@@ -138,10 +138,12 @@ class RowMaker:
 
     def _whole(self, transcript: Transcript) -> Row:
         try:
-            row = self._compact(transcript, "")
-            while self.review and row.changed and (guidance := self.review(transcript, row)) != "":
-                if guidance is None:
+            row, guidance = self._compact(transcript, ""), ""
+            while self.review and row.changed and (said := self.review(transcript, row)) != "":
+                if said is None:
                     return self._shaped(transcript, kept(transcript, "declined"))
+                # What was said before still holds.
+                guidance = f"{guidance}\n{said}".strip()
                 row = self._compact(transcript, guidance)
             return self._shaped(transcript, row)
         except KeptAsIs as reason:

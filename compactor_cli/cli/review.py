@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compactor_cli.batch.row import Row
-from compactor_cli.cli.views import diff_view
+from compactor_cli.cli.views import diff_view, plan_view
 from compactor_cli.core.errors import UsageError
 from compactor_cli.core.transcript import Transcript
 
@@ -23,8 +23,9 @@ def check_terminal() -> None:
 
 
 def review(transcript: Transcript, row: Row) -> str | None:
-    """Shows the compaction; an empty text (take it), None (decline), or guidance. The end of input declines."""
-    shown = diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color=False)
+    """Shows plan and summary; an empty text (take it), None (decline), or guidance. The end of input declines."""
+    plan = plan_view(transcript, row.plan)
+    shown = plan + diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color=False)
     # Two handles: a terminal cannot be sought in, as one for both directions must be.
     with open(TERMINAL, encoding="utf-8") as ear, open(TERMINAL, "w", encoding="utf-8") as mouth:  # noqa: PTH123
         mouth.write(shown)

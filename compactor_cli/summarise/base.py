@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from compactor_cli.core.errors import OutputError
+from compactor_cli.core.settings import NEWEST
 from compactor_cli.core.summary import SectionItems, Summary
 from compactor_cli.core.transcript import Transcript
 
@@ -22,6 +23,7 @@ class Request:
     written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
     ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
     the text of a summary of ours, whichever template wrote it.
+    ``kept_by``: as `Keep.by`.
     """
 
     transcript: Transcript
@@ -35,6 +37,7 @@ class Request:
     state: bytes | None = None
     read: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
     restore_files: int = 0
+    kept_by: str = NEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

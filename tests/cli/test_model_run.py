@@ -161,6 +161,32 @@ def test_the_cache_can_be_looked_at_and_pruned(work: Path, compact: Run, compact
     assert compactor("cache", "prune", "--max-bytes", "0").out == b"1 replies removed\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("Bitte behebe das Problem {} in src/module_{}.py, es ist uns wichtig und die Zeit drängt.", "de"),
+        ("Corrige le problème {} dans src/module_{}.py, il est important pour nous et pour les autres.", "fr"),
+        ("Por favor, arregla el problema {} en src/module_{}.py, que es importante para los demás.", "es"),
+        ("Пожалуйста, исправь ошибку {} в src/module_{}.py, это для нас важно.", "ru"),
+        ("src/module_{1}.py 파일의 {0}번 문제를 고쳐 주세요. 우리에게 중요한 문제입니다.", "ko"),
+        ("src/module_{1}.py の問題{0}を直してください。とても大切なことです。", "ja"),
+    ],
+)
+def test_the_prompt_asks_for_the_language_of_the_conversation(
+    work: Path, compact: Run, llm_server: LlmServer, words: str, code: str
+) -> None:
+    messages = [json.loads(line) for line in session_bytes().splitlines()]
+    users = [message for message in messages if message["role"] == "user"]
+    for number, message in enumerate(users):
+        message["content"] = words.format(number, number)
+    lines = (json.dumps(message, ensure_ascii=False) for message in messages)
+    (work / "session.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert compact(*asking(llm_server), "session.jsonl").code == 0
+    sent = json.dumps(llm_server.requests()[0]["body"])
+    assert f"Write in the language with the code {code}" in sent
+    assert "Write in English" not in sent
+
+
 def _on_a_terminal(answers: str, *arguments: str) -> tuple[int, bytes, str]:
     """Runs ``compact`` with a terminal of its own, on which these answers are typed."""
     ours, theirs = pty.openpty()
@@ -205,6 +231,28 @@ def test_a_person_takes_declines_or_guides(work: Path, compact: Run, llm_server:
     code, out, _ = _on_a_terminal("y\n", "-t", "1500", "--interactive", "session.jsonl")
     assert code == 0
     assert 0 < len(out) < len(session_bytes())
+
+
+def test_what_a_person_said_holds_for_every_further_attempt(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    answers = "tell more of module_7\nand of the deadline\ny\n"
+    wishes = (*asking(llm_server), "--interactive", "session.jsonl", "-o", "a.jsonl")
+    code, _, shown = _on_a_terminal(answers, *wishes)
+    assert code == 0
+    assert "summarise" in shown
+    assert "the summary takes at most" in shown
+    last = json.dumps(llm_server.requests()[-1]["body"])
+    assert "tell more of module_7" in last
+    assert "and of the deadline" in last
+
+
+def test_what_a_person_asks_for_stays_where_the_tail_is_chosen(work: Path, compact: Run) -> None:
+    wishes = ("-t", "3500", "--keep", "semantic", "--focus", "module_9", "--interactive", "session.jsonl")
+    _on_a_terminal("y\n", *wishes, "-o", "a.jsonl")
+    _on_a_terminal("module_4\ny\n", *wishes, "-o", "b.jsonl")
+    (wanted,) = (line for line in session_bytes().splitlines() if b"line 0 of module 4:" in line)
+    before, after = (Path(name).read_bytes().splitlines() for name in ("a.jsonl", "b.jsonl"))
+    assert wanted not in before
+    assert wanted in after
 
 
 def test_interactive_without_a_terminal_is_refused(work: Path, spawn: Run) -> None:

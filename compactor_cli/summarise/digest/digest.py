@@ -93,7 +93,8 @@ class _Writer:
     def write(self) -> tuple[Summary, Choice]:
         """The summary, and the choice of key lines in it."""
         budget = self.request.budget_tokens
-        parts = reserved(self.material, budget - self._tokens({}), self.meter, self.request.restore_files)
+        asked = self.request
+        parts = reserved(self.material, budget - self._tokens({}), self.meter, asked.restore_files, asked.kept_by)
         sections = self._sections(parts, ())
         left = budget - self._tokens(sections)
         choice = Choice(lines=(), candidates=())

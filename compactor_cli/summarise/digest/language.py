@@ -172,27 +172,70 @@ def words_of(language: str) -> Words:
     return _TABLE.get(language.partition("-")[0].lower(), _TABLE["en"])
 
 
+# Words that people cannot do without and other languages do not have, without those that programs are written in.
+_COMMON = {
+    "en": "the and is of to it that this with you please not have are was what there can",
+    "de": "der das und ist nicht bitte den dem ein eine einen mit auf wird auch noch wie ich wir für sind",
+    "fr": "le les une des est et pas dans pour que avec sur cette ce il vous nous plaît aux sont je qui mais",
+    "es": "el los las una del es y que por para con está no se como este esta lo más pero favor",
+    "it": "il gli una della è e che per con non sono anche come questo questa nel più ma del di",
+    "pt": "os uma do da é e que para com não está como este esta mais mas você em por favor",
+    "nl": "de het een en is niet van dat met voor zijn ook nog wel deze die graag op ik we",
+}
+
+
 @cache
 def _letters() -> re.Pattern[str]:
-    return re.compile(r"([\u3040-\u30ff])|([\u3400-\u4dbf\u4e00-\u9fff])|([A-Za-z\u00c0-\u024f]+)")
+    return re.compile(
+        r"([\u3040-\u30ff])|([\u3400-\u4dbf\u4e00-\u9fff])|([\uac00-\ud7af])|([\u0400-\u04ff]+)|([A-Za-z\u00c0-\u024f]+)"
+    )
+
+
+@cache
+def _by_word() -> dict[str, tuple[str, ...]]:
+    """The languages of each common word."""
+    found: dict[str, tuple[str, ...]] = {}
+    for language, words in _COMMON.items():
+        for word in words.split():
+            found[word] = (*found.get(word, ()), language)
+    return found
 
 
 def _vote(text: str) -> str:
-    """The language of one message: a Han or kana character weighs as much as a Latin word (names of code are Latin)."""
-    kana = han = latin = 0
+    """The language of one message: a character of a script without spaces weighs as much as a word of another.
+
+    Latin words decide only among themselves, as names of code are Latin.
+    """
+    counts = [0] * 6
+    latin: list[str] = []
     for found in _letters().finditer(text[:_VOTING_CHARS]):
-        kana += found.lastindex == 1
-        han += found.lastindex == 2
-        latin += found.lastindex == 3
-    if kana + han < max(2, latin):
-        return "en" if latin else ""
+        counts[found.lastindex or 0] += 1
+        if found.lastindex == 5:
+            latin.append(found[0].lower())
+    _, kana, han, hangul, cyrillic, words = counts
+    if kana + han + hangul + cyrillic < max(2, words):
+        return _latin(latin) if words else ""
+    if max(hangul, cyrillic) > kana + han:
+        return "ko" if hangul > cyrillic else "ru"
     return "ja" if kana * 5 > han else "zh"
+
+
+def _latin(words: Iterable[str]) -> str:
+    """Which of the languages with Latin letters: the one whose common words are most; English where none leads."""
+    counts = dict.fromkeys(_COMMON, 0)
+    for word in words:
+        for language in _by_word().get(word, ()):
+            counts[language] += 1
+    best = max(counts, key=lambda language: counts[language])
+    others = [count for language, count in counts.items() if language != best]
+    return best if counts[best] > max(1, *others) else "en"
 
 
 def detect(texts: Iterable[str]) -> str:
     """The language (BCP 47 primary tag) most of these messages are in; English where nothing tells.
 
-    Chinese, Japanese and English are told apart; any other language gets English fixed words.
+    Told apart by script: Chinese, Japanese, Korean, Russian; by common words: German, French, Spanish, Italian,
+    Portuguese, Dutch. Fixed words are English where `words_of` has none in the language.
     """
     votes: dict[str, int] = {}
     for text in texts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from compactor_cli.core.settings import HIERARCHICAL, NEWEST
 from compactor_cli.core.summary import Item, Section
 from compactor_cli.summarise.digest.attached import attached_items
 from compactor_cli.summarise.digest.commands import command_items
@@ -63,6 +64,9 @@ _ATTACHED_RATIO = 0.06
 _TURN_TOKENS = 40
 _MANY_TURNS = 0.7
 _MOST_HISTORY_RATIO = 0.25
+# By hierarchy, a turn's line may take so many tokens, and all of them such a share.
+_LINE_TOKENS = 60
+_HIERARCHY_RATIO = 0.5
 # What the history gets beside in a conversation without files, whose turns are what there is to tell.
 _TALK_RATIO = 0.1
 _STOOD_CHARS = 500
@@ -88,9 +92,10 @@ def share(section: Section, tokens: int) -> int:
     return int(tokens * ratio)
 
 
-def reserved(material: Material, tokens: int, meter: Meter, restore_files: int = 0) -> Reserved:
+def reserved(material: Material, tokens: int, meter: Meter, restore_files: int = 0, kept_by: str = NEWEST) -> Reserved:
     """The reserved sections for a summary of so many tokens, with the contents of so many files.
 
+    Kept by hierarchy, every turn has a line of its own where half of the summary holds them.
     A third of what is not used goes to the user's words, the rest is left to the key lines.
     """
     found: dict[Section, tuple[Item, ...]] = {}
@@ -109,6 +114,8 @@ def reserved(material: Material, tokens: int, meter: Meter, restore_files: int =
     talk = _TALK_RATIO * (1.0 - material.scores.coding) * tokens
     room = int(share(Section.HISTORY, tokens) * (1.0 + many * _MANY_TURNS) + talk)
     room = max(room, min(len(material.turns) * MILESTONE_TOKENS, int(_MOST_HISTORY_RATIO * tokens)))
+    if kept_by == HIERARCHICAL:
+        room = max(room, min(int(tokens * _HIERARCHY_RATIO), len(material.turns) * _LINE_TOKENS))
     names = _names(material, found[Section.FILES])
     told = _untold(renamed(material.turns, names), found[Section.TASK], material.words)
     turns = turn_items(told, room - HEADING_TOKENS, meter, material.words)
