@@ -184,10 +184,10 @@ class Gatherer:
         homes: dict[int, tuple[bool, int]] = {}
         lines, wanted = self.scores.table.lines, set(self.warm)
         for number, atoms in enumerate(lines.atoms):
-            if not wanted.isdisjoint(atoms):
+            if rows := wanted.intersection(atoms):
                 event = lines.last[number]
                 home = self.labels.is_file(event), event
-                for row in atoms:
+                for row in rows:
                     homes[row] = max(homes.get(row, home), home)
         return {row: event for row, (_, event) in homes.items()}
 
