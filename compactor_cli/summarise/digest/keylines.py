@@ -134,8 +134,8 @@ class Chooser:
         """The lines for a budget; see `choose`."""
         cover = self._cover()
         most_names = len(self._gatherer.hot) * (_NAME_TOKENS + self._header_tokens)
-        # Where nothing is about files, there are none for names to stand under, and a name alone says nothing.
-        ratio = _names_ratio(budget_tokens) * self._valuer.scores.coding
+        # Where nothing is about files, there are none for names to stand under, and a name alone says less.
+        ratio = _names_ratio(budget_tokens) * (1.0 + self._valuer.scores.coding) / 2
         reserved = min(int(budget_tokens * ratio), most_names)
         left = reserved + cover.take(self._ranked, budget_tokens - reserved)
         names = self._gatherer.names(cover.covered, 3 * (left // _NAME_TOKENS + 1))
