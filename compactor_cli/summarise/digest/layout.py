@@ -51,8 +51,8 @@ class _Block:
             label, lines = f"`{lines[0]}`", lines[1:]
         elif lines and lines[0].startswith(label.partition(" ")[2] or "\n"):
             label = label.partition(" ")[0]
-        if self.names:
-            lines.append(f"{words.also}{words.colon}{', '.join(self.names)}")
+        if names := [name for name in self.names if not any(name in line for line in lines)]:
+            lines.append(f"{words.also}{words.colon}{', '.join(names)}")
         if label and len(lines) > 1:
             lines.insert(0, f"{label}{words.colon}".rstrip())
         elif label:

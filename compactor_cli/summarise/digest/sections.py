@@ -197,7 +197,8 @@ def _standing(material: Material, meter: Meter, room: int) -> list[Item]:
     items = []
     if step := material.plan.next_step:
         items.append(Item(text=f"{words.step}{words.colon}{step.text}", records=records_of((step.record,))))
-    if decision := last_decision(material.decisions):
+    answered = "".join(one.answers for one in material.said[-1:]) or "\n"
+    if decision := last_decision([one for one in material.decisions if not one.text.startswith(answered)]):
         text = f"{words.decision}{words.colon}{decision.text}"
         items.append(Item(text=text, records=decision.records))
     last = next((event for event in reversed(material.events) if event.kind is EventKind.ASSISTANT), None)
