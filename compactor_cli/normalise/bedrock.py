@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Media, Message, Part, Text, ToolCall, ToolResult, Transcript
-from compactor_cli.normalise.alternate import alternating
+from compactor_cli.core.transcript import Media, Message, Part, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.normalise.alternate import BRIDGE, alternating
 from compactor_cli.normalise.base import Cut, Insertion, JsonPath
 from compactor_cli.normalise.chat_dialect import ChatDialect
 from compactor_cli.normalise.holds import REQUEST, Holds
@@ -68,10 +68,20 @@ class Bedrock(ChatDialect):
         row: dict[str, Any] = {"modelId": talk.model} if talk.model else {}
         if system:
             row["system"] = [{"text": system}]
-        row["messages"] = [{"role": side.value, "content": _content(run)} for side, run in merged(others)]
+        row["messages"] = list(_alternating(merged(others)))
         if talk.tools:
             row["toolConfig"] = {"tools": [{"toolSpec": _definition(tool)} for tool in talk.tools]}
         return ({**talk.extra, **row},)
+
+
+def _alternating(runs: Iterable[tuple[Role, Sequence[Message]]]) -> Iterator[dict[str, Any]]:
+    """The messages, with a short answer between two of the user's: one of them is a summary."""
+    last: Role | None = None
+    for side, run in runs:
+        if side is last:
+            yield {"role": Role.ASSISTANT.value, "content": [{"text": BRIDGE}]}
+        yield {"role": side.value, "content": _content(run)}
+        last = side
 
 
 def _content(run: Iterable[Message]) -> list[dict[str, Any]]:

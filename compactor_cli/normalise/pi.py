@@ -122,7 +122,7 @@ class Pi:
         return dump({**value, "message": _shortened(message, texts)}, record.raw)
 
     def write(self, talk: Talk) -> Sequence[Any]:
-        """The header, and entries that hang on each other."""
+        """The header, and entries that hang on each other; a summary as a compaction that keeps what is before it."""
         times = talk.times()
         start = times[0] if times else ""
         lines: list[dict[str, Any]] = [
@@ -132,8 +132,12 @@ class Pi:
         for message, time in zip(talk.messages, times, strict=True):
             for entry in pi_written.messages(message, talk.model, time):
                 own = talk.key(len(lines))[:8]
-                envelope = {"type": "message", "id": own, "parentId": parent, "timestamp": time}
-                lines.append({**envelope, "message": entry})
+                envelope = {"id": own, "parentId": parent, "timestamp": time}
+                if message.summary:
+                    kept = {"firstKeptEntryId": lines[1]["id"] if parent else own, "tokensBefore": 0}
+                    lines.append({"type": "compaction", **envelope, "summary": message.text, **kept})
+                else:
+                    lines.append({"type": "message", **envelope, "message": entry})
                 parent = own
         return lines
 

@@ -28,7 +28,9 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
         return tuple(shown)
     last = summaries[-1]
     start = _tail_start(transcript, last)
-    stop = next((i for i in shown if i > last and not _is_answer(messages[i])), len(messages))
+    # What this client sends before everything else is the summary alone.
+    behind = () if transcript.dialect in _SUMMARY_FIRST else tuple(i for i in shown if i > last)
+    stop = next((i for i in behind if not _is_answer(messages[i])), len(messages) if behind else last + 1)
     head = [i for i in shown if i < start]
     tail = [i for i in shown if start <= i < last]
     return (*head, *(i for i in shown if last <= i < stop), *tail, *(i for i in shown if i >= stop))

@@ -82,10 +82,11 @@ class ShareGPT:
         turns: list[dict[str, str]] = []
         last: Message | None = None
         for message in talk.messages:
-            if last and message.role is last.role and not message.calls and not last.calls:
+            is_plain = last is not None and not (message.calls or last.calls or message.summary or last.summary)
+            if last and is_plain and message.role is last.role:
                 turns[-1]["value"] += f"\n\n{message.text}"
             else:
-                if last and last.role is Role.TOOL and message.role is Role.USER:
+                if last and message.role is Role.USER and last.role in (Role.USER, Role.TOOL):
                     turns.append({"from": SPEAKERS[Role.ASSISTANT], "value": BRIDGE})
                 turns.append(_turn(message))
             last = message

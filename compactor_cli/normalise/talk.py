@@ -120,11 +120,14 @@ def plain_id(call_id: str) -> str:
 
 
 def merged(messages: Sequence[Message]) -> list[tuple[Role, list[Message]]]:
-    """Runs of messages of one side: APIs that alternate take them as one. Results are on the user's side."""
+    """Runs of messages of one side: APIs that alternate take them as one. Results are on the user's side.
+
+    A summary is a run of its own: within another message nobody would know it for one.
+    """
     runs: list[tuple[Role, list[Message]]] = []
     for message in messages:
         side = Role.USER if message.role is Role.TOOL else message.role
-        if runs and runs[-1][0] is side:
+        if runs and runs[-1][0] is side and not message.summary and not runs[-1][1][-1].summary:
             runs[-1][1].append(message)
         else:
             runs.append((side, [message]))

@@ -202,3 +202,22 @@ def test_a_dialect_that_cannot_be_written_is_refused_with_those_that_can() -> No
 
 def test_every_dialect_says_what_it_can_hold() -> None:
     assert all(dialect.holds for dialect in all_dialects())
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_a_summary_behind_a_head_is_still_known_for_one(name: str) -> None:
+    marker = f"[compact/1 transcript={'a' * 16} records=2-9/12 tokens=900 end={'b' * 16}]"
+    transcript = row(
+        {"role": "user", "content": "Plane the boards."},
+        {"role": "user", "content": f"Reference only.\n{marker}\n\n## What Happened\n- planed"},
+        {"role": "user", "content": "Go on."},
+        {"role": "assistant", "content": "Done."},
+    )
+    (again,) = opened(convert(transcript, name).output, name)
+    shown = [again.messages[i] for i in sent(again)]
+    assert [message.text for message in shown if not message.summary and message.text != "Understood."] == [
+        "Plane the boards.",
+        "Go on.",
+        "Done.",
+    ]
+    assert [message.summary.origin for message in shown if message.summary] == ["compact"]
