@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from compactor_cli.core.marker import find_marker
 from compactor_cli.core.transcript import Message, Role, Text, Transcript
 
-# This client sends a summary before everything else, wherever it stands.
-_SUMMARY_FIRST = ("pi",)
+# These clients send a summary before everything else, wherever it stands.
+_SUMMARY_FIRST = ("pi", "opencode")
 # A summary of this client's own stands behind what it keeps before it.
 _IN_ORDER = "codex"
 # This client sends the last version of a record where the first one stood.

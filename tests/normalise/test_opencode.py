@@ -6,6 +6,7 @@ from compaction import LONG, round_trip, value_of
 from opening import inserted, message, open_one, shortened
 
 from compactor_cli.core.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.normalise.sent import sent
 
 
 def own_id(number: int) -> str:
@@ -105,3 +106,10 @@ def test_new_ids_lie_between_their_neighbours() -> None:
 
 def test_an_output_is_shortened_in_its_state() -> None:
     assert shortened("opencode", answer(1, tool("long")), {1: "…"}) == answer(1, tool("…"))
+
+
+def test_the_client_sends_the_summary_before_what_it_keeps_before_it() -> None:
+    asked = user(3, {"type": "compaction", "auto": False, "tail_start_id": own_id(1)})
+    said = answer(4, text("S"), parentID=own_id(3), mode="compaction", agent="compaction", summary=True, finish="stop")
+    transcript = open_one(export(user(1, text("head")), answer(2, text("yes")), asked, said, user(5, text("tail"))))
+    assert [transcript.messages[i].text for i in sent(transcript)] == ["S", "head", "yes", "tail"]
