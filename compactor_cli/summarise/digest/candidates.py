@@ -135,13 +135,13 @@ class Gatherer:
         return Candidate(text=name, event=-1, kind=EventKind.RESULT, form=Form.NAME, at_tokens=at_tokens)
 
     def _best(self, number: int) -> dict[int, float]:
-        """The atoms most likely to be used again that are not known already."""
+        """The atoms most likely to be used again that are not known already; the first of equals first."""
         rows = list(self.scores.rows)
         for atom in self.known:
             if (row := self.scores.table.atoms.get(atom)) is not None:
                 rows[row] = 0.0
-        best = nlargest(number, range(len(rows)), key=lambda row: (rows[row], -row))
-        return {row: rows[row] for row in best if rows[row] > 0.0}
+        best = sorted(range(len(rows)), key=rows.__getitem__, reverse=True)
+        return {row: rows[row] for row in best[:number] if rows[row] > 0.0}
 
     def _rated(self, hot: dict[int, float]) -> Iterator[Candidate]:
         """Up to three statements for each atom that matters, by worth for their length."""
@@ -181,15 +181,15 @@ class Gatherer:
 
     def _homes(self) -> dict[int, int]:
         """Where atoms are at home: the newest event under a file's name that holds one, else the newest event."""
-        homes: dict[int, tuple[bool, int]] = {}
+        homes: dict[int, int] = {}
         lines, wanted = self.scores.table.lines, set(self.warm)
+        count = len(self.events)
+        worth = [number + self.labels.is_file(number) * count for number in range(count)]
         for number, atoms in enumerate(lines.atoms):
-            if rows := wanted.intersection(atoms):
-                event = lines.last[number]
-                home = self.labels.is_file(event), event
-                for row in rows:
-                    homes[row] = max(homes.get(row, home), home)
-        return {row: event for row, (_, event) in homes.items()}
+            if not wanted.isdisjoint(atoms):
+                home = worth[lines.last[number]]
+                homes.update({row: home for row in wanted.intersection(atoms) if home >= homes.get(row, 0)})
+        return {row: home % count for row, home in homes.items()}
 
     def _candidate(self, number: int, text: str, place: int, lead: str = "", form: Form = Form.LINE) -> Candidate:
         event = self.events[number]

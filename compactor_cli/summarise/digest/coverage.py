@@ -47,7 +47,7 @@ class Cover:
         self.covered = set(covered)
         self.power = power
         self.paid: set[Hashable] = set()
-        self.left: dict[int, list[tuple[int, float]]] = {}
+        self.left: dict[int, Mapping[int, float]] = {}
         self.taken: dict[int, int] = {}
 
     def add(self, options: Iterable[Option]) -> range:
@@ -90,9 +90,11 @@ class Cover:
 
     def _gain(self, number: int) -> float:
         option, covered = self.options[number], self.covered
-        facts = [item for item in self.left.get(number, option.facts.items()) if item[0] not in covered]
+        facts = self.left.get(number, option.facts)
+        if not covered.isdisjoint(facts):
+            facts = {fact: value for fact, value in facts.items() if fact not in covered}
         self.left[number] = facts
-        gain = sum([value for _, value in facts])
+        gain = sum(facts.values())
         for thing in option.needs:
             if thing not in self.paid and (told := self.shared[thing].facts):
                 gain += sum([value for fact, value in told.items() if fact not in covered and fact not in option.facts])
@@ -100,8 +102,11 @@ class Cover:
 
     def _cost(self, number: int) -> int:
         option = self.options[number]
-        unpaid = (self.shared[thing].cost_tokens for thing in option.needs if thing not in self.paid)
-        return option.cost_tokens + sum(unpaid)
+        cost = option.cost_tokens
+        for thing in option.needs:
+            if thing not in self.paid:
+                cost += self.shared[thing].cost_tokens
+        return cost
 
     def _worth(self, number: int) -> float:
         gain = self._gain(number)

@@ -7,7 +7,7 @@ conversation names no files the fit does not hold, and p is blended with log-fre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -25,6 +25,8 @@ _CODE = frozenset("py pyi go ts js tsx jsx mjs rs java kt c h cpp cc hpp rb php 
 _DOCUMENTS = frozenset(("md", "txt", "rst", "json", "yaml", "yml", "toml"))
 # What a word the focus names adds to the log-odds of atoms that hold it: from p = 0.05 to 0.5.
 _FOCUS_BONUS = 3.0
+# The kinds whose parts say something, by code.
+_WITH_PARTS = frozenset(code for code, kind in enumerate(KINDS) if kind in (Kind.PATH, Kind.FILE))
 
 
 @cache
@@ -72,7 +74,7 @@ def score(table: Table, *, focus: str = "") -> Scores:
 
 
 def _coding(table: Table) -> float:
-    files_seen = sum(KINDS[kind] in (Kind.PATH, Kind.FILE) for kind in table.columns.kinds)
+    files_seen = sum(map(table.columns.kinds.count, _WITH_PARTS))
     return min(1.0, files_seen / len(table.atoms) / _CODING_SHARE) if table.atoms else 0.0
 
 
@@ -119,12 +121,21 @@ def features(table: Table, atom: str) -> dict[str, float]:
 
 def _logits(table: Table) -> list[float]:
     w = weights("atom_salience")
-    length = max(1, table.length_tokens)
-    texts = zip(table.atoms, table.columns.kinds, table.columns.calls, strict=True)
-    places = zip(table.columns.first, table.columns.last, strict=True)
-    told = (_dot(w, _of_text(atom, KINDS[kind], calls > 0)) for atom, kind, calls in texts)
-    placed = (_dot(w, _of_place(first, last, length)) for first, last in places)
-    return [w["intercept"] + a + b + c for a, b, c in zip(told, _counted(table), placed, strict=True)]
+    columns = table.columns
+    told = map(_told, table.atoms, columns.kinds, columns.calls)
+    return [w["intercept"] + a + b + c for a, b, c in zip(told, _counted(table), _placed(table), strict=True)]
+
+
+def _told(atom: str, kind: int, calls: int) -> float:
+    """What the atom's text says, of most kinds only by how long it is."""
+    if kind in _WITH_PARTS:
+        return _dot(weights("atom_salience"), _of_text(atom, KINDS[kind], calls > 0))
+    return _of_plain(kind, len(atom), "test" in atom or "spec" in atom)
+
+
+@cache
+def _of_plain(kind: int, chars: int, is_testlike: bool) -> float:
+    return _dot(weights("atom_salience"), _of_shape(KINDS[kind], chars, is_testlike))
 
 
 def _dot(w: Mapping[str, float], values: Mapping[str, float]) -> float:
@@ -133,19 +144,22 @@ def _dot(w: Mapping[str, float], values: Mapping[str, float]) -> float:
 
 def _of_text(atom: str, kind: Kind, is_called: bool) -> dict[str, float]:
     """What the atom's text says: its kind and length, and for a path what sort of path."""
-    chars = len(atom)
-    found = {
-        f"k_{kind.value}": 1.0,
-        "len": min(chars, 80) / 20,
-        "tok": log1p(chars / 3),
-        "testlike": 1.0 if "test" in atom or "spec" in atom else 0.0,
-    }
+    found = _of_shape(kind, len(atom), "test" in atom or "spec" in atom)
     if kind is Kind.PATH or kind is Kind.FILE:
         found |= _of_path(atom, is_called) if kind is Kind.PATH else {}
         extension = atom.rpartition(".")[2]
         if extension in _CODE or extension in _DOCUMENTS:
             found["code" if extension in _CODE else "doc"] = 1.0
     return found
+
+
+def _of_shape(kind: Kind, chars: int, is_testlike: bool) -> dict[str, float]:
+    return {
+        f"k_{kind.value}": 1.0,
+        "len": min(chars, 80) / 20,
+        "tok": log1p(chars / 3),
+        "testlike": 1.0 if is_testlike else 0.0,
+    }
 
 
 def _of_path(path: str, is_called: bool) -> dict[str, float]:
@@ -174,14 +188,27 @@ def _counted(table: Table) -> list[float]:
     """What the numbers of events say; most atoms share their numbers with others, so each set is read once."""
     w = weights("atom_salience")
     columns = (getattr(table.columns, name) for name in (*COUNTS, "fewest"))
-    known: dict[tuple[int, ...], float] = {}
-    found: list[float] = []
-    for key in zip(*columns, strict=True):
-        value = known.get(key)
-        if value is None:
-            value = known[key] = _dot(w, _of_counts(key))
-        found.append(value)
-    return found
+    known = _Known(lambda key: _dot(w, _of_counts(key)))
+    return list(map(known.__getitem__, zip(*columns, strict=True)))
+
+
+def _placed(table: Table) -> list[float]:
+    """What first and last mention say; the atoms of an event share them."""
+    w, length = weights("atom_salience"), max(1, table.length_tokens)
+    known = _Known(lambda key: _dot(w, _of_place(key[0], key[1], length)))
+    return list(map(known.__getitem__, zip(table.columns.first, table.columns.last, strict=True)))
+
+
+class _Known(dict[tuple[int, ...], float]):
+    """Numbers → what they say, worked out at first sight."""
+
+    def __init__(self, work: Callable[[tuple[int, ...]], float]) -> None:
+        super().__init__()
+        self._work = work
+
+    def __missing__(self, key: tuple[int, ...]) -> float:
+        value = self[key] = self._work(key)
+        return value
 
 
 def _of_counts(key: tuple[int, ...]) -> dict[str, float]:

@@ -54,7 +54,10 @@ def serialise(scores: Scores, candidates: Sequence[Candidate] = (), extra: Mappi
         "extra": dict(extra or {}),
     }
     text = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
-    body = b"".join(_bytes(column[row] for row in rows) for _, column in table.columns.items())
+    is_whole = len(rows) == len(names)
+    body = b"".join(
+        _bytes(column if is_whole else array("q", (column[row] for row in rows))) for _, column in table.columns.items()
+    )
     packed: bytes = zstd().compress(_MAGIC + len(text).to_bytes(8, "little") + text + body, _LEVEL)
     return packed
 
@@ -100,9 +103,9 @@ def _kept_candidates(scores: Scores, candidates: Sequence[Candidate]) -> Iterabl
     return [candidates[number] for number in sorted(kept)]
 
 
-def _bytes(values: Iterable[int]) -> bytes:
-    column = array("q", values)
+def _bytes(column: array[int]) -> bytes:
     if sys.byteorder == "big":
+        column = column[:]
         column.byteswap()
     return column.tobytes()
 

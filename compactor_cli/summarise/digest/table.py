@@ -11,6 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from itertools import chain
 
 from compactor_cli.summarise.digest import words
@@ -64,7 +65,7 @@ class Columns:
 
     def items(self) -> Iterator[tuple[str, array[int]]]:
         """The columns by name, in order of definition."""
-        return ((item.name, getattr(self, item.name)) for item in fields(self))
+        return ((name, getattr(self, name)) for name in _names())
 
     def append(self, row: Sequence[int]) -> None:
         """One row more."""
@@ -83,6 +84,11 @@ class Columns:
     def row(self, at: int) -> tuple[int, ...]:
         """The counters of one atom, in order of the columns."""
         return tuple(column[at] for _, column in self.items())
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(item.name for item in fields(Columns))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,7 +182,9 @@ class _Rows(dict[bytes, tuple[int, ...]]):
         self._row_of = row_of
 
     def __missing__(self, chunk: bytes) -> tuple[int, ...]:
-        rows = tuple(self._row_of(atom) for atom in remembered(chunk))
+        # Most chunks say nothing, and nearly all others one thing.
+        atoms = remembered(chunk)
+        rows = (self._row_of(atoms[0]),) if len(atoms) == 1 else tuple(map(self._row_of, atoms))
         if len(self) < _MOST_REMEMBERED:
             self[chunk] = rows
         return rows
@@ -202,10 +210,11 @@ class _Scan:
         return self.table
 
     def _row_of(self, atom: Atom) -> int:
-        row = self.table.atoms.get(atom.text)
+        text, kind = atom
+        row = self.table.atoms.get(text)
         if row is None:
-            row = self.table.atoms[atom.text] = len(self.columns.kinds)
-            self.columns.kinds.append(_KIND_CODES[atom.kind])
+            row = self.table.atoms[text] = len(self.table.atoms)
+            self.columns.kinds.append(_KIND_CODES[kind])
             self.columns.first.append(self.at_tokens)
         return row
 
