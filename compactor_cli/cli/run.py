@@ -260,10 +260,11 @@ def _late(book: Book, report: InputReport) -> None:
 def _seen(jobs: Sequence[Job], orders: Orders, wishes: Wishes) -> Seen | None:
     """What earlier runs found unchanged, where many files stay where they are and nobody looks at each.
 
-    What other packages do may change without a word.
+    What other packages, programs and notes do may change without a word.
     """
     stays = (wishes.in_place or wishes.append) and wishes.purpose is Purpose.ACT and len(jobs) > 1
-    if not stays or wishes.plan or wishes.interactive or orders.engine or orders.summariser:
+    others = (orders.engine, orders.summariser, orders.importance, orders.shape, orders.hooks, orders.memory)
+    if not stays or wishes.plan or wishes.interactive or any(others):
         return None
     from compactor_cli.batch.seen import Seen, seen_file
     from compactor_cli.summarise.places import replies_file
