@@ -38,11 +38,8 @@ def plan(given: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
     yield "bytes written", _bytes(read_tb * given["written"]), "about the same"
     hours = (read_tb * (1 + given["written"])) * 1e3 / given["storage speed"] / 3600
     yield "reading and writing", f"{_time(hours)} at {given['storage speed']:g} GB/s", "the same"
-    yield (
-        "core-hours",
-        _count(core_hours),
-        "at least twice as many (a check list before, a ledger after), and again for each round",
-    )
+    work = _count(core_hours * given["model work"])
+    yield "core-hours", _count(core_hours), f"{work}, and as many again for each round of batch jobs"
     yield f"on {given['cores']:,.0f} cores", _time(core_hours / given["cores"]), "bound by the provider"
     yield "price of the cores", _usd(core_hours * given["core price"]), "as by the core-hours"
     requests = PETABYTE_MB * given["requests"]
