@@ -6,8 +6,8 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -77,10 +77,11 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
         progress = stack.enter_context(shown)
         console.before_line = progress.make_room
         try:
-            for result in _engine(said, shards, orders, console, stack):
-                results.append(result)
-                tell(result, console)
-                progress.advance(1)
+            with closing(_engine(said, shards, orders, console, stack)) as engine:
+                for result in engine:
+                    results.append(result)
+                    tell(result, console)
+                    progress.advance(1)
         finally:
             console.finish()
     metrics = sum((result.metrics for result in results), Metrics())
@@ -136,7 +137,7 @@ def _share(shards: Sequence[Shard], text: str) -> tuple[Shard, ...]:
 
 def _engine(
     said: Said, shards: Sequence[Shard], orders: ModelOrders | None, console: Console, stack: ExitStack
-) -> Iterator[ShardResult]:
+) -> Generator[ShardResult, None, None]:
     options = dataclasses.replace(shard_options(said), models=orders)
     if said.own.get("engine") == "ray":
         return _on_ray(said, shards, options, console, stack)
@@ -155,7 +156,7 @@ def _engine(
 
 def _on_ray(
     said: Said, shards: Sequence[Shard], options: ShardOptions, console: Console, stack: ExitStack
-) -> Iterator[ShardResult]:
+) -> Generator[ShardResult, None, None]:
     from compactor_cli.scale.on_ray import RayRun
 
     run = RayRun(options, address=said.own.get("address", ""), processes=said.wishes.processes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -73,6 +72,8 @@ class Book:
         self.path = folder / NAME
         self._lock = threading.Lock()
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        import sqlite3
+
         self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         self._database.executescript(_SCHEMA)
 

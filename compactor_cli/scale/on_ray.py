@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -39,7 +39,7 @@ class RayRun:
         self._processes = processes
         self.spent = Spent()
 
-    def results(self, shards: Sequence[Shard]) -> Iterator[ShardResult]:
+    def results(self, shards: Sequence[Shard]) -> Generator[ShardResult, None, None]:
         """One result per shard, as they are done; leaving early cancels the rest.
 
         Raises `UsageError` without Ray, `TryLater` where the cluster does not answer.

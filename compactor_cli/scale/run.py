@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -53,7 +53,7 @@ def failed(shard: Shard, what: str, *, exit_code: int = CompactError.exit_code, 
 
 def run_here(
     shards: Sequence[Shard], options: ShardOptions, *, processes: int = 1, models: ModelRun | None = None
-) -> Iterator[ShardResult]:
+) -> Generator[ShardResult, None, None]:
     """All shards on this machine; one result each, in order. With ``models``, in this process."""
     if models or processes <= 1 or len(shards) < 2:
         yield from (try_shard(shard, options, models) for shard in shards)
@@ -63,7 +63,7 @@ def run_here(
 
 def run_gated(
     shards: Sequence[Shard], options: ShardOptions, *, processes: int, tell: Callable[[Spent], object]
-) -> Iterator[ShardResult]:
+) -> Generator[ShardResult, None, None]:
     """All shards on this machine in several processes that ask a model, with one rate limit and one account.
 
     The work around a call takes ten times as long as the call itself, and threads do not share it. ``tell`` gets what
@@ -103,7 +103,7 @@ def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: 
 
 def _in_processes(
     shards: Sequence[Shard], options: ShardOptions, processes: int, work: Callable[[Shard], ShardResult]
-) -> Iterator[ShardResult]:
+) -> Generator[ShardResult, None, None]:
     from compactor_cli.batch.workers import Workers
     from compactor_cli.plan.tokens import counter_for
 

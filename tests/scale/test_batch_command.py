@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from scale_cases import TARGET, Batch, dataset, joined, plain
+from llm_server.client import LlmServer
+from scale_cases import TARGET, Batch, dataset, joined, plain, row
 
 RUN = ("-t", TARGET, "--output-dir", "out")
 SMALL = ("--split", "20k")
@@ -68,3 +73,26 @@ def test_trees_keep_their_shape_and_outputs_are_no_inputs(work: Path, batch: Bat
         assert batch("-r", "data", "-t", TARGET, "--output-dir", "data/out")[0] == 0
     outputs = sorted(str(path.relative_to("data/out")) for path in Path("data/out").rglob("*.jsonl"))
     assert outputs == ["a/rows.jsonl", "b/c/rows.jsonl"]
+
+
+def test_a_run_that_is_stopped_leaves_whole_outputs_and_goes_on(
+    work: Path, batch: Batch, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test-0123456789")
+    (work / "rows.jsonl").write_bytes(b"".join(row(number, 12) for number in range(3)))
+    model = ("-m", "openai/well", "--api-base", llm_server.openai, "--no-cache")
+    arguments = ("rows.jsonl", "-t", "2500", "--output-dir", "out", "--split", "10k", *model)
+    llm_server.control(answers=1)
+    command = [sys.executable, "-c", "from compactor_cli.__main__ import compactor; compactor()", "batch", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 120
+        while len(llm_server.requests()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM
+    done = len(list(Path("out").glob("*.done")))
+    assert len(list(Path("out").iterdir())) == 2 * done > 0
+    llm_server.control()
+    code, shown, _ = batch(*arguments, "--report", "-")
+    metrics = json.loads(shown)["metrics"]
+    assert (code, metrics["shards_skipped"], metrics["compacted"], metrics["fell_back"]) == (0, done, 3, 0)
