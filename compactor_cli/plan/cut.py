@@ -153,7 +153,8 @@ class Cutter:
         for turn in ground.turns[: self.settings.keep.head_turns]:
             for end in (min(turn.stop, ground.head_limit), turn.start + 1):
                 border = ground.border_from(end)
-                if stop < border <= ground.head_limit and ground.staying(ground.lead, border) <= cap_tokens:
+                is_new = max(stop, turn.start) < border <= ground.head_limit
+                if is_new and ground.staying(ground.lead, border) <= cap_tokens:
                     stop = border
                     break
             if stop < turn.stop and stop != ground.head_limit:

@@ -109,8 +109,9 @@ def match_any(query: str) -> str:
 
     A path or name with punctuation in it counts as a phrase and by its pieces.
     """
-    phrases = [f"{_quoted([run])}*" for run in _run().findall(query) if len(run) == 1]
-    phrases += [_quoted([run[i : i + 2]]) for run in _run().findall(query) for i in range(len(run) - 1)]
+    runs = _run().findall(query)
+    phrases = [f"{phrase}*" for run in runs if len(run) == 1 and (phrase := _quoted([run]))]
+    phrases += [_quoted([run[i : i + 2]]) for run in runs for i in range(len(run) - 1)]
     for word in _run().sub(" ", query).split():
         bare = word.strip("\"'`()[]{}<>.,;:!?").lower()
         if bare in stop_words():

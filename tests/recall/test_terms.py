@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compactor_cli.core.errors import UsageError
@@ -71,6 +71,7 @@ def test_any_piece_of_a_dense_text_finds_it(text: str, data: st.DataObject) -> N
     assert found([text], match_all(f'"{piece}"')) == {0}
 
 
+@example(text="", query="\U0003134b")  # a letter that this Python does not know as one
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_no_text_and_no_query_breaks_the_index(text: str, query: str) -> None:
     try:
