@@ -269,7 +269,7 @@ def _newest_share(ground: Ground, ratio: float) -> int:
     chars = [len(ground.records[i].raw.decode("utf-8", "surrogateescape")) for i in sent]
     wanted, seen, last = sum(chars) * (1 - ratio), 0, ground.lead
     for i, size in zip(sent, chars, strict=True):
-        if messages[i].role is Role.USER and not messages[i].results:
+        if messages[i].role is Role.USER and not messages[i].results and not messages[i].summary:
             if seen >= wanted:
                 return i
             last = i
