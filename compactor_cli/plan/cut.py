@@ -174,6 +174,8 @@ class Cutter:
         ground, cap = self.ground, self._tail_tokens
         earliest = max(ground.floor, head)
         if ratio := self.settings.keep.tail_ratio:
+            if ground.is_settled:
+                return min(earliest, ground.in_flight)
             return max(earliest, min(ground.border_from(_newest_share(ground, ratio)), ground.in_flight))
         fixed = max(earliest, self._fixed_tail())
         by_tokens = self._first_border(fixed, lambda border: ground.staying(border, ground.end) <= cap)
