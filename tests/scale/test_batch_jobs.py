@@ -60,7 +60,7 @@ def test_a_job_under_way_is_waited_for(rows: Path, batch: Batch, llm_server: Llm
 
 
 def test_leaves_first_then_what_joins_them(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
-    rows.write_bytes(row(0, 120) + row(1, 12))
+    rows.write_bytes(row(0, 80) + row(1, 12))
     code, _, said = batch("submit", "rows.jsonl", *asking(llm_server), "-v")
     leaves = int(said.split("round 1: ")[1].split()[0]) - 1
     assert (code, leaves > 1) == (0, True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from talk import WORK, call, count, digest, items, meter, says, talk, texts, told, user
+from talk import WORK, answer, call, count, digest, items, meter, says, talk, texts, told, user
 
 from compactor_cli.core.summary import Section
 from compactor_cli.summarise.digest.commands import runs
 from compactor_cli.summarise.digest.language import words_of
 from compactor_cli.summarise.digest.touches import touches
-from compactor_cli.summarise.digest.turns import Turn, turn_items, turns
+from compactor_cli.summarise.digest.turn_lines import turn_items
+from compactor_cli.summarise.digest.turns import Turn, line_text, turns
 from compactor_cli.summarise.digest.user_words import said
 
 EN = words_of("en")
@@ -72,3 +73,56 @@ def test_long_requests_are_named_here_and_quoted_elsewhere() -> None:
     one = digest(found, 600)
     assert f"Before that: {asked}" in texts(one, Section.TASK)
     assert count(next(text for text in texts(one, Section.HISTORY) if "rewrite" in text)) < count(asked) + 20
+
+
+SUBJECTS = (
+    ("harbour/gauge.py", "gauge feed sensor", "The gauge reads every sensor of its feed."),
+    ("billing/invoice.py", "invoice tariff rounding", "The invoice rounds its tariff to cents."),
+    ("crew/roster.py", "roster shift holiday", "The roster gives each shift its holiday."),
+    ("maps/tiles.py", "tile projection zoom", "The projection keeps each tile at its zoom."),
+)
+
+
+def long_session(turns: int) -> list[object]:
+    """So many turns on each of the subjects, one subject after the other."""
+    return [
+        message
+        for path, about, closing in SUBJECTS
+        for n in range(turns)
+        for message in (
+            user(
+                f"Step {n} on the {about}: mend it" if n else f"Begin with the {about.split()[0]} and mend the {about}"
+            ),
+            call("Edit", f"{path}{n}", file_path=path, old_string="a", new_string=f"b{n}"),
+            answer("The file has been updated.", f"{path}{n}"),
+            says(f"{closing} That was step {n}."),
+        )
+    ]
+
+
+def test_old_topics_have_a_line_each() -> None:
+    found = turn_items(all_turns(*long_session(6)), 400, meter(), EN)
+    assert list(found)[:3] == [1, 7, 13]
+    for (path, about, closing), number in zip(SUBJECTS, list(found)[:3], strict=False):
+        line = found[number].text
+        assert line.startswith(f'"Begin with the {about.split()[0]}')
+        assert " · " in line
+        assert f"edited {path}" in line
+        assert closing[:20] in line
+        assert all(other not in line for other, _, _ in SUBJECTS if other != path)
+    assert sum(meter().item(item) for item in found.values()) <= 400
+
+
+def test_an_old_topic_of_many_turns_has_a_few_lines_of_its_own() -> None:
+    lines = turn_items(all_turns(*long_session(30)), 1_500, meter(), EN)
+    assert {1, 31, 61, 91} <= set(lines)
+    assert len([number for number in lines if number <= 90]) == 12
+
+
+def test_topics_are_found_again_in_what_an_earlier_summary_told() -> None:
+    carried = [Turn(number=turn.number, line=line_text(turn, 300, EN)) for turn in all_turns(*long_session(5))]
+    lines = list(turn_items(carried, 300, meter(), EN).values())
+    for line, about in zip(lines, ("gauge", "invoice", "roster"), strict=False):
+        assert line.text.startswith(f'"Begin with the {about} and mend the {about}')
+        assert f'" · "Step 1 on the {about}' in line.text
+        assert f"The {about} " in line.text.rpartition(" → ")[2]

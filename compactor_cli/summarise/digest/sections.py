@@ -22,7 +22,8 @@ from compactor_cli.summarise.digest.previous import whole_summaries
 from compactor_cli.summarise.digest.questions import question_items
 from compactor_cli.summarise.digest.quote import ELLIPSIS, Meter, chosen, clipped, opening, records_of
 from compactor_cli.summarise.digest.tool_use import tool_items
-from compactor_cli.summarise.digest.turns import MILESTONE_TOKENS, Turn, renamed, turn_items
+from compactor_cli.summarise.digest.turn_lines import MILESTONE_TOKENS, turn_items
+from compactor_cli.summarise.digest.turns import Turn, renamed
 from compactor_cli.summarise.digest.user_words import Said, user_items
 
 # Shares of the whole budget (docs, "Reserved sections", and for the other sections what reads well at 2,000

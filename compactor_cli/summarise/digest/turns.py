@@ -1,28 +1,19 @@
-"""History: every turn in one line — what was asked, what was done, what came of it."""
+"""Turns: what was asked, what was done, what came of it, and how one is told in a line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import log2
 
-from compactor_cli.core.summary import Item
 from compactor_cli.summarise.digest.commands import Run, shown
 from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
 from compactor_cli.summarise.digest.language import Words
-from compactor_cli.summarise.digest.quote import ELLIPSIS, Meter, head, one_line, opening, records_of
+from compactor_cli.summarise.digest.quote import ELLIPSIS, head, one_line, opening
 from compactor_cli.summarise.digest.touches import Act, Touch
 from compactor_cli.summarise.digest.user_words import Said
 
-# A turn's line says something from this size on; below it, old turns share a line.
-_LEAST_TOKENS = 24
-MILESTONE_TOKENS = 12
-_TURNS_PER_MILESTONE = 6
-_CHARS_PER_TOKEN = 4
 # A request that is quoted elsewhere is named by its first words.
 _NAME_CHARS = 70
-# The newest turn gets this many times the room of the oldest.
-_RECENCY = 3.0
 _REMEMBERED_CHARS = 320
 _REMEMBERED_TURNS = 400
 _LOOKUPS = ("get", "find", "list", "search", "read", "fetch", "query", "check", "lookup", "think", "calculate", "show")
@@ -99,18 +90,6 @@ def _call_words(event: Event) -> str:
     return " ".join(line.strip() for line in lines)
 
 
-def turn_items(found: Sequence[Turn], budget_tokens: int, meter: Meter, words: Words) -> dict[int, Item]:
-    """A line for each turn, by the turn's number; the oldest share lines where there is no room for one each."""
-    single = len(found)
-    while single > 1 and single * _LEAST_TOKENS + (len(found) - single) * MILESTONE_TOKENS > budget_tokens:
-        single -= 1
-    old, new = list(found[: len(found) - single]), found[len(found) - single :]
-    items = _milestones(old, budget_tokens - single * _LEAST_TOKENS, meter, words)
-    left = budget_tokens - sum(meter.item(item) for item in items.values())
-    items.update(_lines(new, left, meter, words))
-    return items
-
-
 def remembered_lines(found: Sequence[Turn], words: Words) -> tuple[str, ...]:
     """A line for each turn for the next digest, with more than fits today; the newest turns where there are many."""
     lines: list[str] = []
@@ -123,65 +102,6 @@ def remembered_lines(found: Sequence[Turn], words: Words) -> tuple[str, ...]:
     return tuple(lines[-_REMEMBERED_TURNS:])
 
 
-def _milestones(found: Sequence[Turn], budget_tokens: int, meter: Meter, words: Words) -> dict[int, Item]:
-    """Old turns, several on a line, by what was asked; the oldest are left out where even that is too much."""
-    items: dict[int, Item] = {}
-    groups = [found[start : start + _TURNS_PER_MILESTONE] for start in range(0, len(found), _TURNS_PER_MILESTONE)]
-    left = budget_tokens
-    for group in reversed(groups):
-        asked = [name for turn in group if (name := _name(turn, words))]
-        item = Item(text=" · ".join(asked), records=records_of(r for turn in group for r in turn.records))
-        cost = meter.item(item)
-        if not asked or cost > left:
-            continue
-        items[group[0].number] = item
-        left -= cost
-    return items
-
-
-def _name(turn: Turn, words: Words) -> str:
-    """A few words by which an old turn is known again."""
-    most = MILESTONE_TOKENS * _CHARS_PER_TOKEN
-    if turn.line:
-        return opening(turn.line.partition(" → ")[0], most)
-    text = opening(turn.asked, most)
-    return words.quoted(text) if text else ""
-
-
-def _lines(found: Sequence[Turn], budget_tokens: int, meter: Meter, words: Words) -> dict[int, Item]:
-    weights = [_weight(position, turn, len(found)) for position, turn in enumerate(found)]
-    left, weight_left = float(budget_tokens), sum(weights)
-    items: dict[int, Item] = {}
-    # Oldest first: what a short turn does not use is there for the newer ones.
-    for turn, weight in zip(found, weights, strict=True):
-        room = int(left * weight / weight_left)
-        weight_left -= weight
-        item = _line(turn, room, meter, words)
-        if item is None:
-            continue
-        cost = meter.item(item)
-        if cost <= left:
-            items[turn.number] = item
-            left -= cost
-    return items
-
-
-def _weight(position: int, turn: Turn, number: int) -> float:
-    age = 0.0 if turn.line else position / max(1, number - 1)
-    return (1.0 + (_RECENCY - 1.0) * age) * log2(3 + turn.events)
-
-
-def _line(turn: Turn, room_tokens: int, meter: Meter, words: Words) -> Item | None:
-    """The turn's line within its room, made shorter until it fits."""
-    records = records_of(turn.records[:1] + turn.records[-1:])
-    chars = max(room_tokens - 8, 10) * _CHARS_PER_TOKEN
-    item = Item(text=line_text(turn, chars, words), records=records)
-    while item.text and meter.item(item) > room_tokens and chars > 40:
-        chars = int(chars * 0.8)
-        item = Item(text=line_text(turn, chars, words), records=records)
-    return item if item.text else None
-
-
 def line_text(turn: Turn, chars: int, words: Words) -> str:
     """``“asked” → edited a, b; ran `c` → closing words`` in about so many characters."""
     if turn.line:
@@ -192,7 +112,7 @@ def line_text(turn: Turn, chars: int, words: Words) -> str:
     parts = [words.quoted(asked) if asked else words.since if turn.goes_on else words.before]
     if asked and turn.answers and (before := opening(turn.answers, chars // 3)):
         parts.insert(0, before)
-    done = _done(turn, max(0, (chars - sum(map(len, parts))) // 2), words)
+    done = done_text(turn, max(0, (chars - sum(map(len, parts))) // 2), words)
     parts += [done] if done else []
     if not (asked or done or turn.closing):
         return ""
@@ -201,7 +121,8 @@ def line_text(turn: Turn, chars: int, words: Words) -> str:
     return " → ".join([*parts, closing] if closing else parts)
 
 
-def _done(turn: Turn, chars: int, words: Words) -> str:
+def done_text(turn: Turn, chars: int, words: Words) -> str:
+    """What was edited, run, called and read, each as far as it fits; empty where nothing does."""
     groups = (
         (words.edited, list(turn.edited)),
         (words.ran, [f"`{short}`" for run in reversed(turn.ran.values()) if (short := _short(run))]),
