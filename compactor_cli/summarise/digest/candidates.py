@@ -16,6 +16,7 @@ from compactor_cli.summarise.digest import statements
 from compactor_cli.summarise.digest.atoms import atom_kinds
 from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
 from compactor_cli.summarise.digest.labels import Labels
+from compactor_cli.summarise.digest.places import Places
 from compactor_cli.summarise.digest.salience import Scores
 
 # Lines weighed for one atom, and characters of candidates for one token of budget (docs, "Key lines").
@@ -89,18 +90,16 @@ class Gatherer:
     known: frozenset[str] = frozenset()
     labels: Labels = field(init=False)
     starts: list[int] = field(init=False)
-    warm: dict[int, float] = field(init=False)
-    hot: dict[int, float] = field(init=False)
-    homes: dict[int, int] = field(init=False)
-    texts: list[str] = field(init=False)
+    places: Places = field(init=False)
+    warm: dict[int, float] = field(init=False, default_factory=dict)
+    hot: dict[int, float] = field(init=False, default_factory=dict)
+    homes: dict[int, int] = field(init=False, default_factory=dict)
+    texts: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.labels = Labels(self.events)
         self.starts = _starts(self.events, self.scores.table.length_tokens)
-        self.warm = {}
-        self.hot = {}
-        self.homes = {}
-        self.texts = []
+        self.places = Places(self.events, self.scores.table.lines)
 
     def gather(self, budget_tokens: int) -> list[Candidate]:
         """The lines for a budget: about three times as much text as it holds."""
@@ -224,7 +223,7 @@ class Gatherer:
         """A distinct line at its newest place: the sentences of it that hold an atom that matters."""
         lines = self.scores.table.lines
         number = lines.last[lines.numbers[text]]
-        pieces = list(self._pieces(number, text, max(0, self.events[number].text.find(text))))
+        pieces = list(self._pieces(number, text, self.places.of(text, number)))
         if len(pieces) < 2:
             return iter(pieces)
         rows = self.scores.table.atoms

@@ -16,6 +16,7 @@ from compactor_cli.summarise.digest.layout import history
 from compactor_cli.summarise.digest.loss import loss
 from compactor_cli.summarise.digest.material import Material, gather
 from compactor_cli.summarise.digest.memory import Memory, of_files
+from compactor_cli.summarise.digest.places import Told
 from compactor_cli.summarise.digest.previous import previous_items
 from compactor_cli.summarise.digest.quote import Meter
 from compactor_cli.summarise.digest.sections import Reserved, reserved
@@ -133,9 +134,10 @@ class _Writer:
     ) -> tuple[Choice, list[KeyLine]]:
         """Key lines that fill what is left: asked for by estimate, then by what the estimate was off."""
         chooser = self._chooser(left, self._covered(sections), parts.names)
+        told = Told("\n".join(item.text for items in sections.values() for item in items))
         fixed = self.request.budget_tokens - left
         asked = left
-        best = choice = self._chosen(chooser, asked, sections)
+        best = choice = self._chosen(chooser, asked, told)
         most = 0
         for _ in range(_MOST_CHOICES):
             used = self._tokens(self._sections(parts, choice.lines)) - fixed
@@ -144,7 +146,7 @@ class _Writer:
             if not choice.lines or left * _FILLED <= used <= left:
                 break
             asked = int(min(asked * 3, asked * left * _AIMED / max(1, used)))
-            choice = self._chosen(chooser, asked, sections)
+            choice = self._chosen(chooser, asked, told)
         return best, self._trimmed(parts, best.lines)
 
     def _chooser(self, tokens: int, covered: Facts, names: Mapping[str, str]) -> Chooser:
@@ -159,10 +161,9 @@ class _Writer:
             names=names,
         )
 
-    def _chosen(self, chooser: Chooser, tokens: int, sections: Mapping[Section, Sequence[Item]]) -> Choice:
+    def _chosen(self, chooser: Chooser, tokens: int, told: Told) -> Choice:
         """The key lines for so many tokens, without those that a section quotes already."""
         choice = chooser.choose(tokens)
-        told = "\n".join(item.text for items in sections.values() for item in items)
         return replace(choice, lines=tuple(line for line in choice.lines if line.text not in told))
 
     def _covered(self, sections: Mapping[Section, Sequence[Item]]) -> Facts:

@@ -11,6 +11,7 @@ from compactor_cli.summarise.digest.candidates import Form
 from compactor_cli.summarise.digest.events import EventKind, ToolKind
 from compactor_cli.summarise.digest.keylines import KeyLine
 from compactor_cli.summarise.digest.language import Words
+from compactor_cli.summarise.digest.places import Told
 from compactor_cli.summarise.digest.quote import listed, plain_line, records_of
 
 _SPOKEN = (EventKind.USER, EventKind.ASSISTANT, EventKind.SUMMARY)
@@ -51,7 +52,8 @@ class _Block:
             label, lines = f"`{lines[0]}`", lines[1:]
         elif lines and lines[0].startswith(label.partition(" ")[2] or "\n"):
             label = label.partition(" ")[0]
-        if names := [name for name in self.names if not any(name in line for line in lines)]:
+        told = Told("\n".join(lines))
+        if names := [name for name in self.names if name not in told]:
             lines.append(f"{words.also}{words.colon}{', '.join(names)}")
         if label and len(lines) > 1:
             lines.insert(0, f"{label}{words.colon}".rstrip())

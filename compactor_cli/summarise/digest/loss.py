@@ -9,6 +9,7 @@ from functools import cache
 from compactor_cli.summarise.digest.atoms import Kind
 from compactor_cli.summarise.digest.commands import shown
 from compactor_cli.summarise.digest.material import Material
+from compactor_cli.summarise.digest.places import Told
 from compactor_cli.summarise.digest.plan_state import State
 from compactor_cli.summarise.digest.quote import ELLIPSIS, sentences
 from compactor_cli.summarise.digest.table import KINDS
@@ -25,7 +26,7 @@ def loss(
     """What is not in the summary's text, and the retained share (0 to 1), by kind (if there is any)."""
     lost: list[tuple[str, tuple[str, ...]]] = []
     kept: list[tuple[str, float]] = []
-    shown_text = _squeezed(text)
+    shown_text = Told(_squeezed(text))
     for kind, things in _things(material).items():
         missing = tuple(thing for thing in things if _squeezed(thing) not in shown_text)
         if things:
