@@ -18,8 +18,8 @@ FLOW = ("core", "read", "normalise", "group", "plan", "summarise", "render", "wr
 # Shards and engines run the step of the batch, so that a row gives the same bytes wherever it is compacted.
 WIRING = ("engine", "batch", "scale")
 HEAVY = ("litellm", "tiktoken", "jsonschema", "tqdm", "sqlite3", "asyncio", "multiprocessing", "ray", "pyarrow")
-MOST_LINES = 300
-MOST_FUNCTION_LINES = 40
+MAX_MODULE_LINES = 600
+MAX_FUNCTION_LINES = 60
 
 
 def _room(path: Path) -> str:
@@ -55,9 +55,9 @@ def test_imports_go_left(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_modules_and_functions_stay_short(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= MOST_LINES
+    assert text.count("\n") <= MAX_MODULE_LINES
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    long = [node.name for node in functions if (node.end_lineno or node.lineno) - node.lineno + 1 > MOST_FUNCTION_LINES]
+    long = [node.name for node in functions if (node.end_lineno or node.lineno) - node.lineno + 1 > MAX_FUNCTION_LINES]
     assert not long
 
 
