@@ -16,14 +16,14 @@ from collections.abc import Iterator
 
 from make import Story
 
-from compactor_cli.core.records import Place, Record
-from compactor_cli.core.summary import Summary
-from compactor_cli.core.transcript import Transcript
-from compactor_cli.normalise.registry import get
+from compactor_cli.digest.digest import Digest
+from compactor_cli.formats.registry import get
+from compactor_cli.model.records import Place, Record
+from compactor_cli.model.summariser import Request
+from compactor_cli.model.summary import Summary
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import shown_texts
 from compactor_cli.render.text import item_lines
-from compactor_cli.summarise.base import Request
-from compactor_cli.summarise.digest.digest import Digest
 
 BUDGET_TOKENS = 4_000
 

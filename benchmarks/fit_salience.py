@@ -1,4 +1,4 @@
-"""Fits the constants of `compactor_cli.summarise.digest.salience` on real sessions.
+"""Fits the constants of `compactor_cli.digest.salience` on real sessions.
 
     python benchmarks/fit_salience.py ../shared/corpus-train --start ../shared/data/salience_weights.json [--write]
 
@@ -22,19 +22,19 @@ from pathlib import Path
 
 import orjson
 
+from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.salience import features
+from compactor_cli.digest.table import build
 from compactor_cli.evaluate.cuts import Case, CutRule, find_cases
 from compactor_cli.evaluate.measures import needs_of
 from compactor_cli.evaluate.views import forget
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.plan.tokens import count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.summarise.digest.atoms import atom_texts
-from compactor_cli.summarise.digest.salience import features
-from compactor_cli.summarise.digest.table import build
 
 MODEL = "atom_salience"
-WEIGHTS = Path(__file__).parents[1] / "compactor_cli/summarise/digest/weights.json"
+WEIGHTS = Path(__file__).parents[1] / "compactor_cli/digest/weights.json"
 PENALTY = 100.0
 NEGATIVES_RATIO = 0.15
 HELD_OUT = 3

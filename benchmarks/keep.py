@@ -15,20 +15,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from compactor_cli.core.plan import Action
-from compactor_cli.core.settings import KEPT_BY, Keep, Settings, Size
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.evaluate.cuts import Case, CutRule, find_cases
 from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
 from compactor_cli.evaluate.run import INCLUDE
 from compactor_cli.evaluate.views import SummaryView, forget
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.plan import Action
+from compactor_cli.model.settings import KEPT_BY, Keep, Settings, Size
 from compactor_cli.plan.tokens import count_message, counter_for
 from compactor_cli.presets.values import size
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import open_stream
-from compactor_cli.summarise.digest.digest import Digest
 
 SHOWN = (Measure.FUR, Measure.FUR_ANY, Measure.PAIRS, Measure.PHRASES, Measure.USER)
 COUNTER = counter_for("auto")

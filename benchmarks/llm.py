@@ -23,14 +23,14 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "tests" / "summari
 from llm_server.client import LlmServer, running  # noqa: E402
 from model_cases import long_talk, request  # noqa: E402
 
-from compactor_cli.batch.models import ModelOrders, ModelRun  # noqa: E402
+from compactor_cli.llm.calls import Call, Said, Secret, Speaker  # noqa: E402
+from compactor_cli.llm.line import Line  # noqa: E402
+from compactor_cli.llm.model import Asking  # noqa: E402
+from compactor_cli.llm.pace import Pace, Tempo  # noqa: E402
+from compactor_cli.llm.spend import Limits  # noqa: E402
+from compactor_cli.run.models import ModelOrders, ModelRun  # noqa: E402
 from compactor_cli.scale.gate import SharedPace, SharedSpend  # noqa: E402
 from compactor_cli.scale.local_gate import GateAddress, local_gate, wait  # noqa: E402
-from compactor_cli.summarise.calls import Call, Said, Secret, Speaker  # noqa: E402
-from compactor_cli.summarise.line import Line  # noqa: E402
-from compactor_cli.summarise.model import Asking  # noqa: E402
-from compactor_cli.summarise.pace import Pace, Tempo  # noqa: E402
-from compactor_cli.summarise.spend import Limits  # noqa: E402
 
 MODEL = "slow.1"
 AT_ONCE = (1, 10, 100)

@@ -19,12 +19,12 @@ from pathlib import Path
 import orjson
 from make import Story
 
-from compactor_cli.recall.index import Start, index_file, opened
-from compactor_cli.recall.originals import transcripts_in
-from compactor_cli.recall.search import Filter, search
-from compactor_cli.recall.texts import searched_text
-from compactor_cli.write.archive import Archive
-from compactor_cli.write.layout import stored_blobs
+from compactor_cli.archive.index import Start, index_file, opened
+from compactor_cli.archive.layout import stored_blobs
+from compactor_cli.archive.originals import transcripts_in
+from compactor_cli.archive.search import Filter, search
+from compactor_cli.archive.store import Archive
+from compactor_cli.archive.texts import searched_text
 
 SESSION_BYTES = 22_000
 DIGITS = b"0123456789"

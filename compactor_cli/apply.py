@@ -7,16 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from compactor_cli.core.compaction import Compaction
-from compactor_cli.core.marker import Marker
-from compactor_cli.core.plan import Action, Mode, Plan
-from compactor_cli.core.report import Outcome
-from compactor_cli.core.settings import UNBROKEN, Settings
-from compactor_cli.core.summary import Source, Summary
-from compactor_cli.core.transcript import Role, Transcript
+from compactor_cli.formats.base import Insertion
+from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.normalise.base import Insertion
-from compactor_cli.normalise.registry import get
+from compactor_cli.model.compaction import Compaction
+from compactor_cli.model.marker import Marker
+from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.report import Outcome
+from compactor_cli.model.settings import UNBROKEN, Settings
+from compactor_cli.model.summariser import Answer, Request, Summariser
+from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.by_fit import NOTICE
 from compactor_cli.plan.by_summary import EXCERPTS
@@ -28,7 +29,6 @@ from compactor_cli.render.compose import compose
 from compactor_cli.render.marker import beside, marker_for
 from compactor_cli.render.read import read_client, read_ours
 from compactor_cli.render.text import Template, load_template, render
-from compactor_cli.summarise.base import Answer, Request, Summariser
 
 LoadState = Callable[[str], bytes | None]
 
@@ -139,11 +139,11 @@ def _writer(plan: Plan, summariser: Summariser) -> Summariser:
     """Who writes what stands for the covered records: the given summariser, unless the plan wants something else."""
     names = {span.name for span in plan.spans if span.action is Action.COVER}
     if EXCERPTS in names:
-        from compactor_cli.recall.retrieval import Retrieval
+        from compactor_cli.archive.retrieval import Retrieval
 
         return Retrieval()
     if NOTICE in names:
-        from compactor_cli.summarise.notice import Notice
+        from compactor_cli.llm.notice import Notice
 
         return Notice()
     return summariser

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from compactor_cli.core.compaction import Compaction as Compaction
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.plan import Mode, Plan
-from compactor_cli.core.settings import Settings
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import group
+from compactor_cli.llm.importance import importance_of
+from compactor_cli.model.compaction import Compaction as Compaction
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.plan import Mode, Plan
+from compactor_cli.model.settings import Settings
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.reported import unchanged
 from compactor_cli.plan.tokens import Counter, OnceCounter
-from compactor_cli.summarise.importance import importance_of
 
 if TYPE_CHECKING:
-    from compactor_cli.core.importance import Importance
-    from compactor_cli.summarise.base import Request, Summariser
+    from compactor_cli.model.importance import Importance
+    from compactor_cli.model.summariser import Request, Summariser
 
 LoadState = Callable[[str], bytes | None]
 

@@ -10,15 +10,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from compactor_cli.core.errors import InvariantError, PluginFailed
-from compactor_cli.core.marker import Marker
-from compactor_cli.core.plan import Action, Edit, Mode, Plan
-from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_failed
-from compactor_cli.core.settings import Settings
-from compactor_cli.core.summary import Source, Summary
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.engine import Compaction, LoadState, compact_transcript
 from compactor_cli.group.exchanges import Grouping, group
+from compactor_cli.model.errors import InvariantError, PluginFailed
+from compactor_cli.model.marker import Marker
+from compactor_cli.model.plan import Action, Edit, Mode, Plan
+from compactor_cli.model.plugins import Group, WhenFailing, load_plugin, plugin_failed
+from compactor_cli.model.settings import Settings
+from compactor_cli.model.summariser import Answer, Request, Summariser
+from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.append import appended
 from compactor_cli.plan.case import BOOKKEEPING, SUPERSEDED
 from compactor_cli.plan.check import check_plan
@@ -27,7 +28,6 @@ from compactor_cli.plan.refresh import Mark, refreshed, spans_of
 from compactor_cli.plan.tokens import Counter, count_messages, sealed_tokens
 from compactor_cli.plan.trigger import Decision, Way, decide
 from compactor_cli.render.text import load_template, render
-from compactor_cli.summarise.base import Answer, Request, Summariser
 
 # What messages take beside their texts, and what other hashes in the marker line may.
 _SLACK_TOKENS = 32

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.core.errors import InvariantError, UnknownShape, UsageError
-from compactor_cli.core.plan import Action, Mode
-from compactor_cli.core.settings import Budget, Keep, Settings, Size
-from compactor_cli.core.transcript import Container, Role, Transcript
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.doubts import doubts
-from compactor_cli.normalise.sent import sent
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.doubts import doubts
+from compactor_cli.formats.sent import sent
+from compactor_cli.model.errors import InvariantError, UnknownShape, UsageError
+from compactor_cli.model.plan import Action, Mode
+from compactor_cli.model.settings import Budget, Keep, Settings, Size
+from compactor_cli.model.transcript import Container, Role, Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.summarise.digest.digest import Digest
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 SESSIONS = ("claude-code", "codex-rollout", "pi-session", "gemini-cli", "qwen-code", "kimi-wire")

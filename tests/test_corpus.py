@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.core.errors import UnknownShape
-from compactor_cli.core.plan import Action
-from compactor_cli.core.settings import Settings, Size
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.archive.atomic import Existing
+from compactor_cli.archive.restore import find, restore_to
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.model.errors import UnknownShape
+from compactor_cli.model.plan import Action
+from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.recall.restore import find, restore_to
 from compactor_cli.schema import faults
-from compactor_cli.summarise.digest.digest import Digest
-from compactor_cli.write.atomic import Existing
 
 FOLDERS = (
     "anthropic-request",

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import InvariantError
-from compactor_cli.core.marker import find_marker
-from compactor_cli.core.plan import Action
-from compactor_cli.core.settings import Settings, Size
-from compactor_cli.core.transcript import Message, Transcript
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
+from compactor_cli.formats import chat
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
-from compactor_cli.normalise import chat
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.model.errors import InvariantError
+from compactor_cli.model.marker import find_marker
+from compactor_cli.model.plan import Action
+from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.summariser import Answer, Request
+from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.plan import tokens
 from compactor_cli.plan.tokens import EstimateCounter, count_messages
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.summarise.base import Answer, Request
-from compactor_cli.summarise.digest.digest import Digest
 
 COUNTER = EstimateCounter()
 WORDS = "parser cache index /src/app/main.py retry_limit 4096 because error fixed test_login user asked for it".split()

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.core.marker import find_marker
-from compactor_cli.core.plan import Action, Mode
-from compactor_cli.core.settings import SEMANTIC, SMART, Keep, Settings, Size
-from compactor_cli.core.transcript import Role, Transcript
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.normalise.base import Cut, Insertion
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.registry import get
+from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.registry import get
+from compactor_cli.model.marker import find_marker
+from compactor_cli.model.plan import Action, Mode
+from compactor_cli.model.settings import SEMANTIC, SMART, Keep, Settings, Size
+from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.summarise.digest.digest import Digest
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 NAMES = sorted(path.name for path in SAMPLES.iterdir() if "compacted" not in path.name)

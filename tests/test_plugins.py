@@ -21,7 +21,7 @@ DOC = (ROOT / "docs/engines.md").read_text(encoding="utf-8")
 
 BROKEN = '''
 from compactor_cli.plugged import Draft
-from compactor_cli.core.transcript import Role
+from compactor_cli.model.transcript import Role
 
 class Raises:
     def compact(self, task):
@@ -44,13 +44,13 @@ class Beyond:
 class Strange:
     """Ranks blocks that there are not."""
     def rank(self, middle):
-        from compactor_cli.core.importance import Ranking
+        from compactor_cli.model.importance import Ranking
         return Ranking(order=(0, 999))
 
 class Wordy:
     def summarise(self, request):
-        from compactor_cli.core.summary import Source, Summary
-        from compactor_cli.summarise.base import Answer
+        from compactor_cli.model.summary import Source, Summary
+        from compactor_cli.model.summariser import Answer
         return Answer(summary=Summary(source=Source.PLUGIN, sections=(), prose="word " * request.budget_tokens))
 
 class Notes:
@@ -63,7 +63,7 @@ class Notes:
     def starts(self, value):
         return False
     def read(self, records, row=None):
-        from compactor_cli.core.transcript import Message, PreviousSummary, Text
+        from compactor_cli.model.transcript import Message, PreviousSummary, Text
         if any(r.value.get("who") == "boom" for r in records):
             raise RuntimeError("cannot read")
         said = [(Role.USER if r.value["who"] == "me" else Role.ASSISTANT, r.value["says"]) for r in records]

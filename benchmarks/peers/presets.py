@@ -25,14 +25,14 @@ from typing import Any
 
 from environment import Box, install
 
-from compactor_cli.core.errors import CompactError
-from compactor_cli.core.plan import Action, Plan
-from compactor_cli.core.settings import Settings, Size, Strategy
-from compactor_cli.core.transcript import Message, Role, Text, Transcript
 from compactor_cli.engine import plan_transcript
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.previous import summary_of
 from compactor_cli.group.exchanges import group
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.previous import summary_of
+from compactor_cli.model.errors import CompactError
+from compactor_cli.model.plan import Action, Plan
+from compactor_cli.model.settings import Settings, Size, Strategy
+from compactor_cli.model.transcript import Message, Role, Text, Transcript
 from compactor_cli.plan.cut import Cutter
 from compactor_cli.plan.ground import survey
 from compactor_cli.plan.tokens import arguments_text, count_messages, counter_for

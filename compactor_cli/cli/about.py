@@ -36,10 +36,10 @@ def formats(as_json: bool) -> int:
 
     Those with a mark under "to" can also be written from nothing: compact --to NAME. Those of plug-ins come last.
     """
-    from compactor_cli.core.plugins import Group, plugin_names
-    from compactor_cli.normalise.holds import NAMES, SHORT_NAMES, names_of
-    from compactor_cli.normalise.registry import all_dialects
-    from compactor_cli.normalise.talk import Writing
+    from compactor_cli.formats.holds import NAMES, SHORT_NAMES, names_of
+    from compactor_cli.formats.registry import all_dialects
+    from compactor_cli.formats.talk import Writing
+    from compactor_cli.model.plugins import Group, plugin_names
 
     dialects = all_dialects()
     plugged = [name for name in plugin_names(Group.DIALECTS) if name not in {dialect.name for dialect in dialects}]

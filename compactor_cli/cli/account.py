@@ -13,15 +13,15 @@ from typing import Any
 import orjson
 
 from compactor_cli import __version__
-from compactor_cli.batch.jobs import Purpose
+from compactor_cli.archive.atomic import atomic_writer
 from compactor_cli.cli.console import Console
-from compactor_cli.core.errors import InvariantError
-from compactor_cli.core.events import Event, InputEnded, RunEnded
-from compactor_cli.core.records import Place
-from compactor_cli.core.report import InputReport, Outcome, TranscriptReport
-from compactor_cli.core.settings import Settings
+from compactor_cli.model.errors import InvariantError
+from compactor_cli.model.events import Event, InputEnded, RunEnded
+from compactor_cli.model.records import Place
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.model.settings import Settings
 from compactor_cli.read.streams import STDIN
-from compactor_cli.write.atomic import atomic_writer
+from compactor_cli.run.jobs import Purpose
 
 # Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
 # thousand takes longer than working on them.

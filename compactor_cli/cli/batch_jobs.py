@@ -11,28 +11,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.batch.models import ModelOrders
+from compactor_cli.archive.atomic import make_folders
+from compactor_cli.archive.lock import lock
 from compactor_cli.cli.batch_run import planned, read, shard_options, tell, tell_all
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.models import model_orders
 from compactor_cli.cli.run import FELL_BACK
 from compactor_cli.cli.table import table
 from compactor_cli.cli.wishes import Wishes
-from compactor_cli.core.errors import TryLater, UsageError
-from compactor_cli.core.settings import Settings
+from compactor_cli.llm.llm import ENDED
+from compactor_cli.model.errors import TryLater, UsageError
+from compactor_cli.model.settings import Settings
 from compactor_cli.presets import values
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.slices import Slice
+from compactor_cli.run.models import ModelOrders
 from compactor_cli.scale.book import NAME, Book
 from compactor_cli.scale.options import ShardOptions
 from compactor_cli.scale.provider import DEFAULT_ROUNDS, Provider, Step, way_of
 from compactor_cli.scale.recorded import Missing
 from compactor_cli.scale.run import summed
 from compactor_cli.scale.shards import Shard
-from compactor_cli.summarise.llm import ENDED
-from compactor_cli.write.atomic import make_folders
-from compactor_cli.write.lock import lock
 
 _HEAD = ("round", "job", "requests", "status")
 

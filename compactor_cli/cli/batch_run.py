@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
+from compactor_cli.archive.atomic import atomic_writer
 from compactor_cli.cli.batch import SCALE
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
@@ -21,18 +22,17 @@ from compactor_cli.cli.models import model_orders, tell_models, tell_spent
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.run import FELL_BACK, check_names
 from compactor_cli.cli.wishes import Wishes, check
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Settings
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Settings
 from compactor_cli.presets import values
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.scale.metrics import Metrics
 from compactor_cli.scale.options import Finished, ShardOptions
 from compactor_cli.scale.run import ShardResult, run_gated, run_here
 from compactor_cli.scale.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, plan_shards, share
-from compactor_cli.write.atomic import atomic_writer
 
 if TYPE_CHECKING:
-    from compactor_cli.batch.models import ModelOrders
+    from compactor_cli.run.models import ModelOrders
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
@@ -147,7 +147,7 @@ def _engine(
         return run_gated(shards, options, processes=processes, tell=tell_end)
     if orders is None:
         return run_here(shards, options, processes=said.wishes.processes)
-    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.run.models import ModelRun
 
     models = stack.enter_context(ModelRun(orders))
     stack.callback(tell_models, models, console)

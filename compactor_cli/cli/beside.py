@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from compactor_cli.batch.notes import NAME, note_of
 from compactor_cli.cli.wishes import Wishes
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
+from compactor_cli.run.notes import NAME, note_of
 
 
 def beside(wishes: Wishes) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def beside(wishes: Wishes) -> dict[str, Any]:
         if command:
             _check_command(command, f"--{name}")
     if wishes.hook_before or wishes.hook_after:
-        from compactor_cli.batch.hooks import Hooks
+        from compactor_cli.run.hooks import Hooks
 
         found["hooks"] = Hooks(before=wishes.hook_before, after=wishes.hook_after, seconds=wishes.hook_timeout)
     return found

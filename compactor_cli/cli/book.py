@@ -10,10 +10,10 @@ from typing import Any
 from compactor_cli.cli.account import write_report
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.wishes import Wishes
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.events import Event, Listener, RunEnded
-from compactor_cli.core.report import InputReport
-from compactor_cli.core.settings import Settings
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.events import Event, Listener, RunEnded
+from compactor_cli.model.report import InputReport
+from compactor_cli.model.settings import Settings
 
 
 @dataclass(slots=True)

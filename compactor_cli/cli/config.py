@@ -18,8 +18,8 @@ from typing import Any
 
 from compactor_cli.cli.options import OPTIONS, REFUSED_IN_PROJECT, Kind, Option, Scope
 from compactor_cli.cli.reading import read_value, setting
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import KEPT_BY, NEWEST, Settings
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets.overlay import nearest, settings_from
 

@@ -97,11 +97,11 @@ class _Preset:
     name: str
 
     def __call__(self, case: Case, budget_tokens: int) -> bytes:
-        from compactor_cli.core.settings import Size
+        from compactor_cli.digest.digest import Digest
         from compactor_cli.engine import compact_transcript
+        from compactor_cli.model.settings import Size
         from compactor_cli.plan.tokens import counter_for
         from compactor_cli.presets import load_preset
-        from compactor_cli.summarise.digest.digest import Digest
 
         target = Size(tokens=case.kept_tokens + budget_tokens)
         return compact_transcript(

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from compactor_cli.cli.console import Console
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.events import (
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.events import (
     Asked,
     BytesRead,
     Event,
@@ -25,7 +25,7 @@ from compactor_cli.core.events import (
     RunEnded,
     TranscriptEnded,
 )
-from compactor_cli.core.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
 
 _DESCRIPTOR = re.compile(r"fd:(\d+)")
 _PLANNED = (

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from compactor_cli.core.events import Event, RunEnded, TranscriptEnded
-from compactor_cli.core.report import Outcome, TranscriptReport
-from compactor_cli.write.atomic import atomic_writer
+from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.model.events import Event, RunEnded, TranscriptEnded
+from compactor_cli.model.report import Outcome, TranscriptReport
 
 _PERCENTILES = (5, 25, 50, 75, 95)
 # Failures are counted all, and listed so many.

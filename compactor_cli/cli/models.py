@@ -8,22 +8,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.batch.jobs import Orders, Purpose
-from compactor_cli.batch.row import Row
 from compactor_cli.cli.wishes import Wishes
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import SEMANTIC, Settings, Strategy
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import SEMANTIC, Settings, Strategy
+from compactor_cli.run.jobs import Orders, Purpose
+from compactor_cli.run.row import Row
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from compactor_cli.batch.models import ModelOrders, ModelRun
     from compactor_cli.cli.console import Console
-    from compactor_cli.core.events import Listener
-    from compactor_cli.summarise.estimate import Estimate
-    from compactor_cli.summarise.model import Asking
-    from compactor_cli.summarise.prompts import Stage
-    from compactor_cli.summarise.spend import Spent
+    from compactor_cli.llm.estimate import Estimate
+    from compactor_cli.llm.model import Asking
+    from compactor_cli.llm.prompts import Stage
+    from compactor_cli.llm.spend import Spent
+    from compactor_cli.model.events import Listener
+    from compactor_cli.run.models import ModelOrders, ModelRun
 
 
 def with_models(orders: Orders, wishes: Wishes, stack: ExitStack, tell: Listener | None = None) -> Orders:
@@ -43,7 +43,7 @@ def with_models(orders: Orders, wishes: Wishes, stack: ExitStack, tell: Listener
     embedding_model = "" if orders.importance else wishes.embedding_model
     if not (wishes.model or embedding_model) or wishes.plan:
         return orders
-    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.run.models import ModelRun
 
     asked = dataclasses.replace(model_orders(wishes, orders.settings), embedding_model=embedding_model)
     run = stack.enter_context(ModelRun(asked, tell))
@@ -58,8 +58,8 @@ def _with_embeddings(orders: Orders, wishes: Wishes) -> Orders:
         return orders
     if orders.settings.keep.by != SEMANTIC:
         raise UsageError("--embedding-model is about --keep semantic", next_step="add --keep semantic")
-    from compactor_cli.summarise.importance.local import PREFIX, local
-    from compactor_cli.summarise.importance.meaning import Meaning, Unasked
+    from compactor_cli.llm.importance.local import PREFIX, local
+    from compactor_cli.llm.importance.meaning import Meaning, Unasked
 
     if name.startswith(PREFIX):
         return dataclasses.replace(orders, importance=Meaning(local(name.removeprefix(PREFIX))))
@@ -85,12 +85,12 @@ def asked_line(row: Row, model: str) -> str:
 
 def model_orders(wishes: Wishes, settings: Settings) -> ModelOrders:
     """The orders. Raises UsageError for files that cannot be read, and tasks that there are not."""
-    from compactor_cli.batch.models import ModelOrders
-    from compactor_cli.summarise.keys import NO_KEYS, read_keys
-    from compactor_cli.summarise.line import Fallback
-    from compactor_cli.summarise.pace import Tempo
-    from compactor_cli.summarise.places import breaker_file, replies_file
-    from compactor_cli.summarise.spend import Limits
+    from compactor_cli.llm.keys import NO_KEYS, read_keys
+    from compactor_cli.llm.line import Fallback
+    from compactor_cli.llm.pace import Tempo
+    from compactor_cli.llm.places import breaker_file, replies_file
+    from compactor_cli.llm.spend import Limits
+    from compactor_cli.run.models import ModelOrders
 
     fallback = Fallback(model=wishes.fallback_model, api_base=wishes.api_base) if wishes.fallback_model else None
     return ModelOrders(
@@ -110,8 +110,8 @@ def model_orders(wishes: Wishes, settings: Settings) -> ModelOrders:
 
 
 def _asking(wishes: Wishes, settings: Settings) -> Asking:
-    from compactor_cli.summarise.model import Asking, OnFailure
-    from compactor_cli.summarise.update import Previous
+    from compactor_cli.llm.model import Asking, OnFailure
+    from compactor_cli.llm.update import Previous
 
     rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
     given = Asking(
@@ -127,7 +127,7 @@ def _asking(wishes: Wishes, settings: Settings) -> Asking:
 
 
 def _by_stage(said: str) -> Mapping[Stage, str]:
-    from compactor_cli.summarise.prompts import Stage
+    from compactor_cli.llm.prompts import Stage
 
     found: dict[Stage, str] = {}
     for entry in filter(None, (part.strip() for part in said.split(","))):

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import click
 
+from compactor_cli.archive.atomic import Existing
+from compactor_cli.archive.layout import BESIDE, default_archive_dir
+from compactor_cli.archive.manifest import MANIFEST
+from compactor_cli.archive.restore import find, restore_to
+from compactor_cli.archive.restore import restore as write_to
+from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console, counted, visible
-from compactor_cli.core.errors import CompactError
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.doubts import doubts
 from compactor_cli.group.exchanges import group
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.doubts import doubts
+from compactor_cli.model.errors import CompactError
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.streams import STDIN, open_stream
-from compactor_cli.recall.restore import find, restore_to
-from compactor_cli.recall.restore import restore as write_to
-from compactor_cli.recall.verify import verify as verify_archive
 from compactor_cli.schema import faults, schema_names
-from compactor_cli.write.atomic import Existing
-from compactor_cli.write.layout import BESIDE, default_archive_dir
-from compactor_cli.write.manifest import MANIFEST
 
 FAILED = 3
 # Of one transcript with the same fault in every record, some are enough.

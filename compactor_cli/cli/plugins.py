@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.wishes import Wishes
-from compactor_cli.core.plugins import Group, WhenFailing, load_plugin, plugin_names
-from compactor_cli.core.settings import KEPT_BY, Settings
+from compactor_cli.model.plugins import Group, WhenFailing, load_plugin, plugin_names
+from compactor_cli.model.settings import KEPT_BY, Settings
 
 if TYPE_CHECKING:
-    from compactor_cli.summarise.base import Summariser
+    from compactor_cli.model.summariser import Summariser
 
 DIGEST = "digest"
 
@@ -20,7 +20,7 @@ def plugged(wishes: Wishes, settings: Settings) -> dict[str, Any]:
     """Fields of `Orders`. Raises UsageError for names that nothing installed has."""
     found: dict[str, Any] = {}
     if settings.keep.by not in KEPT_BY:
-        from compactor_cli.summarise.importance.plugged import plugged_importance
+        from compactor_cli.llm.importance.plugged import plugged_importance
 
         found["importance"] = plugged_importance(settings.keep.by, wishes.when_failing, _console(wishes).warn)
     if wishes.engine:
@@ -39,7 +39,7 @@ def _console(wishes: Wishes) -> Console:
 
 
 def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
-    from compactor_cli.batch.rows import digest
     from compactor_cli.plugged import PluggedSummariser
+    from compactor_cli.run.rows import digest
 
     return PluggedSummariser(name, when_failing, digest(guidance))

@@ -43,7 +43,7 @@ def _flush() -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        from compactor_cli.write.atomic import output_error
+        from compactor_cli.archive.atomic import output_error
 
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no Path at start-up
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
@@ -52,7 +52,7 @@ def _flush() -> None:
 
 def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
     """Say an error of ours, or a defect; the exit code. A broken pipe and a full disk are told apart."""
-    from compactor_cli.core.errors import CompactError
+    from compactor_cli.model.errors import CompactError
 
     if isinstance(error, CompactError):
         _say(program, str(error))

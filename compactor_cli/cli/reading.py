@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.cli.options import Kind, Option
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Budget, Keep, Settings, Size
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Budget, Keep, Settings, Size
 from compactor_cli.presets import values
 
 CURVES = ("scaled", "tiered")

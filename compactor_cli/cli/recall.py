@@ -13,19 +13,19 @@ from typing import Any
 
 import click
 
+from compactor_cli.archive.expand import Original
+from compactor_cli.archive.expand import expand as expanded
+from compactor_cli.archive.index import Start
+from compactor_cli.archive.search import Filter, Found, Hit, marks
+from compactor_cli.archive.search import search as searched
 from compactor_cli.cli.console import Color, Console, counted, is_terminal, painted, visible, wants_color
 from compactor_cli.cli.originals import ARCHIVE_DIR, archives
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.view import said
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.llm.flatten import call_text
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.presets import values
-from compactor_cli.recall.expand import Original
-from compactor_cli.recall.expand import expand as expanded
-from compactor_cli.recall.index import Start
-from compactor_cli.recall.search import Filter, Found, Hit, marks
-from compactor_cli.recall.search import search as searched
-from compactor_cli.summarise.flatten import call_text
 
 NOTHING_FOUND = 1
 ROLES = tuple(role.value for role in Role if role is not Role.META)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compactor_cli.batch.row import Row
 from compactor_cli.cli.views import diff_view, plan_view
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.transcript import Transcript
+from compactor_cli.run.row import Row
 
 TERMINAL = "/dev/tty"
 _YES = ("y", "yes", "j", "ja", "是")

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.batch.finished import View
-from compactor_cli.batch.jobs import Job, Orders, Purpose, Sinks
-from compactor_cli.batch.run import AfterFailure, run_batch
+from compactor_cli.archive.atomic import atomic_writer, make_folders, output_error
+from compactor_cli.archive.lock import lock
+from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
 from compactor_cli.cli.account import Teller
 from compactor_cli.cli.beside import beside, check_memory
 from compactor_cli.cli.book import Book
@@ -25,19 +25,19 @@ from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
-from compactor_cli.core.errors import CompactError, UsageError
-from compactor_cli.core.events import InputEnded, RunBegan
-from compactor_cli.core.report import InputReport
-from compactor_cli.core.settings import Settings, untouched
+from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.model.events import InputEnded, RunBegan
+from compactor_cli.model.report import InputReport
+from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import Source, Walk, find_sources
 from compactor_cli.read.streams import STDIN
-from compactor_cli.write.atomic import atomic_writer, make_folders, output_error
-from compactor_cli.write.lock import lock
-from compactor_cli.write.targets import STDOUT, Destination, Kind, Target, plan_targets
+from compactor_cli.run.finished import View
+from compactor_cli.run.jobs import Job, Orders, Purpose, Sinks
+from compactor_cli.run.run import AfterFailure, run_batch
 
 if TYPE_CHECKING:
-    from compactor_cli.batch.planfile import PlanFile
-    from compactor_cli.batch.seen import Seen
+    from compactor_cli.run.planfile import PlanFile
+    from compactor_cli.run.seen import Seen
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -105,13 +105,13 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
 def _plan_file(wishes: Wishes) -> PlanFile | None:
     if not wishes.plan:
         return None
-    from compactor_cli.batch.planfile import read_plan_file
+    from compactor_cli.run.planfile import read_plan_file
 
     return read_plan_file(wishes.plan)
 
 
 def _exit_code(reports: Sequence[InputReport], wishes: Wishes) -> int:
-    from compactor_cli.core.report import Report
+    from compactor_cli.model.report import Report
 
     report = Report(version="", settings={}, inputs=tuple(reports))
     if wishes.check and not report.exit_code:
@@ -122,7 +122,7 @@ def _exit_code(reports: Sequence[InputReport], wishes: Wishes) -> int:
 
 def check_names(settings: Settings, wishes: Wishes) -> None:
     """Raise UsageError for names that nothing goes by, before anything is touched."""
-    from compactor_cli.normalise.registry import get
+    from compactor_cli.formats.registry import get
     from compactor_cli.plan.tokens import counter_for
     from compactor_cli.plan.trigger import named_window_tokens
     from compactor_cli.render.names import check_template
@@ -266,8 +266,8 @@ def _seen(jobs: Sequence[Job], orders: Orders, wishes: Wishes) -> Seen | None:
     others = (orders.engine, orders.summariser, orders.importance, orders.shape, orders.hooks, orders.memory)
     if not stays or wishes.plan or wishes.interactive or any(others):
         return None
-    from compactor_cli.batch.seen import Seen, seen_file
-    from compactor_cli.summarise.places import replies_file
+    from compactor_cli.llm.places import replies_file
+    from compactor_cli.run.seen import Seen, seen_file
 
     return Seen(seen_file(replies_file().parent, orders, jobs[0].target.kind))
 
@@ -285,7 +285,7 @@ def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
     """Where lines of the plan file go; None where none is asked for."""
     if not wishes.plan_out:
         return None
-    from compactor_cli.batch.planfile import header_line
+    from compactor_cli.run.planfile import header_line
 
     file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(atomic_writer(wishes.plan_out))
     file.write(header_line(orders.settings))

@@ -14,12 +14,12 @@ from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.table import table
 from compactor_cli.cli.wishes import Wishes
-from compactor_cli.core.errors import CompactError
-from compactor_cli.core.settings import Settings
-from compactor_cli.core.transcript import Role, Transcript
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.group.turns import turns
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.model.errors import CompactError
+from compactor_cli.model.settings import Settings
+from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.plan.window import window_tokens

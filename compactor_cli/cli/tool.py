@@ -25,7 +25,7 @@ def tool_schema(form: str, preset: str) -> int:
     A transcript whose newest turn calls it is compacted there, at any size, its focus kept first:
     compact --preset l06
     """
-    from compactor_cli.core.errors import UsageError
+    from compactor_cli.model.errors import UsageError
     from compactor_cli.presets import load_preset
 
     name = load_preset(preset).settings.trigger.tool

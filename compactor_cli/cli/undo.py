@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
+from compactor_cli.archive.append import Appended, cut_back, find_appended
+from compactor_cli.archive.layout import default_archive_dir
+from compactor_cli.archive.store import Archive
 from compactor_cli.cli.console import Console, counted
 from compactor_cli.cli.originals import ARCHIVE_DIR, archives
-from compactor_cli.core.errors import OutputError
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.turns import is_user_words
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.model.errors import OutputError
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.write.append import Appended, cut_back, find_appended
-from compactor_cli.write.archive import Archive
-from compactor_cli.write.layout import default_archive_dir
 
 
 @click.command()

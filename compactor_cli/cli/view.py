@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from compactor_cli.core.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.sent import sent
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.sent import sent
+from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import STDIN, open_stream
 

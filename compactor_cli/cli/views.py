@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from compactor_cli.cli.console import Color, counted, painted, visible
-from compactor_cli.core.plan import Action, Plan, Span, Tier
-from compactor_cli.core.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.plan import Action, Plan, Span, Tier
+from compactor_cli.model.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
 
 EXCERPT_CHARS = 96
 # Of a long run of covered records the ends are enough to see what it is.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.batch.jobs import Originals, Purpose
 from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import CONTROL, MODEL
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.plugins import WhenFailing
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.run.jobs import Originals, Purpose
 
 if TYPE_CHECKING:
     from compactor_cli.render.shape import Shape

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
 from compactor_cli.evaluate.measures import Measure, Share
 from compactor_cli.evaluate.views import LINE_CHARS, SummaryView, lines_of, words
-from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
-from compactor_cli.summarise.digest.tools import PATH_KEYS, argument, command_of
 
 # What is said in fewer words is said by chance, too.
 LEAST_LINE_WORDS = 4

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.evaluate.coverage import atom_list, coverage_order
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.fit import Count, best, first, last, most
 from compactor_cli.evaluate.lexrank import lexrank_order, mmr_order
 from compactor_cli.evaluate.views import lines_of, pieces
-from compactor_cli.summarise.digest.events import Event, EventKind
+from compactor_cli.model.errors import UsageError
 
 Write = Callable[[int], str]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from compactor_cli.core.transcript import Message, Transcript
+from compactor_cli.digest.events import Event, EventKind, ToolKind, events
 from compactor_cli.group.exchanges import group
-from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind, events
+from compactor_cli.model.transcript import Message, Transcript
 
 CountMessage = Callable[[Message], int]
 

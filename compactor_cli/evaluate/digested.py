@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compactor_cli.core.marker import Marker, without_marker
-from compactor_cli.core.summary import Summary
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.evaluate.baselines import Write
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.fit import Count
+from compactor_cli.model.marker import Marker, without_marker
+from compactor_cli.model.summariser import Answer, Request, Summariser
+from compactor_cli.model.summary import Summary
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.render.text import load_template, render
-from compactor_cli.summarise.base import Answer, Request, Summariser
 
 TEMPLATE = "hermes"
 
@@ -79,6 +79,6 @@ def asked_of(case: Case) -> Asked:
 
 def the_digest() -> DigestMethod:
     """The offline digest."""
-    from compactor_cli.summarise.digest.digest import Digest
+    from compactor_cli.digest.digest import Digest
 
     return DigestMethod(summariser=Digest())

@@ -8,12 +8,12 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
 
-from compactor_cli.core.records import Place, Record
-from compactor_cli.core.transcript import Message, PreviousSummary, Role, Text, Transcript
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.digested import Asked, DigestMethod
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.group.exchanges import group
+from compactor_cli.model.records import Place, Record
+from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Transcript
 from compactor_cli.plan.tokens import shown_texts
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import orjson
 
-from compactor_cli.core.errors import CompactError, UsageError
-from compactor_cli.core.transcript import Container, Transcript
+from compactor_cli.digest.events import events
 from compactor_cli.evaluate.baselines import Write
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.fit import Count, first
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.summarise.digest.events import events
 
 BUDGET_VARIABLE = "COMPACT_BUDGET_TOKENS"
 TIMEOUT_SECONDS = 300

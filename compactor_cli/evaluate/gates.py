@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compactor_cli.core.summary import Item, Summary
+from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.digested import TEMPLATE, Asked, Digested, DigestMethod, asked_of
 from compactor_cli.evaluate.drift import summary_message, with_summary
 from compactor_cli.evaluate.fit import Count
+from compactor_cli.model.summary import Item, Summary
 from compactor_cli.plan.tokens import shown_texts
 from compactor_cli.render.read import read_sections
 from compactor_cli.render.text import load_template
-from compactor_cli.summarise.digest.atoms import atom_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

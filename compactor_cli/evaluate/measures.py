@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.views import SummaryView, line_words, lines_of, tokens, view, words
-from compactor_cli.summarise.digest.atoms import atom_texts
-from compactor_cli.summarise.digest.events import Event, EventKind, ToolKind
 
 SHINGLE_TOKENS = 8
 # Longer user messages are pasted logs and documents, not instructions.

@@ -8,10 +8,10 @@ from math import log10
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from compactor_cli.core.settings import Size
 from compactor_cli.evaluate.aggregate import Group, cell, groups_of, shares
 from compactor_cli.evaluate.measures import Measure
 from compactor_cli.evaluate.results import DIGEST, EvalResult, label
+from compactor_cli.model.settings import Size
 
 PANELS = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL, Measure.DECISIONS)
 PANEL_WIDTH, PANEL_HEIGHT = 300, 210

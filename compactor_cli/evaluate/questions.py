@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.measures import Share
 from compactor_cli.evaluate.views import SummaryView, words
-from compactor_cli.summarise.digest.events import Event, EventKind
 
 # Longer values are texts, not facts.
 MOST_ANSWER_WORDS = 12

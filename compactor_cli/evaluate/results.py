@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compactor_cli.core.settings import Size
 from compactor_cli.evaluate.drift import Carry
 from compactor_cli.evaluate.gates import Gates, Repeat
 from compactor_cli.evaluate.measures import Measure, Share
+from compactor_cli.model.settings import Size
 
 DIGEST = "digest"
 DRIFT_BUDGET = Size(ratio=0.05)

@@ -14,15 +14,15 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.core.records import Place, Record
-from compactor_cli.core.settings import Size
-from compactor_cli.core.transcript import Message, Part, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.digest.events import events
 from compactor_cli.evaluate.baselines import Method
 from compactor_cli.evaluate.cuts import Case, CountMessage, Protocol
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.evaluate.results import RetentionResult, label
 from compactor_cli.group.exchanges import group
-from compactor_cli.summarise.digest.events import events
+from compactor_cli.model.records import Place, Record
+from compactor_cli.model.settings import Size
+from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult, Transcript
 
 HISTORY_KEYS = ("history", "messages", "contents", "conversation")
 ANSWER_KEYS = ("expectedSubstring", "expected", "expected_answer", "answer", "gold")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from compactor_cli.evaluate.measures import Share, Use
 from compactor_cli.evaluate.views import SummaryView, words
-from compactor_cli.summarise.bm25 import Index
+from compactor_cli.llm.bm25 import Index
 
 TOP = 3
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from compactor_cli.core.errors import InputError
-from compactor_cli.core.settings import Size
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.evaluate.artefacts import artefacts_of, score_artefacts
 from compactor_cli.evaluate.baselines import Method, choose
 from compactor_cli.evaluate.cuts import Case, CutRule, find_cases
@@ -33,7 +30,10 @@ from compactor_cli.evaluate.results import (
 from compactor_cli.evaluate.retention import ask, read_scenario, unanswerable
 from compactor_cli.evaluate.retrieval import retrieval
 from compactor_cli.evaluate.views import SummaryView, forget
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.errors import InputError
+from compactor_cli.model.settings import Size
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.sources import Source, Walk, find_sources

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from compactor_cli.summarise.digest.atoms import atom_texts
+from compactor_cli.digest.atoms import atom_texts
 
 # A longer line shows no neighbourhood: minified code and data would pair everything with everything.
 LINE_CHARS = 240

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from compactor_cli.core.transcript import Message, Role, Text
 from compactor_cli.group.pairing import Half, Pair, pair
 from compactor_cli.group.turns import is_user_words
+from compactor_cli.model.transcript import Message, Role, Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compactor_cli.core.transcript import Message, Role, ToolCall, ToolResult
 from compactor_cli.group.turns import is_user_words
+from compactor_cli.model.transcript import Message, Role, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

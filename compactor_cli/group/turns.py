@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compactor_cli.core.transcript import Media, Message, Role, Text
+from compactor_cli.model.transcript import Media, Message, Role, Text
 
 # Clients put these elements into user messages by themselves; none of them is typed by a person.
 INJECTED_TAGS = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.plan import Action, Mode, Plan
-from compactor_cli.core.settings import Settings
+from compactor_cli.formats.base import Appending
+from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.normalise.base import Appending
-from compactor_cli.normalise.registry import get
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.settings import Settings
 from compactor_cli.plan.refresh import marks_of, spans_of
 
 # What is pruned by these rules is not sent by the client anyway, or must not be.

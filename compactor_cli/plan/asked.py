@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compactor_cli.core.transcript import Message
 from compactor_cli.group.turns import is_user_words
+from compactor_cli.model.transcript import Message
 
 
 def asked_focus(messages: Sequence[Message], tool: str) -> str | None:

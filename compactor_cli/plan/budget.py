@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from compactor_cli.core.settings import Budget
+from compactor_cli.model.settings import Budget
 
 # The points that the scaled budget is known by (SCALED_POINTS[1:4] are Hermes' own); straight lines between
 # them. From 100k on the line goes to 1M -> 20k: still a falling share, and not a step.

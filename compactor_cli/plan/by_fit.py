@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from compactor_cli.core.plan import Action, Edit, Plan
-from compactor_cli.core.settings import Fit, Misfit
-from compactor_cli.core.transcript import Message, Role, Text, ToolResult
-from compactor_cli.normalise.base import Linked
-from compactor_cli.normalise.registry import find
+from compactor_cli.formats.base import Linked
+from compactor_cli.formats.registry import find
+from compactor_cli.model.plan import Action, Edit, Plan
+from compactor_cli.model.settings import Fit, Misfit
+from compactor_cli.model.transcript import Message, Role, Text, ToolResult
 from compactor_cli.plan.case import BOOKKEEPING, KEEP, ORPHAN, SUPERSEDED, Case
 from compactor_cli.plan.cut import Cut
 from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit, shortened

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from compactor_cli.core.plan import Plan
-from compactor_cli.core.settings import PruneRule
+from compactor_cli.model.plan import Plan
+from compactor_cli.model.settings import PruneRule
 from compactor_cli.plan.by_fit import middle_out
 from compactor_cli.plan.case import Case
 from compactor_cli.plan.cut import Cutter

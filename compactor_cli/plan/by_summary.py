@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compactor_cli.core.plan import Action, Plan, Tier
-from compactor_cli.core.settings import Strategy
+from compactor_cli.model.plan import Action, Plan, Tier
+from compactor_cli.model.settings import Strategy
 from compactor_cli.plan.case import BOOKKEEPING, KEEP, SUPERSEDED, Case
 from compactor_cli.plan.choose import chosen
 from compactor_cli.plan.cut import Cut, Cutter

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from compactor_cli.core.importance import Importance
-from compactor_cli.core.plan import Action, Plan
-from compactor_cli.core.settings import Settings, Strategy
-from compactor_cli.core.transcript import Message, Transcript
 from compactor_cli.group.exchanges import Grouping
+from compactor_cli.model.importance import Importance
+from compactor_cli.model.plan import Action, Plan
+from compactor_cli.model.settings import Settings, Strategy
+from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.plan.cut import Cut
 from compactor_cli.plan.ground import Ground
 from compactor_cli.plan.prune import Shortening, saved_tokens

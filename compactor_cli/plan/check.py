@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compactor_cli.core.errors import InvariantError
-from compactor_cli.core.plan import Action, Plan
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import Grouping
+from compactor_cli.model.errors import InvariantError
+from compactor_cli.model.plan import Action, Plan
+from compactor_cli.model.transcript import Transcript
 
 
 def check_plan(plan: Plan, transcript: Transcript, grouping: Grouping) -> None:

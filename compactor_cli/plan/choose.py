@@ -10,8 +10,8 @@ from bisect import bisect_left
 from dataclasses import replace
 from itertools import pairwise
 
-from compactor_cli.core.importance import Importance, Middle
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.model.importance import Importance, Middle
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.cut import Cut
 from compactor_cli.plan.ground import Ground
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compactor_cli.core.importance import Importance
-from compactor_cli.core.plan import Plan
-from compactor_cli.core.settings import Settings, Strategy, When
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import Grouping
+from compactor_cli.model.importance import Importance
+from compactor_cli.model.plan import Plan
+from compactor_cli.model.settings import Settings, Strategy, When
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.by_fit import by_fit
 from compactor_cli.plan.by_rules import by_rules

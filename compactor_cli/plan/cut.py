@@ -24,9 +24,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
-from compactor_cli.core.settings import UNBROKEN, Settings
-from compactor_cli.core.transcript import Role
 from compactor_cli.group.turns import is_user_words
+from compactor_cli.model.settings import UNBROKEN, Settings
+from compactor_cli.model.transcript import Role
 from compactor_cli.plan.budget import FLOOR_TOKENS, summary_tokens
 from compactor_cli.plan.ground import Ground
 

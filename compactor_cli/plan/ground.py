@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import Grouping, borders_of
 from compactor_cli.group.turns import Turn, turns
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Message, Role, Transcript
 from compactor_cli.plan.previous import end_hash, previous_marker
 
 

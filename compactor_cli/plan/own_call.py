@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compactor_cli.core.transcript import Message, Role
+from compactor_cli.model.transcript import Message, Role
 
 # Material of a prompt of ours stands between such lines, in every language of the prompt.
 _OURS = (("\n<<transcript>>\n", "\n<<end of transcript>>"), ("\n<<part 1>>\n", "\n<<end of parts>>"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compactor_cli.core.plan import Action, Mode, Plan
-from compactor_cli.core.settings import Settings, When
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import Grouping
+from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.settings import Settings, When
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.append import append_floor, append_settings, appended, holds_islands
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.refresh import refreshed, spans_of
@@ -15,7 +15,7 @@ from compactor_cli.plan.tokens import Counter, bound_message
 from compactor_cli.plan.trigger import Way, decide, left_alone_tokens
 
 if TYPE_CHECKING:
-    from compactor_cli.core.importance import Importance
+    from compactor_cli.model.importance import Importance
 
 
 def make_plan(

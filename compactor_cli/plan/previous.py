@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from compactor_cli.core.marker import Marker, find_marker
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.model.marker import Marker, find_marker
+from compactor_cli.model.transcript import Transcript
 
 
 def previous_marker(transcript: Transcript) -> Marker | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compactor_cli.core.plan import Edit
-from compactor_cli.core.settings import PruneRule
-from compactor_cli.core.transcript import Message, Text, ToolResult
+from compactor_cli.model.plan import Edit
+from compactor_cli.model.settings import PruneRule
+from compactor_cli.model.transcript import Message, Text, ToolResult
 from compactor_cli.plan.tokens import Counter
 
 OVERFLOW = "overflow"

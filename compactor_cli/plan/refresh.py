@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import cache
 from itertools import groupby
 
-from compactor_cli.core.plan import USAGE, Action, Edit, Mode, Plan, Span
-from compactor_cli.core.transcript import Transcript
-from compactor_cli.normalise.base import Refreshing
-from compactor_cli.normalise.registry import find
+from compactor_cli.formats.base import Refreshing
+from compactor_cli.formats.registry import find
+from compactor_cli.model.plan import USAGE, Action, Edit, Mode, Plan, Span
+from compactor_cli.model.transcript import Transcript
 
 OUTDATED = "outdated"
 COUNTER = "usage"

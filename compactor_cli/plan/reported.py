@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter as Tally
 from typing import Any
 
-from compactor_cli.core.compaction import Compaction
-from compactor_cli.core.plan import Action, Plan
-from compactor_cli.core.report import Outcome, TranscriptReport
-from compactor_cli.core.transcript import Transcript
 from compactor_cli.group.exchanges import Grouping
+from compactor_cli.model.compaction import Compaction
+from compactor_cli.model.plan import Action, Plan
+from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import Counter
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compactor_cli.core.plan import Edit
-from compactor_cli.core.reference import record_id
-from compactor_cli.core.settings import Kind, PruneRule
-from compactor_cli.core.transcript import Message, Part, Role, Text, ToolCall, ToolResult
+from compactor_cli.model.plan import Edit
+from compactor_cli.model.reference import record_id
+from compactor_cli.model.settings import Kind, PruneRule
+from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
 from compactor_cli.plan.prune import Shortening, shortened
 from compactor_cli.plan.tokens import Counter, arguments_text
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
-from compactor_cli.normalise.codex_items import OPAQUE
+from compactor_cli.formats.codex_items import OPAQUE
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.plan.fast import AMOUNT, fast_count, is_covered
 from compactor_cli.plan.vocabulary import VOCABULARIES, encoding_of, load_encoding, vocabulary_folder
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compactor_cli.core.plan import Tier
-from compactor_cli.core.settings import Settings, Start, Trigger
+from compactor_cli.model.plan import Tier
+from compactor_cli.model.settings import Settings, Start, Trigger
 from compactor_cli.plan.window import required_window_tokens, window_tokens
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactor_cli.core.errors import Unreadable
+from compactor_cli.model.errors import Unreadable
 
 if TYPE_CHECKING:
     import tiktoken

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
 
 TABLE = "model_prices_and_context_window_backup.json"
 _DATE = r"[-@](?:20\d{2}-?\d{2}-?\d{2}|latest)$"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Settings
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Settings
 from compactor_cli.presets import values
 from compactor_cli.presets.overlay import nearest, settings_from
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import PruneRule, Settings, Size
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import PruneRule, Settings, Size
 from compactor_cli.presets import values
 
 

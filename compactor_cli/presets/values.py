@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Size
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Size
 
 _MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

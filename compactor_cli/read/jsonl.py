@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from compactor_cli.core.errors import InvalidLine
-from compactor_cli.core.records import Place, Record
+from compactor_cli.model.errors import InvalidLine
+from compactor_cli.model.records import Place, Record
 from compactor_cli.read.values import blanks_end, object_spans, parse
 
 

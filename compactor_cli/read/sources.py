@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
 from compactor_cli.read.streams import STDIN
 
 DEFAULT_INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from compactor_cli.core.errors import Unreadable
+from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.compression import MAGIC_BYTES, Compression, compression_of, damage, unpacking
 from compactor_cli.read.slices import Slice, SlicedFile
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compactor_cli.core.errors import InvariantError
-from compactor_cli.core.plan import Mode, Plan
-from compactor_cli.core.transcript import Message, Role, Transcript
 from compactor_cli.group.exchanges import orphans
+from compactor_cli.model.errors import InvariantError
+from compactor_cli.model.plan import Mode, Plan
+from compactor_cli.model.transcript import Message, Role, Transcript
 
 
 def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:

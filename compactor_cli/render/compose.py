@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.plan import USAGE, Action, Edit, Mode, Plan
-from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.normalise.base import Appending, Cut, Dialect, Insertion, Refreshing, reread, settled
+from compactor_cli.formats.base import Appending, Cut, Dialect, Insertion, Refreshing, reread, settled
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.plan import USAGE, Action, Edit, Mode, Plan
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.read.values import parse
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compactor_cli.core.errors import InputError, InvariantError, UsageError
-from compactor_cli.core.records import Record
-from compactor_cli.core.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.holds import NAMES, Holds
+from compactor_cli.formats.images import is_image
+from compactor_cli.formats.registry import all_dialects, get
+from compactor_cli.formats.talk import Talk, Writing
 from compactor_cli.group.exchanges import group
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.holds import NAMES, Holds
-from compactor_cli.normalise.images import is_image
-from compactor_cli.normalise.registry import all_dialects, get
-from compactor_cli.normalise.talk import Talk, Writing
+from compactor_cli.model.errors import InputError, InvariantError, UsageError
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.render.talk_of import extra_of, talk_of
 

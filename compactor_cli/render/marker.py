@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compactor_cli.core.marker import Marker
-from compactor_cli.core.plan import Action, Plan
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.model.marker import Marker
+from compactor_cli.model.plan import Action, Plan
+from compactor_cli.model.transcript import Transcript
 
 
 def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> Marker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
 
 FOLDER = Path(__file__).with_name("templates")
 

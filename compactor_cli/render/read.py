@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from compactor_cli.core.summary import Item, Section, SectionItems
+from compactor_cli.digest.language import LANGUAGES, words_of
+from compactor_cli.model.summary import Item, Section, SectionItems
 from compactor_cli.render.names import template_names
 from compactor_cli.render.text import Style, Template, load_template
-from compactor_cli.summarise.digest.language import LANGUAGES, words_of
 
 _CLOSING_TAG = re.compile(r"^\s*</[a-z_]+>\s*$")
 _LABEL = re.compile(r"^\*\*(?P<label>.+):\*\*$")

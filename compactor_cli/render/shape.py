@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-from compactor_cli.core.errors import InputError
-from compactor_cli.core.transcript import Container, Transcript
+from compactor_cli.model.errors import InputError
+from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.render.columns import as_columns
 from compactor_cli.render.convert import Conversion, check_writable, convert
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compactor_cli.core.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.images import with_images
+from compactor_cli.formats.sent import sent
+from compactor_cli.formats.talk import Talk, arguments_text, system_of, tools_of
 from compactor_cli.group.exchanges import Grouping, group
-from compactor_cli.normalise.contents import string
-from compactor_cli.normalise.images import with_images
-from compactor_cli.normalise.sent import sent
-from compactor_cli.normalise.talk import Talk, arguments_text, system_of, tools_of
+from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 _Place = tuple[int, int]
 

@@ -10,10 +10,10 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
-from compactor_cli.core.marker import Marker
-from compactor_cli.core.summary import Item, Section, Summary
+from compactor_cli.digest.language import words_of
+from compactor_cli.model.marker import Marker
+from compactor_cli.model.summary import Item, Section, Summary
 from compactor_cli.render.names import FOLDER, check_template
-from compactor_cli.summarise.digest.language import words_of
 
 
 class Style(StrEnum):

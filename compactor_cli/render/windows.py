@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.normalise.registry import get
-from compactor_cli.normalise.sent import sent
+from compactor_cli.formats.registry import get
+from compactor_cli.formats.sent import sent
+from compactor_cli.model.transcript import Container, Transcript
 
 
 def windows(transcript: Transcript) -> tuple[Transcript, ...]:

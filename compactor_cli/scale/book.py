@@ -15,8 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.summarise.calls import Reply
+from compactor_cli.llm.calls import Reply
+from compactor_cli.model.errors import UsageError
 
 NAME = ".compact-batch.sqlite"
 _SCHEMA = """

@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.batch.rows import RowMaker
-from compactor_cli.core.errors import CompactError
-from compactor_cli.core.report import Outcome, TranscriptReport
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.rows import find_row
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.rows import find_row
+from compactor_cli.model.errors import CompactError
+from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.values import parse
+from compactor_cli.run.rows import RowMaker
 from compactor_cli.scale.metrics import Metrics
 
 

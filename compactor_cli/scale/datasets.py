@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from compactor_cli.core.errors import InputError
+from compactor_cli.model.errors import InputError
 from compactor_cli.scale.cells import CellMaker, holds_conversation
 from compactor_cli.scale.options import ShardOptions, settings_of
 from compactor_cli.scale.work import row_maker

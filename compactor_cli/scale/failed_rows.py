@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from compactor_cli.write.atomic import atomic_writer
+from compactor_cli.archive.atomic import atomic_writer
 
 ENDING = ".failed"
 

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.summarise.calls import NO_SECRET, Call, Reply
-from compactor_cli.summarise.failures import LimitReached
-from compactor_cli.summarise.pace import Pace, Tempo
-from compactor_cli.summarise.spend import Charge, Limits, Reservation, Spend, Spent, Try
+from compactor_cli.llm.calls import NO_SECRET, Call, Reply
+from compactor_cli.llm.failures import LimitReached
+from compactor_cli.llm.pace import Pace, Tempo
+from compactor_cli.llm.spend import Charge, Limits, Reservation, Spend, Spent, Try
 
 _NO_LIMIT = 1 << 20
 

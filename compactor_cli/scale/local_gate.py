@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.core.errors import CompactError
+from compactor_cli.llm.loop import Loop
+from compactor_cli.llm.pace import Tempo
+from compactor_cli.llm.spend import Limits, Spent
+from compactor_cli.model.errors import CompactError
 from compactor_cli.scale.gate import Gate
-from compactor_cli.summarise.loop import Loop
-from compactor_cli.summarise.pace import Tempo
-from compactor_cli.summarise.spend import Limits, Spent
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection, Listener

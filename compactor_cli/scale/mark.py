@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.core.errors import CompactError
+from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.model.errors import CompactError
 from compactor_cli.read.slices import Slice
 from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, open_stream
 from compactor_cli.scale.metrics import Metrics
-from compactor_cli.write.atomic import atomic_writer
 
 FORMAT = 1
 ENDING = ".done"

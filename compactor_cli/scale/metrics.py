@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-from compactor_cli.core.report import Outcome, TranscriptReport
+from compactor_cli.model.report import Outcome, TranscriptReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

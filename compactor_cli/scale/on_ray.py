@@ -13,13 +13,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.core.errors import TryLater, UsageError
+from compactor_cli.llm.keys import NO_KEYS
+from compactor_cli.llm.spend import Spent
+from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.scale.gate import Gate
 from compactor_cli.scale.options import ShardOptions
 from compactor_cli.scale.run import ShardResult, failed, try_gated, try_shard
 from compactor_cli.scale.shards import Shard
-from compactor_cli.summarise.keys import NO_KEYS
-from compactor_cli.summarise.spend import Spent
 
 # Tasks handed to the cluster ahead, per CPU: bounds what its scheduler has to hold.
 _AHEAD = 4

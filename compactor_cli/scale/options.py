@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.core.settings import Settings
+from compactor_cli.model.settings import Settings
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.read.jsonl import OnInvalid
 
 if TYPE_CHECKING:
-    from compactor_cli.batch.models import ModelOrders
+    from compactor_cli.run.models import ModelOrders
 
 
 class Finished(StrEnum):
@@ -53,7 +53,7 @@ class ShardOptions:
     def _asked(self) -> Any:
         if self.models is None:
             return None
-        from compactor_cli.summarise.prompts import version
+        from compactor_cli.llm.prompts import version
 
         asking = self.models.asking
         named = ("model", "api_base", "previous", "on_failure", "template", "instructions")
@@ -66,7 +66,7 @@ class ShardOptions:
         """The orders for models with the keys of this machine."""
         if self.models is None or not self.key_file:
             return self.models
-        from compactor_cli.summarise.keys import read_keys
+        from compactor_cli.llm.keys import read_keys
 
         return dataclasses.replace(self.models, keys=read_keys(Path(self.key_file), self.models.asking.model))
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.core.errors import InputError, UsageError
+from compactor_cli.archive.atomic import DEFAULT_MODE, atomic_writer, make_folders
+from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.slices import Slice
 from compactor_cli.scale.cells import Cell, CellMaker, holds_conversation
 from compactor_cli.scale.failed_rows import FailedRows
@@ -15,10 +16,9 @@ from compactor_cli.scale.mark import content_sha256
 from compactor_cli.scale.metrics import Metrics
 from compactor_cli.scale.options import ShardOptions
 from compactor_cli.scale.work import mapped, row_maker
-from compactor_cli.write.atomic import DEFAULT_MODE, atomic_writer, make_folders
 
 if TYPE_CHECKING:
-    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.run.models import ModelRun
 
 # So many rows are looked at for the column that holds conversations.
 _LOOKED_AT_ROWS = 20

@@ -14,23 +14,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.batch.models import ModelOrders
-from compactor_cli.core.errors import TryLater, UsageError
+from compactor_cli.llm.breaker import Breaker
+from compactor_cli.llm.calls import Call
+from compactor_cli.llm.failures import ModelFailure
+from compactor_cli.llm.faults import scrubbed
+from compactor_cli.llm.keys import provider_of
+from compactor_cli.llm.llm import ENDED, Batches, batch_reply
+from compactor_cli.llm.model import AUTO
+from compactor_cli.llm.pace import Pace
+from compactor_cli.llm.prices import batch_price_of
+from compactor_cli.llm.spend import Spend
+from compactor_cli.model.errors import TryLater, UsageError
+from compactor_cli.run.models import ModelOrders
 from compactor_cli.scale.book import Book, Entry, Fault, Job
 from compactor_cli.scale.options import ShardOptions
 from compactor_cli.scale.recorded import Missing, RecordedLine, RecordedRun
 from compactor_cli.scale.run import ShardResult, try_shard
 from compactor_cli.scale.shards import Shard
-from compactor_cli.summarise.breaker import Breaker
-from compactor_cli.summarise.calls import Call
-from compactor_cli.summarise.failures import ModelFailure
-from compactor_cli.summarise.faults import scrubbed
-from compactor_cli.summarise.keys import provider_of
-from compactor_cli.summarise.llm import ENDED, Batches, batch_reply
-from compactor_cli.summarise.model import AUTO
-from compactor_cli.summarise.pace import Pace
-from compactor_cli.summarise.prices import batch_price_of
-from compactor_cli.summarise.spend import Spend
 
 # What OpenAI takes in one job: 50,000 requests and 200 MB ("Batch API", platform documentation, 2025).
 MOST_REQUESTS = 50_000

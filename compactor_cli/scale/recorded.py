@@ -12,15 +12,15 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from compactor_cli.batch.models import ModelOrders, ModelRun
-from compactor_cli.core.errors import KeptAsIs, TryLater
+from compactor_cli.llm.calls import Call, Reply
+from compactor_cli.llm.failures import ContextTooLong, GaveUp
+from compactor_cli.llm.line import Line, redacted
+from compactor_cli.llm.llm import Batches
+from compactor_cli.llm.redact import Redactor
+from compactor_cli.llm.replies import key_of
+from compactor_cli.model.errors import KeptAsIs, TryLater
+from compactor_cli.run.models import ModelOrders, ModelRun
 from compactor_cli.scale.book import Book, Fault
-from compactor_cli.summarise.calls import Call, Reply
-from compactor_cli.summarise.failures import ContextTooLong, GaveUp
-from compactor_cli.summarise.line import Line, redacted
-from compactor_cli.summarise.llm import Batches
-from compactor_cli.summarise.redact import Redactor
-from compactor_cli.summarise.replies import key_of
 
 
 class Missing(StrEnum):

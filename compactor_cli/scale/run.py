@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.core.errors import CompactError
+from compactor_cli.model.errors import CompactError
 from compactor_cli.scale.metrics import Metrics
 from compactor_cli.scale.options import ShardOptions
 from compactor_cli.scale.shards import Shard
 from compactor_cli.scale.step import compact_shard
 
 if TYPE_CHECKING:
-    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.llm.spend import Spent
+    from compactor_cli.run.models import ModelRun
     from compactor_cli.scale.local_gate import GateAddress
-    from compactor_cli.summarise.spend import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def run_gated(
 
 def try_gated(shard: Shard, options: ShardOptions, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:
     """Do one shard in one of ``places`` workers, with the gate's limits and a part of the requests at once."""
-    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.run.models import ModelRun
     from compactor_cli.scale.gate import SharedPace, SharedSpend
 
     orders = options.model_orders()
@@ -104,9 +104,9 @@ def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: 
 def _in_processes(
     shards: Sequence[Shard], options: ShardOptions, processes: int, work: Callable[[Shard], ShardResult]
 ) -> Generator[ShardResult, None, None]:
-    from compactor_cli.batch.workers import Workers
     from compactor_cli.plan.fast import AMOUNT, PAYS_FROM_BYTES
     from compactor_cli.plan.tokens import counter_for
+    from compactor_cli.run.workers import Workers
 
     # Loaded once, before the processes part; shards are not small.
     AMOUNT.expect(PAYS_FROM_BYTES)

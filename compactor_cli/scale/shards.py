@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from compactor_cli.core.errors import InputError, UsageError
-from compactor_cli.normalise.rows import find_row
+from compactor_cli.archive.targets import Destination, plan_targets
+from compactor_cli.formats.rows import find_row
+from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.slices import Slice
 from compactor_cli.read.sources import DEFAULT_INCLUDE, Source, Walk, find_sources
 from compactor_cli.read.streams import STDIN, look_at, open_stream, unreadable
 from compactor_cli.read.values import parse
-from compactor_cli.write.targets import Destination, plan_targets
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")

@@ -10,27 +10,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactor_cli.batch.depot import Depot
-from compactor_cli.batch.tally import Tally
-from compactor_cli.core.errors import Changed, InputError
-from compactor_cli.core.report import Outcome
-from compactor_cli.core.transcript import Container, Transcript
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.archive.atomic import Existing
+from compactor_cli.archive.targets import Kind, Target, open_target
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.errors import Changed, InputError
+from compactor_cli.model.report import Outcome
+from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.read.compression import compression_named
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.slices import Slice
 from compactor_cli.read.streams import look_at, open_stream
+from compactor_cli.run.depot import Depot
+from compactor_cli.run.tally import Tally
 from compactor_cli.scale.failed_rows import FailedRows
 from compactor_cli.scale.mark import Mark
 from compactor_cli.scale.metrics import Metrics
 from compactor_cli.scale.options import Finished, ShardOptions
 from compactor_cli.scale.shards import is_parquet, row_dialect
 from compactor_cli.scale.work import mapped, row_maker
-from compactor_cli.write.atomic import Existing
-from compactor_cli.write.targets import Kind, Target, open_target
 
 if TYPE_CHECKING:
-    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.run.models import ModelRun
 
 
 def compact_shard(
@@ -58,7 +58,7 @@ def compact_shard(
     started = time.monotonic()
     with ExitStack() as stack:
         if models is None and (orders := options.model_orders()):
-            from compactor_cli.batch.models import ModelRun
+            from compactor_cli.run.models import ModelRun
 
             models = stack.enter_context(ModelRun(orders))
         work = _table if is_parquet(source) else _lines

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from compactor_cli.batch.rows import RowMaker
+from compactor_cli.archive.store import Archive
+from compactor_cli.run.rows import RowMaker
 from compactor_cli.scale.options import ShardOptions
-from compactor_cli.write.archive import Archive
 
 if TYPE_CHECKING:
-    from compactor_cli.batch.models import ModelRun
+    from compactor_cli.run.models import ModelRun
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

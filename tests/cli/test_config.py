@@ -8,8 +8,8 @@ import pytest
 
 from compactor_cli.cli.config import Configuration, configure
 from compactor_cli.cli.options import OPTIONS, REFUSED_IN_PROJECT, Scope
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Settings, Size
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Settings, Size
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import json
 import pytest
 from cli_cases import Run
 
-from compactor_cli.core.plan import Edit, Mode, Plan, Span, Tier
-from compactor_cli.core.report import InputReport, Outcome, TranscriptReport
-from compactor_cli.core.settings import Budget, Keep, PruneRule, Settings, Size, Trigger
-from compactor_cli.core.summary import Item, Section, SectionItems, Source, Summary
-from compactor_cli.normalise.registry import names
+from compactor_cli.archive.manifest import Entry, now
+from compactor_cli.formats.registry import names
+from compactor_cli.model.plan import Edit, Mode, Plan, Span, Tier
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.model.settings import Budget, Keep, PruneRule, Settings, Size, Trigger
+from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 from compactor_cli.schema import faults, schema_names, schema_text
-from compactor_cli.write.manifest import Entry, now
 
 
 def _properties(name: str, *path: str) -> set[str]:

@@ -19,18 +19,18 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.core.importance import Middle, Ranking
-from compactor_cli.core.plan import Mode
-from compactor_cli.core.settings import SMART, Budget, Keep, Settings, Size
-from compactor_cli.core.summary import Source, Summary
-from compactor_cli.core.transcript import Text, ToolResult, Transcript
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.sent import sent
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.sent import sent
+from compactor_cli.model.importance import Middle, Ranking
+from compactor_cli.model.plan import Mode
+from compactor_cli.model.settings import SMART, Budget, Keep, Settings, Size
+from compactor_cli.model.summariser import Answer, Request
+from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.transcript import Text, ToolResult, Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.summarise.base import Answer, Request
 
 TOOLS = Path(__file__).resolve().parents[3] / "shared/tools/clients"
 # One turn to keep at either end, two between them that are worth a summary.

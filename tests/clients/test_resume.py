@@ -25,8 +25,8 @@ from lab import (
 )
 from own_compaction import compact_by_itself
 
-from compactor_cli.core.plan import Mode
-from compactor_cli.normalise.doubts import doubts
+from compactor_cli.formats.doubts import doubts
+from compactor_cli.model.plan import Mode
 
 CLIENTS = ("codex", "claude", "pi", "gemini", "qwen", "kimi-code")
 # These two have no file with a boundary that could be appended.

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from lab import resumed, seeded, transcripts, written
 
-from compactor_cli.core.settings import Size
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.normalise.doubts import doubts
+from compactor_cli.formats.doubts import doubts
+from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import count_messages, counter_for
 from compactor_cli.presets import load_preset
-from compactor_cli.summarise.digest.digest import Digest
 
 # In these sessions records hang on each other: where the middle goes, a notice must join the ends.
 LINKED = ("claude", "pi", "qwen")

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.core.records import Place, Record
-from compactor_cli.core.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.digest.events import events
 from compactor_cli.evaluate.cuts import Case, Protocol
-from compactor_cli.summarise.digest.events import events
+from compactor_cli.model.records import Place, Record
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
 
 
 def count_words(text: str) -> int:

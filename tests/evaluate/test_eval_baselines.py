@@ -5,10 +5,10 @@ from eval_builders import assistant, call, case, count_words, result, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import UsageError
 from compactor_cli.evaluate.baselines import Baseline, baseline_names, choose
 from compactor_cli.evaluate.fit import best, first, last
 from compactor_cli.evaluate.lexrank import lexrank_order, mmr_order
+from compactor_cli.model.errors import UsageError
 
 MIDDLE = (
     user("first words of the user about config_file"),

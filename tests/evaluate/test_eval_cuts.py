@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from eval_builders import assistant, call, result, summary, transcript, user
 
-from compactor_cli.core.transcript import Message, Role
 from compactor_cli.evaluate.cuts import CutRule, Protocol, find_cases, segments
+from compactor_cli.model.transcript import Message, Role
 
 
 def _size(message: Message) -> int:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pytest
 from eval_builders import assistant, case, count_words, user
 
-from compactor_cli.core.summary import Item, Section, SectionItems, Source, Summary
 from compactor_cli.evaluate.digested import Digested, DigestMethod, body
 from compactor_cli.evaluate.gates import gates_of, invented, malformed, repeat
-from compactor_cli.summarise.base import Answer, Request
+from compactor_cli.model.summariser import Answer, Request
+from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 
 PROBED = case((assistant("the port is port_8080 in src/net.py"),), head=(user("go"),), tail=(assistant("done"),))
 

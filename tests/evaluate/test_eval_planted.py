@@ -7,7 +7,6 @@ import random
 import pytest
 from eval_builders import assistant, call, case, result, user
 
-from compactor_cli.core.transcript import Message
 from compactor_cli.evaluate.baselines import choose
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.digested import DigestMethod, asked_of, the_digest
@@ -15,6 +14,7 @@ from compactor_cli.evaluate.drift import Carry, last_summary
 from compactor_cli.evaluate.gates import gates_of, repeat
 from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
 from compactor_cli.evaluate.views import SummaryView
+from compactor_cli.model.transcript import Message
 
 FACTS = 60
 STEPS = 600

@@ -7,10 +7,10 @@ import orjson
 import pytest
 from eval_builders import count_words
 
-from compactor_cli.core.settings import Size
-from compactor_cli.core.transcript import Message, Role, ToolCall, ToolResult
 from compactor_cli.evaluate.baselines import choose
 from compactor_cli.evaluate.retention import ask, read_scenario, unanswerable
+from compactor_cli.model.settings import Size
+from compactor_cli.model.transcript import Message, Role, ToolCall, ToolResult
 from compactor_cli.plan.tokens import shown_texts
 
 

@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Size
 from compactor_cli.evaluate.measures import Measure
 from compactor_cli.evaluate.plot import draw, write_plot
 from compactor_cli.evaluate.report import to_json
 from compactor_cli.evaluate.results import EvalOptions, EvalResult, label
 from compactor_cli.evaluate.run import run_eval
 from compactor_cli.evaluate.table import render_table
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Size
 
 OPTIONS = EvalOptions(
     baselines=("tail", "bare-list"),

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.transcript import Message, PreviousSummary, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.group.exchanges import Grouping, group
+from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Thinking, ToolCall, ToolResult
 
 
 def user(text: str = "please") -> Message:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from compactor_cli.core.transcript import Media, Message, Part, PreviousSummary, Role, Text, ToolResult
 from compactor_cli.group.turns import Turn, is_user_words, turns
+from compactor_cli.model.transcript import Media, Message, Part, PreviousSummary, Role, Text, ToolResult
 
 
 def message(*parts: Part, role: Role = Role.USER, **more: object) -> Message:

@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from compactor_cli.core.marker import Marker
-from compactor_cli.core.records import Place, Record
-from compactor_cli.core.transcript import (
+from compactor_cli.model.marker import Marker
+from compactor_cli.model.records import Place, Record
+from compactor_cli.model.transcript import (
     Message,
     Part,
     PreviousSummary,

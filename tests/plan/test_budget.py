@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.settings import Budget, Size
+from compactor_cli.model.settings import Budget, Size
 from compactor_cli.plan.budget import FLOOR_TOKENS, scaled_tokens, summary_tokens, tiered_tokens
 
 

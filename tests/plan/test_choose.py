@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan_builders import META, Words, answer, assistant, call, exchanges, hash_of, ours, system, transcript, user
 
-from compactor_cli.core.importance import Middle, Ranking
-from compactor_cli.core.plan import Action, Mode, Plan
-from compactor_cli.core.settings import SMART, Keep, Settings, Size
-from compactor_cli.core.transcript import Message
 from compactor_cli.group.exchanges import group
+from compactor_cli.model.importance import Middle, Ranking
+from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.settings import SMART, Keep, Settings, Size
+from compactor_cli.model.transcript import Message
 from compactor_cli.plan.planner import make_plan
 
 SETTINGS = Settings(prune=(), keep=Keep(by=SMART, head_tokens=100, tail_tokens=600))

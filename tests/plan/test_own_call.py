@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from plan_builders import Words, answer, call, exchanges, summary, system, transcript, user
 
-from compactor_cli.core.settings import Settings, Size
-from compactor_cli.core.transcript import Message, Role, Text
 from compactor_cli.group.exchanges import group
+from compactor_cli.llm.prompts import LANGUAGES, Material, Stage, Wording, prompt
+from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.transcript import Message, Role, Text
 from compactor_cli.plan.own_call import is_summary_call
 from compactor_cli.plan.planner import make_plan
-from compactor_cli.summarise.prompts import LANGUAGES, Material, Stage, Wording, prompt
 
 CLAUDE = (
     "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n"

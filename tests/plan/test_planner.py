@@ -23,9 +23,10 @@ from plan_builders import (
     words,
 )
 
-from compactor_cli.core.errors import InvariantError
-from compactor_cli.core.plan import Action, Plan, Span, Tier
-from compactor_cli.core.settings import (
+from compactor_cli.group.exchanges import group
+from compactor_cli.model.errors import InvariantError
+from compactor_cli.model.plan import Action, Plan, Span, Tier
+from compactor_cli.model.settings import (
     Budget,
     Fit,
     Keep,
@@ -39,8 +40,7 @@ from compactor_cli.core.settings import (
     Trigger,
     When,
 )
-from compactor_cli.core.transcript import Message, Role, Text, ToolResult, Transcript
-from compactor_cli.group.exchanges import group
+from compactor_cli.model.transcript import Message, Role, Text, ToolResult, Transcript
 from compactor_cli.plan.check import check_plan
 from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.previous import base_tokens, end_hash

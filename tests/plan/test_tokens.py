@@ -10,8 +10,8 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import Unreadable, UsageError
-from compactor_cli.core.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.model.errors import Unreadable, UsageError
+from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.plan import tokens, vocabulary
 from compactor_cli.plan.tokens import (
     EstimateCounter,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.plan import Tier
-from compactor_cli.core.settings import Settings, Size, Trigger
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.plan import Tier
+from compactor_cli.model.settings import Settings, Size, Trigger
 from compactor_cli.plan.trigger import Decision, Way, decide, left_alone_tokens, tier_of
 
 

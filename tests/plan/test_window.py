@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
 from compactor_cli.plan import window
 from compactor_cli.plan.window import required_window_tokens, window_tokens
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.core.settings import PruneRule, Settings
+from compactor_cli.model.settings import PruneRule, Settings
 from compactor_cli.presets import load_preset
 
 ROOT = Path(__file__).resolve().parents[2]

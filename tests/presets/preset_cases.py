@@ -6,15 +6,15 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.core.plan import Plan
-from compactor_cli.core.settings import Settings, Size, Trigger
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.plan import Plan
+from compactor_cli.model.settings import Settings, Size, Trigger
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import count_messages, counter_for
 from compactor_cli.presets import load_preset
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.summarise.digest.digest import Digest
 
 Chat = list[dict[str, Any]]
 

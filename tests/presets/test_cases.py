@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.core.plan import Plan
-from compactor_cli.core.settings import Size
 from compactor_cli.engine import plan_transcript
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.plan import Plan
+from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.presets import load_preset, preset_names
 from compactor_cli.read.jsonl import read_records

@@ -9,8 +9,8 @@ import pytest
 from preset_cases import SYSTEM, assistant, call, chat, compacted, is_stable, planned, preset, result, roles, user
 
 from compactor_cli.cli.config import configure
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Settings, Size, Start
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Settings, Size, Start
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.presets import load_preset
 

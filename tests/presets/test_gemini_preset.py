@@ -21,9 +21,9 @@ from preset_cases import (
     words,
 )
 
+from compactor_cli.llm.outline import own_words
+from compactor_cli.llm.prompts import Stage, Wording, rules
 from compactor_cli.presets import load_preset
-from compactor_cli.summarise.outline import own_words
-from compactor_cli.summarise.prompts import Stage, Wording, rules
 
 GEMINI = preset("gemini")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from preset_cases import SYSTEM, assistant, call, chat, compacted, is_stable, planned, preset, result, size, user, words
 
-from compactor_cli.core.plan import Tier
-from compactor_cli.core.settings import Budget, Settings, Size
+from compactor_cli.model.plan import Tier
+from compactor_cli.model.settings import Budget, Settings, Size
 from compactor_cli.plan.budget import scaled_tokens, tiered_tokens
 from compactor_cli.presets import load_preset
 

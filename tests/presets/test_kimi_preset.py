@@ -18,10 +18,10 @@ from preset_cases import (
     user,
 )
 
-from compactor_cli.core.summary import Section
+from compactor_cli.llm.flatten import flatten
+from compactor_cli.llm.prompts import Material, Stage, Wording, prompt, rules
+from compactor_cli.model.summary import Section
 from compactor_cli.render.text import load_template
-from compactor_cli.summarise.flatten import flatten
-from compactor_cli.summarise.prompts import Material, Stage, Wording, prompt, rules
 
 KIMI = preset("kimi")
 

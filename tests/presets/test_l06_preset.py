@@ -23,8 +23,8 @@ from preset_cases import (
 )
 
 from compactor_cli.cli.tool import tool_schema
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Size
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import counter_for
 
 L06 = preset("l06")

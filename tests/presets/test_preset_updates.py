@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from preset_cases import SYSTEM, Chat, assistant, call, chat, compacted, preset, result, user
 
-from compactor_cli.core.settings import Settings, Size
+from compactor_cli.model.settings import Settings, Size
 
 WRITING = ("claude-code", "gemini", "hermes", "kimi", "l06", "suna-llm")
 ASKED = "The harbour office reads the column directly, so keep it as TEXT."

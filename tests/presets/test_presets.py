@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.settings import Settings, Size
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Settings, Size
 from compactor_cli.presets import load_preset, preset_names, values
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.schema import faults

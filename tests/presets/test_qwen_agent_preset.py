@@ -20,7 +20,7 @@ from preset_cases import (
     words,
 )
 
-from compactor_cli.core.settings import Settings, Size
+from compactor_cli.model.settings import Settings, Size
 
 QWEN = preset("qwen-agent")
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from preset_cases import SYSTEM, assistant, chat, compacted, is_stable, planned, preset, roles, transcript, user, words
 
-from compactor_cli.core.settings import Settings, Size
-from compactor_cli.recall.retrieval import query_of
-from compactor_cli.summarise.base import Request
+from compactor_cli.archive.retrieval import query_of
+from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.summariser import Request
 
 RETRIEVAL = preset("qwen-retrieval")
 FACTS = [

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.core.errors import CompactError
-from compactor_cli.core.settings import Settings, Size
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import compact_transcript
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
-from compactor_cli.normalise.detect import open_transcripts
+from compactor_cli.model.errors import CompactError
+from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.presets import load_preset, preset_names
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.summarise.digest.digest import Digest
 
 MOST_BYTES = 150_000
 COUNTER = counter_for("chars/4")

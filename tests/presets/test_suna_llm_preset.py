@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from preset_cases import SYSTEM, assistant, chat, compacted, is_stable, planned, preset, roles, size, user
 
-from compactor_cli.core.settings import Budget
-from compactor_cli.summarise.prompts import Stage, Wording, rules
+from compactor_cli.llm.prompts import Stage, Wording, rules
+from compactor_cli.model.settings import Budget
 
 SUNA = preset("suna-llm")
 # As a transcript of this size would be above it.

@@ -26,9 +26,9 @@ from preset_cases import (
 
 from compactor_cli.cli.recall import expand
 from compactor_cli.cli.run import run
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.reference import record_id
-from compactor_cli.core.settings import Settings, Size
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.reference import record_id
+from compactor_cli.model.settings import Settings, Size
 
 SUNA = preset("suna")
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import InvalidLine
-from compactor_cli.core.records import Record
+from compactor_cli.model.errors import InvalidLine
+from compactor_cli.model.records import Record
 from compactor_cli.read.jsonl import INVALID, OnInvalid, Records, read_records
 from compactor_cli.read.streams import open_stream
 

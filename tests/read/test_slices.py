@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import Unreadable
+from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.slices import Slice, row_start
 from compactor_cli.read.streams import open_stream

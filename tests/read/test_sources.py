@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
 from compactor_cli.read.sources import Walk, find_sources
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import Unreadable
+from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.compression import Compression, compression_named, packing, zstd
 from compactor_cli.read.streams import ContentHash, look_at, open_stream
 

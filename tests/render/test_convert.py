@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import InputError, UsageError
-from compactor_cli.core.transcript import Transcript
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.holds import Holds
+from compactor_cli.formats.registry import all_dialects, get
+from compactor_cli.formats.sent import sent
 from compactor_cli.group.exchanges import group
-from compactor_cli.normalise.detect import open_transcripts
-from compactor_cli.normalise.holds import Holds
-from compactor_cli.normalise.registry import all_dialects, get
-from compactor_cli.normalise.sent import sent
+from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
 from compactor_cli.render.convert import check_writable, convert, not_carried_line, writable

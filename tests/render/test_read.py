@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.marker import Marker, without_marker
-from compactor_cli.core.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.marker import Marker, without_marker
+from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 from compactor_cli.render.names import template_names
 from compactor_cli.render.read import read_client, read_ours, read_sections
 from compactor_cli.render.text import load_template, render

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.core.errors import UsageError
-from compactor_cli.core.marker import Marker, find_marker
-from compactor_cli.core.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.marker import Marker, find_marker
+from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 from compactor_cli.render.names import template_names
 from compactor_cli.render.read import read_sections
 from compactor_cli.render.text import load_template, record_tag, render

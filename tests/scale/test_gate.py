@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.batch.models import ModelOrders
+from compactor_cli.llm.calls import Call, Reply, Said, Secret, Speaker
+from compactor_cli.llm.failures import LimitReached
+from compactor_cli.llm.model import Asking
+from compactor_cli.llm.pace import Pace, Tempo
+from compactor_cli.llm.spend import Charge, Limits
+from compactor_cli.run.models import ModelOrders
 from compactor_cli.scale.gate import Gate, SharedPace, SharedSpend
 from compactor_cli.scale.options import ShardOptions
-from compactor_cli.summarise.calls import Call, Reply, Said, Secret, Speaker
-from compactor_cli.summarise.failures import LimitReached
-from compactor_cli.summarise.model import Asking
-from compactor_cli.summarise.pace import Pace, Tempo
-from compactor_cli.summarise.spend import Charge, Limits
 
 CALL = Call(
     model="openai/well",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scale_cases import dataset, messages, plain, row
 
-from compactor_cli.core.errors import InputError
+from compactor_cli.model.errors import InputError
 from compactor_cli.scale import compact_batch
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,12 +9,12 @@ import pytest
 from llm_server.client import LlmServer
 from scale_cases import Batch, joined, row
 
+from compactor_cli.llm.calls import Call
+from compactor_cli.llm.failures import LimitReached
+from compactor_cli.llm.pace import Tempo
+from compactor_cli.llm.spend import Limits, Try
 from compactor_cli.scale.gate import SharedSpend
 from compactor_cli.scale.local_gate import local_gate, wait
-from compactor_cli.summarise.calls import Call
-from compactor_cli.summarise.failures import LimitReached
-from compactor_cli.summarise.pace import Tempo
-from compactor_cli.summarise.spend import Limits, Try
 
 
 def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scale_cases import OPTIONS, TARGET, Batch, messages, row
 
-from compactor_cli.core.errors import InputError, UsageError
+from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.scale.step import compact_shard
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra [parquet] is not installed")

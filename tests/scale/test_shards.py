@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scale_cases import dataset
 
-from compactor_cli.core.errors import UsageError
+from compactor_cli.model.errors import UsageError
 from compactor_cli.read.sources import find_sources
 from compactor_cli.scale.shards import Shard, plan_shards, share
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scale_cases import ODD, OPTIONS, dataset, plain
 
-from compactor_cli.core.errors import InputError, UsageError
+from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.slices import Slice
 from compactor_cli.scale import step
 from compactor_cli.scale.metrics import Metrics

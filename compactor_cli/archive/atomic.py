@@ -1,0 +1,191 @@
+"""Atomic: a file is there as a whole or not at all.
+
+A writer fills a new file beside the target; only when everything is on the disk does it take the target's
+name. Whatever happens before (an error, Ctrl-C, a full disk), the target is as it was and nothing is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import IO
+
+from compactor_cli.model.errors import OutputError
+from compactor_cli.read.streams import BUFFER_BYTES
+
+PRIVATE_FILE_MODE = 0o600
+PRIVATE_FOLDER_MODE = 0o700
+# What a new file asks for; the umask takes away from it.
+DEFAULT_MODE = 0o666
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+# Some file systems cannot fsync a folder; then there is nothing more to be done for durability.
+_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+
+
+class Existing(StrEnum):
+    """What to do with a file that has the name already."""
+
+    REFUSE = "refuse"
+    REPLACE = "replace"
+
+
+@contextlib.contextmanager
+def atomic_writer(
+    path: str | Path,
+    *,
+    mode: int = DEFAULT_MODE,
+    existing: Existing = Existing.REPLACE,
+    check: Callable[[], None] | None = None,
+) -> Iterator[IO[bytes]]:
+    """A file to write ``path`` with; it takes effect, durably, when the block ends without an exception.
+
+    Links are followed: the file they lead to is replaced, not the link. A replaced file's mode stays, and its
+    owner where the system allows; a new file has ``mode`` less the umask. ``check`` is called just before
+    the replacement and stops it by raising. A device or a pipe is not replaced, but written to.
+
+    Raises `OutputError` with a next step for everything that the system refuses (disk full, no permission).
+    """
+    target = followed(path)
+    temporary = temporary_name(target.parent)
+    try:
+        if is_special(path):
+            with Path(path).open("wb") as file:
+                yield file
+            return
+        with _cleared(temporary):
+            with _private_until_done(temporary, target, mode) as file:
+                yield file
+            if check:
+                check()
+            _take_name(temporary, target, existing)
+        sync_folder(target.parent)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, str(path)) from error
+
+
+def is_special(path: str | Path) -> bool:
+    """Whether ``path`` is there but no regular file (``/dev/null``, a pipe): it is written to, not replaced."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def temporary_name(folder: Path) -> Path:
+    """A name in ``folder`` that nobody else uses; hidden, so that no run over the tree takes it for an input."""
+    return folder / f".compact-{os.urandom(8).hex()}.tmp"
+
+
+@contextlib.contextmanager
+def _cleared(temporary: Path) -> Iterator[None]:
+    """Whatever happens in the block, the temporary file is gone afterwards."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+@contextlib.contextmanager
+def _private_until_done(temporary: Path, target: Path, mode: int) -> Iterator[IO[bytes]]:
+    """The temporary file, on the disk and with the target's mode and owner when the block ends."""
+    replaced = _status(target)
+    begun = PRIVATE_FILE_MODE if replaced else mode
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, begun)
+    with os.fdopen(descriptor, "wb", BUFFER_BYTES) as file:
+        yield file
+        file.flush()
+        if replaced:
+            _take_over(descriptor, replaced)
+        os.fsync(descriptor)
+
+
+def _take_over(descriptor: int, replaced: os.stat_result) -> None:
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (replaced.st_uid, replaced.st_gid):
+        # Only root may give files away; for all others the new file is theirs, as with any editor.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, replaced.st_uid, replaced.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
+
+
+def followed(path: str | Path) -> Path:
+    """The file that a path leads to through links, absolute; the path itself where links run in a circle."""
+    try:
+        return Path(path).resolve()
+    except (RuntimeError, OSError):
+        return Path(path).absolute()
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _take_name(temporary: Path, target: Path, existing: Existing) -> None:
+    if existing is Existing.REPLACE:
+        temporary.replace(target)
+        return
+    try:
+        # Unlike a look and then a rename, this also refuses a file that came into being just now.
+        os.link(temporary, target)
+    except FileExistsError:
+        raise already_there(str(target)) from None
+    except OSError:  # a file system without hard links
+        if target.exists():
+            raise already_there(str(target)) from None
+        temporary.replace(target)
+
+
+def already_there(path: str) -> OutputError:
+    """The refusal to overwrite."""
+    return OutputError("exists already", place=path, next_step="use -f to overwrite it, or another name")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the file system can."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def make_folders(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and those above it, durably; what is there stays as it is. Raises `OutputError`."""
+    missing = [item for item in (folder, *folder.parents) if not item.exists()]
+    try:
+        for item in reversed(missing):
+            item.mkdir(mode, exist_ok=True)
+            sync_folder(item.parent)
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    except OSError as error:
+        raise output_error(error, str(folder)) from error
+
+
+def output_error(error: OSError, path: str) -> OutputError:
+    """What went wrong with writing ``path``, in words, with what to do next."""
+    if error.errno in _FULL:
+        return OutputError("the disk is full", place=path, next_step="free some space, then run again")
+    if error.errno in _FORBIDDEN:
+        return OutputError("no permission to write it", place=path, next_step="check owner and mode of its folder")
+    if error.errno == errno.ENOENT:
+        return OutputError("its folder does not exist", place=path, next_step="make the folder, or use another name")
+    advice = "nothing was replaced unless it is complete; check the file system, then run again"
+    return OutputError(f"cannot be written ({error.strerror or error})", place=path, next_step=advice)

@@ -1,0 +1,101 @@
+"""Manifest: the list of what an archive holds, one JSON line for each compaction."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, output_error, sync_folder
+
+MANIFEST = "MANIFEST.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One archived original.
+
+    ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
+    ``source`` the path it was read from (bytes that are not UTF-8 as ``\\xff``), ``compacted_at`` UTC in ISO 8601.
+    """
+
+    sha256: str
+    bytes: int
+    stored: str
+    records: int = 0
+    dialect: str = ""
+    source: str = ""
+    compacted_at: str = ""
+
+
+def now() -> str:
+    """The time for `Entry.compacted_at`, in seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def append_entry(folder: Path, entry: Entry) -> None:
+    """Add a line, durably; whoever else adds one at the same time waits.
+
+    On an error the manifest is as it was. Raises `OutputError`.
+    """
+    import fcntl
+
+    path = folder / MANIFEST
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _append(descriptor, _line(entry))
+        finally:
+            os.close(descriptor)
+        sync_folder(folder)
+    except OSError as error:
+        raise output_error(error, str(path)) from error
+
+
+def _line(entry: Entry) -> bytes:
+    source = os.fsencode(entry.source).decode("utf-8", "backslashreplace")
+    return orjson.dumps(dataclasses.asdict(entry) | {"source": source}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    size = os.fstat(descriptor).st_size
+    # A line torn by a power cut ends here, so that it does not spoil the new one.
+    data = line if not size or os.pread(descriptor, 1, size - 1) == b"\n" else b"\n" + line
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, size)
+        raise
+
+
+def read_entries(folder: Path) -> Iterator[tuple[int, Entry | None]]:
+    """(line number, entry) of each line that is not blank; None for a line that is no entry.
+
+    Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield number, _entry(line)
+
+
+def _entry(line: bytes) -> Entry | None:
+    try:
+        value = orjson.loads(line)
+        known = {field.name: value[field.name] for field in dataclasses.fields(Entry) if field.name in value}
+        entry = Entry(**known)
+    except (ValueError, TypeError, KeyError):
+        return None
+    are_right = isinstance(entry.bytes, int) and isinstance(entry.sha256, str) and isinstance(entry.stored, str)
+    return entry if are_right else None

@@ -1,0 +1,238 @@
+"""Targets: where the result of each input goes, settled before any work."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO
+
+from compactor_cli.archive.atomic import (
+    DEFAULT_MODE,
+    Existing,
+    already_there,
+    atomic_writer,
+    followed,
+    is_special,
+    make_folders,
+    output_error,
+)
+from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
+from compactor_cli.read.compression import Compression, compression_named, packing
+from compactor_cli.read.sources import Source
+from compactor_cli.read.streams import STDIN, Look, Stream, look_at
+
+STDOUT = "-"
+
+
+class Kind(StrEnum):
+    """What kind of place a result goes to."""
+
+    STDOUT = "stdout"
+    FILE = "file"
+    IN_PLACE = "in-place"
+    APPEND = "append"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where one result goes. ``path`` is ``-`` for standard output."""
+
+    path: str
+    kind: Kind
+    compression: Compression = Compression.NONE
+    existing: Existing = Existing.REFUSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """What the command line says about output; nothing set means standard output.
+
+    ``compress`` is for names that promise no compression of their own. ``force``: overwrite files, and in
+    place replace hard-linked and read-only ones.
+    """
+
+    output: str = ""
+    output_dir: str = ""
+    in_place: bool = False
+    append: bool = False
+    force: bool = False
+    compress: Compression = Compression.NONE
+
+
+def plan_targets(sources: Sequence[Source], destination: Destination) -> tuple[Target, ...]:
+    """The target of each source. Nothing is made or touched.
+
+    Raises `UsageError` if several results would be joined, if two sources have one target, if a target is
+    an input, and if a target exists and may not be overwritten.
+    """
+    ways = (destination.output, destination.output_dir, destination.in_place, destination.append)
+    if len([way for way in ways if way]) > 1:
+        raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
+    if destination.in_place or destination.append:
+        return tuple(_in_place(source, destination) for source in sources)
+    if destination.output_dir:
+        targets = tuple(_mirrored(source, destination) for source in sources)
+    else:
+        targets = tuple(_single(destination) for _ in sources)
+        _check_not_joined(targets)
+    _check_apart(sources, targets)
+    return targets
+
+
+def _in_place(source: Source, destination: Destination) -> Target:
+    if source.path == STDIN:
+        option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
+        raise UsageError(f"standard input cannot be {what}", next_step=f"name a file, or leave {option} out")
+    if is_special(source.path):
+        # Refused before it is opened: a pipe that nobody writes to would be waited for.
+        raise UsageError("is not a regular file", place=source.path, next_step="leave it out, or write with -o")
+    existing = Existing.REPLACE if destination.force else Existing.REFUSE
+    kind = Kind.APPEND if destination.append else Kind.IN_PLACE
+    return Target(path=source.path, kind=kind, existing=existing)
+
+
+def _mirrored(source: Source, destination: Destination) -> Target:
+    name = "stdin.jsonl" if source.path == STDIN else source.name
+    compression = compression_named(name)
+    if compression is Compression.NONE:
+        compression = destination.compress
+        name += compression.suffix
+    return _file(Path(destination.output_dir, name), compression, destination)
+
+
+def _single(destination: Destination) -> Target:
+    if destination.output in ("", STDOUT):
+        return Target(path=STDOUT, kind=Kind.STDOUT, compression=destination.compress)
+    named = compression_named(destination.output)
+    compression = destination.compress if named is Compression.NONE else named
+    return _file(Path(destination.output), compression, destination)
+
+
+def _file(path: Path, compression: Compression, destination: Destination) -> Target:
+    existing = Existing.REPLACE if destination.force else Existing.REFUSE
+    return Target(path=str(path), kind=Kind.FILE, compression=compression, existing=existing)
+
+
+def _check_not_joined(targets: Sequence[Target]) -> None:
+    if len(targets) > 1:
+        raise UsageError(
+            "several inputs would be joined into one output", next_step="use --output-dir DIR, or -i to replace them"
+        )
+
+
+def _check_apart(sources: Sequence[Source], targets: Sequence[Target]) -> None:
+    inputs = {_identity(source.path) for source in sources if source.path != STDIN}
+    taken: dict[object, str] = {}
+    for source, target in zip(sources, targets, strict=True):
+        if target.kind is not Kind.FILE or is_special(target.path):
+            continue
+        if Path(target.path).is_dir():
+            raise UsageError("is a directory", place=target.path, next_step="use --output-dir, or name a file in it")
+        key = _identity(target.path)
+        if key in inputs:
+            raise UsageError("the output is an input", place=target.path, next_step="use -i to replace files in place")
+        if key in taken:
+            advice = "name the inputs so that their paths differ, or run them one by one"
+            raise UsageError(f"both {taken[key]} and {source.path} go here", place=target.path, next_step=advice)
+        if target.existing is Existing.REFUSE and Path(target.path).exists():
+            refusal = already_there(target.path)
+            raise UsageError(refusal.what, place=target.path, next_step=refusal.next_step)
+        taken[key] = source.path
+
+
+def _identity(path: str) -> object:
+    """Equal for two names of one file; of a file that is not there yet, its full path."""
+    try:
+        look = look_at(path)
+    except CompactError:
+        return str(followed(path))
+    return (look.device, look.inode)
+
+
+def check_replaceable(path: str, existing: Existing) -> None:
+    """Raise `OutputError` if a file should not be replaced in place: no regular file, hard-linked, read-only."""
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise output_error(error, path) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise OutputError("is not a regular file", place=path, next_step="leave -i out")
+    if existing is Existing.REPLACE:
+        return
+    if status.st_nlink > 1:
+        advice = "use -f to replace it under this name only, or -o for a new file"
+        raise OutputError(f"has {status.st_nlink} hard links", place=path, next_step=advice)
+    if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
+        raise OutputError("is read-only", place=path, next_step="use -f to replace it all the same")
+
+
+def check_unchanged(path: str, look: Look) -> None:
+    """Raise `Changed` if the file is no longer what it was at ``look``."""
+    try:
+        now: Look | None = look_at(path)
+    except CompactError:
+        now = None
+    if now != look:
+        advice = "it is in use: run again later, the result was thrown away"
+        raise Changed("the file changed while it was read", place=path, next_step=advice)
+
+
+@contextlib.contextmanager
+def open_target(target: Target, source: Stream) -> Iterator[IO[bytes]]:
+    """A writer for one result; unless the target is a stream, it takes effect when the block ends well.
+
+    In place, the result has the source's compression and mode, and `Changed` is raised, with the file as it
+    was, if anyone wrote to it since ``source`` was opened. Raises `OutputError` for what cannot be written.
+    """
+    if target.kind is Kind.STDOUT:
+        opened = _standard_output()
+    elif target.kind is Kind.IN_PLACE:
+        opened = _replacement(target, source)
+    else:
+        opened = _new_file(target, _mode(source))
+    compression = source.compression if target.kind is Kind.IN_PLACE else target.compression
+    with opened as file, packing(file, compression) as packer:
+        yield packer
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[IO[bytes]]:
+    file = sys.stdout.buffer
+    try:
+        yield file
+        file.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, "standard output") from error
+
+
+@contextlib.contextmanager
+def _replacement(target: Target, source: Stream) -> Iterator[IO[bytes]]:
+    check_replaceable(target.path, target.existing)
+    look = source.look
+    if look is None:
+        raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
+    with atomic_writer(target.path, check=lambda: check_unchanged(target.path, look)) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _new_file(target: Target, mode: int) -> Iterator[IO[bytes]]:
+    if not is_special(target.path):
+        make_folders(followed(target.path).parent)
+    with atomic_writer(target.path, existing=target.existing, mode=mode) as file:
+        yield file
+
+
+def _mode(source: Stream) -> int:
+    """The source's permissions: what only its owner may read stays so."""
+    if source.look is None:
+        return DEFAULT_MODE
+    return (stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR) & DEFAULT_MODE

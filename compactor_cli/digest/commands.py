@@ -1,0 +1,270 @@
+"""Commands: what was run, and how it ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
+from compactor_cli.digest.language import Words
+from compactor_cli.digest.quote import ELLIPSIS, Meter, chosen, head, records_of
+from compactor_cli.digest.tools import command_of
+from compactor_cli.digest.touches import editor_step, patch_of
+from compactor_cli.model.summary import Item
+
+
+class Outcome(StrEnum):
+    """How a command ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # still running, interrupted, or without a result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a command. ``key`` is the same for runs that do the same; ``code`` is -1 where it is not told.
+
+    ``line`` is the first line that says what went wrong, or what a test, build or commit that went well reports.
+    """
+
+    command: str
+    key: str
+    event: int
+    record: int
+    result_record: int
+    outcome: Outcome
+    code: int = -1
+    line: str = ""
+    is_look: bool = False
+
+
+# Commands that change nothing and only show: told last.
+_LOOKING = frozenset(
+    "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
+    " sleep ps env printenv date whoami type jq xxd hexdump column printf cd basename dirname true export set"
+    " goto scroll_up scroll_down search_dir search_file find_file".split()
+)
+_LOOKING_GIT = frozenset({"status", "log", "diff", "show", "branch", "blame", "rev-parse", "remote", "grep"})
+_EDGE_CHARS = 400
+_MOST_SHOWN_CHARS = 220
+_MOST_LINE_CHARS = 240
+
+
+_CODE_WORDS = ("exit", "returncode")
+
+
+@cache
+def _code() -> re.Pattern[str]:
+    # Claude Code "Exit code 1" · Codex "exited with code 1", "exit_code": 1 · Gemini "Exit Code: 1" · mini-swe
+    # "<returncode>1" · OpenHands "finished with exit code 1"
+    told = r"(?:exit(?:ed)?[ _]?(?:with )?(?:status |code)|returncode)[\"'>]?[ :=]*(-?\d{1,3})\b"
+    return re.compile(told, re.IGNORECASE)
+
+
+@cache
+def trouble() -> re.Pattern[str]:
+    """A line that says that something went wrong."""
+    return re.compile(
+        r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
+        r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
+        r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
+        r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
+    )
+
+
+# Whatever reports begins with one of these, or has one of the others in it.
+_REPORT_STARTS = ("ok", "PASS", "OK (", "[", "All checks passed", "test result: ok")
+_REPORT_PARTS = (
+    *(" passed", " passing", " test ok", " tests ok", " file changed", " files changed", "BUILD SUCC", "Success"),
+    *("->", "/pull/", "/issues/"),
+)
+
+
+@cache
+def _entering() -> re.Pattern[str]:
+    # Lines that only say where, or how, the next ones run.
+    return re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
+
+
+@cache
+def _report() -> re.Pattern[str]:
+    return re.compile(
+        r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
+        r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
+        r"|->\s+\S+$|/pull/\d+|/issues/\d+"
+    )
+
+
+@cache
+def _failure() -> re.Pattern[str]:
+    return re.compile(r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()")
+
+
+def runs(events: Sequence[Event]) -> tuple[Run, ...]:
+    """Every run of a command, in order."""
+    results = results_of(events)
+    return tuple(
+        _run(event, number, results.get(number))
+        for number, event in enumerate(events)
+        if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
+        if not (patch_of(event) or editor_step(event))
+        if command_of(event.arguments).strip()
+    )
+
+
+def _run(event: Event, number: int, result: Event | None) -> Run:
+    command = command_of(event.arguments).strip()
+    key = command_key(command)
+    look = _is_look(_bare(command))
+    outcome, code = _outcome(result, look)
+    return Run(
+        command=command,
+        key=key,
+        event=number,
+        record=event.record,
+        result_record=result.record if result else event.record,
+        outcome=outcome,
+        code=code,
+        line=_line(result.text, outcome, look) if result else "",
+        is_look=look,
+    )
+
+
+def command_key(command: str) -> str:
+    """A command without what only changes its surroundings or how much of its output is shown."""
+    return " ".join(_bare(command).split())
+
+
+def _bare(command: str) -> str:
+    text = re.sub(r"^(?:\s*cd\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", command)
+    return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", "", text)
+
+
+def _is_look(command: str) -> bool:
+    if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
+        return False
+    return all(_looks(segment.split()) for segment in re.split(r"&&|\|\||;|\||\n", command) if segment.strip())
+
+
+def _looks(words: list[str]) -> bool:
+    while words and (words[0] in ("sudo", "timeout", "time", "command") or re.fullmatch(r"\w+=\S*|\d+s?", words[0])):
+        words = words[1:]
+    if not words or words[0].startswith("#"):
+        return True
+    if words[0] == "git":
+        return len(words) > 1 and words[1] in _LOOKING_GIT
+    return words[0] in _LOOKING and "-i" not in words[1:2]
+
+
+def _outcome(result: Event | None, look: bool) -> tuple[Outcome, int]:
+    if result is None:
+        return Outcome.UNKNOWN, -1
+    code = _exit_code(result.text)
+    if code > 0 or result.is_error:
+        return Outcome.FAILED, code
+    # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
+    if code < 0 and not look and any(_failure().match(line) for line in _edges(result.text)):
+        return Outcome.FAILED, -1
+    return Outcome.OK, code
+
+
+def _exit_code(text: str) -> int:
+    for edge in (text[:_EDGE_CHARS], text[-_EDGE_CHARS:]):
+        # Letters beyond ASCII are some of these in another case.
+        if (not edge.isascii() or any(map(edge.lower().__contains__, _CODE_WORDS))) and (found := _code().search(edge)):
+            return int(found[1])
+    return -1
+
+
+def _edges(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if len(lines) <= 40 else lines[:20] + lines[-20:]
+
+
+def _line(text: str, outcome: Outcome, look: bool) -> str:
+    if outcome is Outcome.FAILED:
+        return error_line(text)
+    if look or outcome is Outcome.UNKNOWN:
+        return ""
+    return _short(next((line.strip() for line in reversed(_edges(text)) if _reports(line)), ""))
+
+
+def _reports(line: str) -> bool:
+    may_be = line.startswith(_REPORT_STARTS) or any(map(line.__contains__, _REPORT_PARTS))
+    return may_be and _report().search(line) is not None
+
+
+def error_line(text: str) -> str:
+    """The line that says what went wrong: a traceback's end, the first line of trouble, or the last line.
+
+    Empty where nothing but an exit code is told.
+    """
+    lines = [line for line in text[:200_000].split("\n") if any(map(str.isalpha, line))]
+    traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
+    if traced >= 0:
+        lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
+    found = next((line for line in lines if _says_why(line)), "")
+    last = found or next((line for line in reversed(lines) if not _code().search(line)), "")
+    return _short(last.strip())
+
+
+def _says_why(line: str) -> bool:
+    """Whether a line names the trouble, or the place of it as compilers and linters do."""
+    named = trouble().search(line) is not None or re.match(r"\s*[\w./\\-]+\.\w{1,5}:\d+(?::\d+)?:? ", line) is not None
+    return named and not _code().fullmatch(line.strip())
+
+
+def _short(line: str) -> str:
+    if len(line) <= _MOST_LINE_CHARS:
+        return line
+    cut = head(line, _MOST_LINE_CHARS)
+    return f"{cut} {ELLIPSIS}" if cut else ""
+
+
+def shown(command: str) -> str:
+    """A command as one line: the first that does something, an ellipsis where more follows."""
+    first, more, rest = command.partition("\n")
+    while rest.strip() and _entering().fullmatch(first.strip()):
+        first, more, rest = rest.partition("\n")
+    line = " ".join(first.split()) if first.strip() else ""
+    if len(line) > _MOST_SHOWN_CHARS:
+        line, more = head(line, _MOST_SHOWN_CHARS), "more"
+    return f"{line} {ELLIPSIS}" if more and line else line
+
+
+def told(run: Run, words: Words) -> str:
+    """How a run ended, in fixed words and the line that says more."""
+    if run.outcome is Outcome.UNKNOWN:
+        return ""
+    if run.outcome is Outcome.OK:
+        return words.ok
+    return f"{words.failed} ({words.code} {run.code})" if run.code > 0 else words.failed
+
+
+def command_items(all_runs: Sequence[Run], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
+    """Distinct commands with the outcome of their last run, newest first, those that only look last."""
+    offers = _offers(all_runs, words)
+    return chosen((item for item in offers if item.text), budget_tokens, meter)
+
+
+def _offers(all_runs: Sequence[Run], words: Words) -> Iterable[Item]:
+    by_key: dict[str, list[Run]] = {}
+    for run in all_runs:
+        by_key.setdefault(run.key, []).append(run)
+    groups = sorted(by_key.values(), key=lambda group: (group[-1].is_look, -group[-1].event))
+    return (_item(group, words) for group in groups)
+
+
+def _item(group: Sequence[Run], words: Words) -> Item:
+    last = group[-1]
+    line = shown(last.command)
+    times = f" ×{len(group)}" if len(group) > 1 else ""
+    outcome = told(last, words)
+    ending = f" → {outcome}{times}" if outcome else times
+    said = f"{words.colon}{last.line}" if last.line else ""
+    text = f"`{line}`{ending}{said}" if line else ""
+    return Item(text=text, records=records_of((last.record, last.result_record)))

@@ -1,0 +1,248 @@
+"""Events: a transcript as a flat run of what was said, called and answered, with cleaned texts.
+
+Everything behind this module (the counter table, the sections, the measures of `compactor eval`) reads
+events and never messages, so that what is counted is what is quoted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from compactor_cli.digest import clean
+from compactor_cli.digest.tools import ToolKind, tool_kind
+from compactor_cli.formats.places import at
+from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
+
+__all__ = ["Event", "EventKind", "ToolKind", "events", "results_of", "working_directory"]
+
+
+class EventKind(StrEnum):
+    """Who or what an event comes from."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    CALL = "call"
+    RESULT = "result"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened.
+
+    ``record`` is the index of the record that shows it. ``turn`` counts the user's messages among the events
+    asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
+    in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
+    sends in the user's name (project instructions, skills, notices) are RESULTs without a call.
+    """
+
+    kind: EventKind
+    record: int
+    text: str
+    turn: int = 0
+    tool: ToolKind = ToolKind.OTHER
+    name: str = ""
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    call: int = -1
+    is_error: bool = False
+
+
+def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
+    """The events of these records, in record order; a record without words has none.
+
+    Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
+    terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
+    name and a line ``key=value`` for each argument. Thinking is left out: clients do not send it again; so is a
+    demonstration, which tells of another task.
+    """
+    reader = _Reader(strip=clean.path_stripper(working_directory(transcript)))
+    for index in indices:
+        if 0 <= index < len(transcript.messages):
+            value = transcript.records[index].value if index < len(transcript.records) else None
+            if not _has(value, "is_demo"):
+                reader.read(index, transcript.messages[index], _has(value, "isMeta"))
+    return tuple(reader.found)
+
+
+def results_of(events: Iterable[Event]) -> dict[int, Event]:
+    """The result of each call that has one, by the call's position."""
+    return {event.call: event for event in events if event.kind is EventKind.RESULT and event.call >= 0}
+
+
+def working_directory(transcript: Transcript) -> str:
+    """The directory the agent worked in, as the transcript's bookkeeping or its first messages name it; else empty."""
+    for record in transcript.records:
+        if directory := _named_directory(record.value):
+            return directory
+    own = (i for i, record in enumerate(transcript.records) if not _has(record.value, "is_demo"))
+    for index in islice(own, _TELLING_MESSAGES):
+        if directory := _told_directory(transcript.messages[index].text):
+            return directory
+    return ""
+
+
+_DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
+# Codex, opencode and Copilot CLI say it deeper.
+_DEEPER = (("payload",), ("info", "path"), ("data", "context"))
+_TELLING_KEYS = frozenset((*_DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
+
+
+def _named_directory(value: Any) -> str:
+    if not isinstance(value, Mapping) or _TELLING_KEYS.isdisjoint(value):
+        return ""
+    deeper = (at(value, place) for place in _DEEPER)
+    for source in (value, *(each for each in deeper if isinstance(each, Mapping))):
+        for key in _DIRECTORY_KEYS:
+            found = source.get(key)
+            if isinstance(found, str) and _is_absolute(found):
+                return found.rstrip("/\\")
+    return ""
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or path[1:3] in (":\\", ":/")
+
+
+# Messages from the first on that may say where the agent works.
+_TELLING_MESSAGES = 8
+# How clients tell the model where it is: Codex, Claude Code (both spellings), Gemini and Qwen, pi, Cline and Roo,
+# SWE-agent.
+_TOLD = (
+    ("<cwd>", "</cwd>"),
+    ("Primary working directory: ", "\n"),
+    ("Working directory: ", "\n"),
+    ("working in the directory: ", "\n"),
+    ("Current working directory: ", "\n"),
+    ("Current Workspace Directory (", ")"),
+    ("(Current directory: ", ")"),
+)
+
+
+def _told_directory(text: str) -> str:
+    for opening, closing in _TOLD:
+        start = text.find(opening)
+        if start >= 0:
+            told = text[start + len(opening) : start + len(opening) + 300].partition(closing)[0].strip().strip("`'\"")
+            if _is_absolute(told):
+                return told.rstrip("/\\")
+    return ""
+
+
+def _has(value: Any, mark: str) -> bool:
+    """Whether a record is marked: Claude Code's ``isMeta``, which no person typed, or SWE-agent's ``is_demo``."""
+    return isinstance(value, Mapping) and value.get(mark) is True
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    strip: Callable[[str], str]
+    found: list[Event] = field(default_factory=list)
+    waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    turn: int = 0
+
+    def read(self, index: int, message: Message, is_hidden: bool) -> None:
+        if message.is_meta:
+            return
+        if message.summary is not None:
+            self._add(EventKind.SUMMARY, index, clean.summary_words(self._clean(message.summary.text)))
+            return
+        for part in message.parts:
+            if isinstance(part, Text):
+                self._said(index, message.role, part.text, is_hidden)
+            elif isinstance(part, ToolCall):
+                self._called(index, part)
+            elif isinstance(part, ToolResult) and part.is_told:
+                self._answered(index, part)
+
+    def _add(self, kind: EventKind, index: int, text: str) -> None:
+        if text:
+            self.found.append(Event(kind=kind, record=index, text=text, turn=self.turn))
+
+    def _clean(self, text: str) -> str:
+        return self.strip(clean.without_prompt(clean.without_block(clean.plain(text), "system-reminder"))).strip("\n")
+
+    def _said(self, index: int, role: Role, text: str, is_hidden: bool) -> None:
+        if role is Role.ASSISTANT:
+            self._add(EventKind.ASSISTANT, index, clean.said_words(self._clean(text)))
+        elif role is Role.USER and not (is_hidden or clean.is_context(text)):
+            if words := clean.user_words(self._clean(text)):
+                self._new_turn(index)
+                self._add(EventKind.USER, index, words)
+        elif clean.user_words(text):
+            self._add(EventKind.RESULT, index, self._clean(text))
+
+    def _new_turn(self, index: int) -> None:
+        last = self.found[-1] if self.found else None
+        if last is None or last.kind is not EventKind.USER or last.record != index:
+            self.turn += 1
+            # Without ids only order tells, and a call that the user spoke after gets no answer any more.
+            self.waiting.pop("", None)
+
+    def _called(self, index: int, call: ToolCall) -> None:
+        arguments = _cleaned(call.arguments, lambda text: self.strip(clean.plain(text)))
+        self.waiting[call.id].append(len(self.found))
+        self.found.append(
+            Event(
+                kind=EventKind.CALL,
+                record=index,
+                text="\n".join((call.name, *_argument_lines(arguments))),
+                turn=self.turn,
+                tool=tool_kind(call.name, arguments),
+                name=call.name,
+                arguments=arguments,
+            )
+        )
+
+    def _answered(self, index: int, result: ToolResult) -> None:
+        # By id and order: ids repeat in real files, and the oldest open call of an id is answered first.
+        waiting = self.waiting.get(result.id)
+        call = waiting.popleft() if waiting else -1
+        tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
+        name = self.found[call].name if call >= 0 else result.name
+        text = clean.without_gutters(clean.unfolded(self._clean(result.text)), surely=tool is ToolKind.READ)
+        self.found.append(
+            Event(
+                kind=EventKind.RESULT,
+                record=index,
+                text=text,
+                turn=self.turn,
+                tool=tool,
+                name=name,
+                call=call,
+                is_error=result.is_error,
+            )
+        )
+
+
+def _cleaned(value: Any, cleaner: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return cleaner(value)
+    if isinstance(value, Mapping):
+        return {key: _cleaned(item, cleaner) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_cleaned(item, cleaner) for item in value)
+    return value
+
+
+def _argument_lines(arguments: Any, key: str = "") -> Iterator[str]:
+    """``key=value`` lines; what is nested is told by its innermost key, a list of words as one line."""
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            yield from _argument_lines(value, str(name))
+    elif isinstance(arguments, tuple) and not all(isinstance(item, str) for item in arguments):
+        for item in arguments:
+            yield from _argument_lines(item, key)
+    else:
+        yield (f"{key}=" if key else "") + _scalar(arguments)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return " ".join(value) if isinstance(value, tuple) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,247 @@
+"""ATIF trajectories (Agent Trajectory Interchange Format 1.0 to 1.8): a document with ``steps``.
+
+A step holds calls together with their results. Steps are numbered from 1 without gaps, so they are numbered
+anew after a compaction. A system step whose ``extra.context_management.boundary`` is ``replace`` stands for
+everything before it; with ``append`` it adds to what is before it. A summary behind a kept head therefore is
+written with ``append``, one that nothing is kept before with ``replace``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compactor_cli.formats.arrays import array_path, first_object
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.contents import arguments, block_part, string
+from compactor_cli.formats.frames import number_replaced, with_key
+from compactor_cli.formats.holds import RUN, Holds
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.places import Piece, Place, at, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, arguments_object, thinking_of
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    Part,
+    PreviousSummary,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
+
+_PATHS: tuple[JsonPath, ...] = (("steps",), ("trajectory", "steps"))
+_ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
+_BOUNDARY = ("extra", "context_management")
+_BOUNDARY_MESSAGE = "Context compaction performed"
+
+
+class Atif:
+    """The dialect of ATIF."""
+
+    name = "atif"
+    title = "ATIF trajectory"
+    holds = (
+        RUN | Holds.IDS | Holds.IMAGES | Holds.THINKING | Holds.TIMES | Holds.USAGE | Holds.SUMMARIES | Holds.SIDECHAINS
+    )
+    unwritten = NEVER_WRITTEN | Holds.IMAGES
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``steps``."""
+        return array_path(value, _PATHS, _leads)
+
+    def score(self, value: Any) -> int:
+        """3 for a step; 2 for a document."""
+        if _is_step(value):
+            return 3
+        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+
+    def starts(self, value: Any) -> bool:
+        """Whether it is the step with number 1."""
+        return _is_step(value) and value["step_id"] == 1 and type(value["step_id"]) is int
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per step, its results in it; what a boundary replaced is ``superseded``."""
+        values = [record.value for record in records]
+        last = max((i for i, value in enumerate(values) if _boundary(value) == "replace"), default=0)
+        return tuple(_message(value, i < last) for i, value in enumerate(values))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last step that names one, else of the agent."""
+        steps = (at(record.value, ("model_name",)) for record in reversed(records))
+        agents = (at(row, (*path, "agent", "model_name")) for path in ((), ("trajectory",)))
+        return next((name for name in (*steps, *agents) if isinstance(name, str) and name), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
+        raw = transcript.records[0].raw if transcript.records else b""
+        has_head = any(not transcript.messages[i].is_meta for i in cut.before)
+        removed = [i for i in range(len(transcript.records)) if i not in {*cut.before, *cut.after}]
+        times = (transcript.messages[i].timestamp for i in (*reversed(removed), *reversed(cut.before), *cut.after))
+        time = next((found for found in times if found), "")
+        number = len(cut.before) + 1
+        steps = (_step(item, number + i, time, has_head=has_head) for i, item in enumerate(insertions))
+        return tuple(dump(step, raw) for step in steps)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The step with these texts replaced."""
+        return shorten(record, texts, pieces)
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """Steps numbered from 1; ``total_steps`` beside them is their number."""
+        records = tuple(_numbered(record, i + 1) for i, record in enumerate(composed.records))
+        frame = composed.frame
+        if isinstance(at(composed.row, ("final_metrics", "total_steps")), int):
+            frame = with_key(frame, "total_steps", len(records))
+        return replace(composed, records=records, frame=frame)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A trajectory of steps; keys of anybody's stand in ``extra``, as the format wants it."""
+        agent = {"name": "agent", "version": "unknown", **({"model_name": talk.model} if talk.model else {})}
+        document: dict[str, Any] = {"schema_version": "ATIF-v1.7", "session_id": talk.key("session"), "agent": agent}
+        steps: list[dict[str, Any]] = []
+        for message in talk.messages:
+            if message.role is Role.TOOL:
+                answers = [{"source_call_id": result.id, "content": result.text} for result in message.results]
+                steps[-1]["observation"] = {"results": answers}
+            else:
+                has_head = any(step["source"] != "system" for step in steps)
+                steps.append(_written(message, len(steps) + 1, has_head=has_head))
+        return ({**document, "steps": steps, **({"extra": dict(talk.extra)} if talk.extra else {})},)
+
+
+def _written(message: Message, number: int, *, has_head: bool) -> dict[str, Any]:
+    if message.summary:
+        item = Insertion(role=Role.USER, text=message.text, is_summary=True)
+        return _step(item, number, message.timestamp, has_head=has_head)
+    source = next(name for name, role in _ROLES.items() if role is message.role)
+    stamp = {"timestamp": message.timestamp} if message.timestamp else {}
+    step: dict[str, Any] = {"step_id": number, **stamp, "source": source, "message": message.text}
+    if thought := thinking_of(message):
+        step["reasoning_content"] = thought
+    if message.calls:
+        step["tool_calls"] = [
+            {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments_object(call)}
+            for call in message.calls
+        ]
+    return step
+
+
+def _is_step(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("step_id"), int):
+        return False
+    return string(value.get("source")) in _ROLES and "message" in value
+
+
+def _leads(elements: Any) -> bool:
+    return _is_step(first_object(elements))
+
+
+def _boundary(value: Any) -> str:
+    """How a step changes the context (``replace``, ``append``); empty for one that does not."""
+    found = at(value, _BOUNDARY)
+    if not _is_step(value) or not isinstance(found, dict) or found.get("type", "compaction") != "compaction":
+        return ""
+    return string(found.get("boundary"))
+
+
+def _message(value: Any, is_superseded: bool) -> Message:
+    if not _is_step(value):
+        return Message(role=Role.META)
+    found = parts(pieces(value))
+    role = Role.USER if _boundary(value) else _ROLES[value["source"]]
+    return Message(
+        role=role,
+        parts=found,
+        timestamp=string(value.get("timestamp")),
+        summary=_summary(value, role, found),
+        superseded=is_superseded,
+    )
+
+
+def _summary(value: Any, role: Role, found: Sequence[Part]) -> PreviousSummary | None:
+    text = "\n".join(part.text for part in found if isinstance(part, Text))
+    if not _boundary(value) or not text:
+        return summary_of(role, found)
+    return summary_of(role, found) or PreviousSummary(origin="atif", text=text)
+
+
+def pieces(value: Any) -> list[Piece]:
+    """The parts of a step with the places of their texts.
+
+    Of a boundary only the observation is shown to a model. Results without a call answer what the message
+    asked for in the agent's steps, and are told as texts in others.
+    """
+    if not _is_step(value):
+        return []
+    results = at(value, ("observation", "results"))
+    listed = list(enumerate(results)) if isinstance(results, list) else []
+    if _boundary(value) and listed:
+        return [piece for i, found in listed for piece in _texts(found, i)]
+    reasoning = value.get("reasoning_content")
+    found = [Piece(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
+    found += text_pieces(value["message"], ("message",), _block)
+    called = value.get("tool_calls")
+    calls = [_call(call, i) for i, call in enumerate(called)] if isinstance(called, list) else []
+    if value["source"] != "agent":
+        return [*found, *(piece for i, result in listed for piece in _texts(result, i))]
+    unasked = max(len(listed) - len(calls), 0)
+    calls += [Piece(ToolCall(id="", name="", arguments=""))] * unasked
+    return [*found, *calls, *(_result(result, i) for i, result in listed)]
+
+
+def _call(call: Any, i: int) -> Piece:
+    name, call_id = string(at(call, ("function_name",))), string(at(call, ("tool_call_id",)))
+    part = ToolCall(id=call_id, name=name, arguments=arguments(at(call, ("arguments",))))
+    return Piece(part, (("tool_calls", i, "arguments"),) if isinstance(call, dict) else ())
+
+
+def _result(result: Any, i: int) -> Piece:
+    content = at(result, ("content",))
+    piece = result_piece(content, _content_place(i), call_id=string(at(result, ("source_call_id",))))
+    return piece if isinstance(result, dict) else Piece(piece.part)
+
+
+def _texts(result: Any, i: int) -> list[Piece]:
+    return text_pieces(at(result, ("content",)), _content_place(i), _block)
+
+
+def _content_place(i: int) -> Place:
+    return ("observation", "results", i, "content")
+
+
+def _block(block: Any) -> Part:
+    part = block_part(block)
+    return Media(kind=part.kind, size_bytes=size_bytes(block)) if isinstance(part, Media) else part
+
+
+def _step(item: Insertion, number: int, time: str, *, has_head: bool) -> dict[str, Any]:
+    stamp = {"timestamp": time} if time else {}
+    if not item.is_summary:
+        source = "agent" if item.role is Role.ASSISTANT else "user"
+        return {"step_id": number, **stamp, "source": source, "message": item.text, "is_copied_context": True}
+    management = {"type": "compaction", "boundary": "append" if has_head else "replace"}
+    return {
+        "step_id": number,
+        **stamp,
+        "source": "system",
+        "message": _BOUNDARY_MESSAGE,
+        "observation": {"results": [{"content": item.text}]},
+        "is_copied_context": True,
+        "extra": {"context_management": management},
+    }
+
+
+def _numbered(record: Record, number: int) -> Record:
+    if not _is_step(record.value) or record.value["step_id"] == number:
+        return record
+    raw = number_replaced(record.raw, "step_id", number)
+    return replace(record, raw=raw, value={**record.value, "step_id": number})
+
+
+DIALECT = Atif()

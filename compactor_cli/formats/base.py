@@ -1,0 +1,184 @@
+"""What a dialect is: how to recognise it, what its records say, and how to write into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from compactor_cli.formats.holds import Holds
+from compactor_cli.formats.unnamed import answered
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Message, Role, Transcript
+
+JsonPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insertion:
+    """A message to be written into a transcript: the summary, or an acknowledgement behind it."""
+
+    role: Role
+    text: str
+    is_summary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What is kept on both sides of the insertions, as record indices, ascending."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+class Dialect(Protocol):
+    """One on-disk format. Implementations hold no state."""
+
+    @property
+    def name(self) -> str:
+        """Short name for ``--format`` (``claude-code``)."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What people call it (``Claude Code session``)."""
+        ...
+
+    @property
+    def holds(self) -> Holds:
+        """What the format has a place for."""
+        ...
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """Where in this line's value the array of messages lies, if the line is a whole conversation.
+
+        ``()`` is a bare array. None: the line is one record of a session.
+        """
+        ...
+
+    def score(self, value: Any) -> int:
+        """How surely this value (a line, or an element at ``array_path``) is of this dialect.
+
+        0 no · 1 possible (a plain role and text) · 2 likely · 3 certain (a mark that no other dialect has).
+        """
+        ...
+
+    def starts(self, value: Any) -> bool:
+        """Whether this line can only be the first of a session (``session_meta``, ``{"type":"session"}``)."""
+        ...
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record. Unknown records become META; nothing is raised for odd content."""
+        ...
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the transcript itself last used, or an empty string."""
+        ...
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """The new records, each the bytes of one line or array element without terminator.
+
+        Deterministic: ids and times are derived from the transcript, never from clock or chance.
+        """
+        ...
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The record with the texts of these parts (numbered as in ``read``) replaced.
+
+        Everything else of the record keeps its value; only such records are serialised anew.
+        """
+        ...
+
+
+@runtime_checkable
+class Separate(Protocol):
+    """A dialect that reads each record by itself, whatever stands around it, but for what `answered` adds."""
+
+    def read_one(self, record: Record) -> Message:
+        """What `Dialect.read` gives for this record, before `answered`."""
+        ...
+
+
+def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row: Any) -> tuple[Message, ...]:
+    """`Dialect.read` of the records that a transcript is composed of, of which most are those of the source.
+
+    What is read by itself says the same in its new place: of such a dialect only new and changed records are read.
+    """
+    if not isinstance(dialect, Separate):
+        return dialect.read(records, row)
+    known = {id(record.value): message for record, message in zip(source.records, source.messages, strict=True)}
+    return answered(tuple(known.get(id(record.value)) or dialect.read_one(record) for record in records))
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """A dialect whose records name the session that they belong to."""
+
+    def session_key(self, value: Any) -> str:
+        """The session of this line; empty where it names none."""
+        ...
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A dialect with something that counts or names the records: step numbers, lists of indices, totals."""
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """The composed transcript with that brought in line with the records it has.
+
+        ``composed`` has the records, frame and row that are to be written, and no messages yet. Of kept records
+        only what numbers them may change.
+        """
+        ...
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A dialect whose records may hang on each other by id."""
+
+    @property
+    def links_records(self) -> bool:
+        """Whether the client sends one end only of a session that has two with nothing to join them."""
+        ...
+
+
+def settled(dialect: Dialect, source: Transcript, composed: Transcript) -> Transcript:
+    """What `Settling.settle` makes of it; the composed transcript as it is where nothing counts its records."""
+    return dialect.settle(source, composed) if isinstance(dialect, Settling) else composed
+
+
+@runtime_checkable
+class Refreshing(Protocol):
+    """A dialect whose client trusts what a session says of its own size, or repeats messages beside them."""
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """What must not stay of the records that would: what repeats messages, or takes back what is gone."""
+        ...
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """The records by which the client takes the conversation's size, of those that stay: the size in tokens."""
+        ...
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The record with its counter at this size; everything else keeps its value."""
+        ...
+
+
+@runtime_checkable
+class Appending(Protocol):
+    """A dialect whose client has a boundary of its own, behind which earlier records are not sent."""
+
+    @property
+    def appends_head(self) -> bool:
+        """Whether the boundary can hold a head before the summary; if not, the summary stands for it."""
+        ...
+
+    def append(
+        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+    ) -> tuple[bytes, ...]:
+        """The lines to be written behind all others, each without terminator.
+
+        The client then sends ``cut.before`` (if `appends_head`), the insertions and ``cut.after``, and takes the
+        conversation to be of ``size_tokens``. Deterministic, as `Dialect.insert` is.
+        """
+        ...

@@ -1,0 +1,228 @@
+"""Messages with a role and a content, in the shapes of OpenAI, Anthropic, Bedrock, Kimi and their relatives.
+
+One reader for all of them: logs mix the shapes, and a message that is read by the wrong name must still
+be read. The dialects differ in how they are recognised and in how new messages are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from compactor_cli.formats import blocks
+from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats.calls import calls_of, has_calls, named_call, read_call, shorten_call, shortened_call
+from compactor_cli.formats.contents import media_count, result_text, role_of, shortened_result
+from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.previous import previous_summary, summary_of
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    Part,
+    PreviousSummary,
+    Role,
+    Text,
+    Thinking,
+    ToolResult,
+)
+
+ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "human": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "model": Role.ASSISTANT,
+    "ai": Role.ASSISTANT,
+    "gpt": Role.ASSISTANT,
+    "tool_call": Role.ASSISTANT,
+    "tool": Role.TOOL,
+    "function": Role.TOOL,
+    "tool_response": Role.TOOL,
+    "ipython": Role.TOOL,
+}
+_META = Message(role=Role.META)
+# Bookkeeping among the messages: what a run of mini-swe-agent ended with, a platform's own notes.
+_META_ROLES = frozenset({"exit", "session_meta", "info", "error", "warning"})
+_REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+_OPAQUE_KEYS = ("reasoning_details", "audio")
+_ERROR_KEYS = ("is_error", "error")
+_REASONING = frozenset({*_REASONING_KEYS, *_OPAQUE_KEYS})
+# What may stand beside the content and has something to say.
+_BESIDE = frozenset({*_REASONING, "refusal", "tool_calls", "function_call"})
+_NOT_PLAIN = frozenset({name for name, role in ROLES.items() if role is Role.TOOL} | {"tool_call"})
+_SUMMARISING = (Role.USER, Role.SYSTEM)
+# So many elements of an array are looked at for one that says anything.
+_LOOKED_AT = 50
+
+
+class _Parts(NamedTuple):
+    """The parts of a message by where they stand in it, in the order in which they are numbered."""
+
+    before: tuple[Part, ...]
+    content: tuple[Part, ...]
+    refusal: tuple[Part, ...]
+    calls: tuple[Part, ...]
+
+    def joined(self) -> tuple[Part, ...]:
+        return self.before + self.content + self.refusal + self.calls
+
+
+def is_chat(value: Any) -> bool:
+    """Whether this is a message of this family at all."""
+    if not isinstance(value, dict) or not isinstance(value.get("role"), str):
+        return False
+    return "content" in value or not _BESIDE.isdisjoint(value)
+
+
+def array_at(value: Any, paths: Sequence[JsonPath]) -> JsonPath | None:
+    """The first of these paths at which there is an array of messages (an empty one counts)."""
+    if isinstance(value, list):
+        return () if not value or _leads(value) else None
+    for path in paths:
+        found: Any = value
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        if isinstance(found, list) and (not found or _leads(found)):
+            return path
+    return None
+
+
+def _leads(elements: Sequence[Any]) -> bool:
+    """Whether the first object in the array has a role, and one of the first says something; others tell nothing."""
+    objects = [element for element in elements[:_LOOKED_AT] if isinstance(element, dict)]
+    has_role = bool(objects) and isinstance(objects[0].get("role"), str) and "parts" not in objects[0]
+    return has_role and any(map(is_chat, objects))
+
+
+def read(value: Any) -> Message:
+    """What one message says. A role that is a name (of an agent among several) speaks as an assistant."""
+    role = _role(value)
+    if role is Role.META:
+        return _META
+    content = value.get("content")
+    if isinstance(content, str) and value["role"] not in _NOT_PLAIN and _BESIDE.isdisjoint(value):
+        return _plain(value, role, content)
+    parts = _parts(value, role).joined()
+    return Message(
+        role=role_of(role, parts),
+        parts=parts,
+        timestamp=_timestamp(value),
+        summary=_compaction(content) or (summary_of(role, parts) if role in _SUMMARISING else None),
+    )
+
+
+def _plain(value: Mapping[str, Any], role: Role, content: str) -> Message:
+    """A message that is nothing but a text: most are, and this is the short way for them."""
+    summary = previous_summary(role, content) if role in _SUMMARISING else None
+    parts = (Text(text=content),) if content else ()
+    return Message(role=role, parts=parts, timestamp=_timestamp(value), summary=summary)
+
+
+def _timestamp(value: Mapping[str, Any]) -> str:
+    timestamp = value.get("timestamp")
+    return timestamp if isinstance(timestamp, str) else ""
+
+
+def _role(value: Any) -> Role:
+    if not is_chat(value):
+        return Role.META
+    name = value["role"]
+    if name in ROLES:
+        return ROLES[name]
+    return Role.META if name in _META_ROLES or name.startswith("_") or not name else Role.ASSISTANT
+
+
+def _parts(value: Mapping[str, Any], role: Role) -> _Parts:
+    if role is Role.TOOL:
+        return _Parts((), _results(value), (), ())
+    refusal = value.get("refusal")
+    return _Parts(
+        _reasoning(value),
+        _content(value),
+        (Text(text=refusal),) if refusal and isinstance(refusal, str) else (),
+        tuple(map(read_call, calls_of(value))) if has_calls(value) else (),
+    )
+
+
+def _content(value: Mapping[str, Any]) -> tuple[Part, ...]:
+    content = value.get("content")
+    if value["role"] == "tool_call":
+        return (named_call(result_text(content)),)
+    return blocks.parts(content)
+
+
+def _reasoning(value: Mapping[str, Any]) -> tuple[Part, ...]:
+    """The reasoning beside the content, once; what is opaque by its size."""
+    if _REASONING.isdisjoint(value):
+        return ()
+    for key in _REASONING_KEYS:
+        text = value.get(key)
+        if text and isinstance(text, str):
+            return (Thinking(text=text),)
+    opaque = ((key, value.get(key)) for key in _OPAQUE_KEYS)
+    return tuple(Media(kind=key, size_bytes=blocks.size_bytes(found)) for key, found in opaque if found)
+
+
+def _results(value: Mapping[str, Any]) -> tuple[Part, ...]:
+    """The blocks that are results, with what stands beside them; else the whole content is one result."""
+    return blocks.parts(value.get("content")) if _has_results(value) else (_result(value),)
+
+
+def _has_results(value: Mapping[str, Any]) -> bool:
+    content = value.get("content")
+    return isinstance(content, list) and any(isinstance(part, ToolResult) for part in blocks.parts(content))
+
+
+def _result(value: Mapping[str, Any]) -> ToolResult:
+    content = value.get("content")
+    return ToolResult(
+        id=_first_string(value, "tool_call_id", "id"),
+        text=result_text(content),
+        name=_first_string(value, "name", "tool_name"),
+        is_error=any(value.get(key) not in (None, False, "") for key in _ERROR_KEYS if key in value),
+        media_count=0 if isinstance(content, str) else media_count(content),
+    )
+
+
+def _first_string(value: Mapping[str, Any], key: str, other: str) -> str:
+    found = value.get(key)
+    if not isinstance(found, str):
+        found = value.get(other)
+    return found if isinstance(found, str) else ""
+
+
+def _compaction(content: Any) -> PreviousSummary | None:
+    """The summary in a ``compaction`` block of the Anthropic API."""
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "compaction":
+            text = block.get("content")
+            return PreviousSummary(origin="anthropic", text=text if isinstance(text, str) else "")
+    return None
+
+
+def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
+    """The record with the texts of these parts replaced; arguments stay the JSON object or string they were."""
+    value = parse(record.raw)
+    role = _role(value)
+    if role is Role.META:
+        return record.raw
+    parts = _parts(value, role)
+    behind = len(parts.before) + len(parts.content)
+    if inside := {i - len(parts.before): text for i, text in texts.items() if len(parts.before) <= i < behind}:
+        value["content"] = _shortened_content(value, role, inside)
+    for i, text in texts.items():
+        if parts.refusal and i == behind:
+            value["refusal"] = text
+        elif i >= behind + len(parts.refusal):
+            shorten_call(calls_of(value)[i - behind - len(parts.refusal)], text)
+    return dump(value, record.raw)
+
+
+def _shortened_content(value: Mapping[str, Any], role: Role, texts: Mapping[int, str]) -> Any:
+    if role is Role.TOOL and not _has_results(value):
+        return shortened_result(value.get("content"), texts[0])
+    if value["role"] == "tool_call":
+        return shortened_call(result_text(value.get("content")), texts[0])
+    return blocks.with_texts(value.get("content"), texts)

@@ -1,0 +1,237 @@
+"""The tree in a Claude Code session: what hangs on what, and what the client no longer sends.
+
+Records hang on each other by ``parentUuid``; the order of the lines is not decisive. What is sent is the chain
+from the newest record to its root, with the parallel calls and results beside it. A compaction hangs a new root
+(``system/compact_boundary``) into the file, a rewind a second branch beside an abandoned one. Where a parent is
+missing, the chain goes on at the record before. Observed with Claude Code 1.0.128 to 2.1.329 resuming such files.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from compactor_cli.formats.contents import string
+
+Value = Mapping[str, Any]
+
+
+class Tree:
+    """The records of one session by uuid; of records with the same uuid the first that says what the last says.
+
+    ``main`` are the indices of the conversation: user and assistant records, without those of subagents if
+    there are others. ``again`` are records whose uuid was there before, each with the first that had it.
+    """
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self.values = values
+        self.index: dict[str, int] = {}
+        self.again: dict[int, int] = {}
+        firsts: dict[str, int] = {}
+        for i, value in enumerate(values):
+            if not (uuid := string(value.get("uuid"))):
+                continue
+            if firsts.setdefault(uuid, i) == i:
+                self.index[uuid] = i
+            else:
+                self.again[i] = firsts[uuid]
+                if is_talk(value) and value["message"] != values[self.index[uuid]].get("message"):
+                    self.index[uuid] = i
+        talk = [i for i, value in enumerate(values) if is_talk(value)]
+        own = [i for i in talk if values[i].get("isSidechain") is not True]
+        self.main = tuple(own or talk)
+        self.is_main = frozenset(self.main)
+        self.has_own = bool(own)
+
+    @cached_property
+    def newest(self) -> int | None:
+        """The newest record of the conversation; another version of an earlier one is not newer than that."""
+        new = (i for i in reversed(self.main) if i not in self.again)
+        found = next(new, None)
+        return None if found is None else self.index.get(string(self.values[found].get("uuid")), found)
+
+    @cached_property
+    def chain(self) -> tuple[int, ...]:
+        """From the newest record to its root; over a missing parent to the record before, if it is no later."""
+        seen: dict[int, None] = {}
+        at = self.newest
+        while at is not None and at not in seen:
+            run = tuple(self.ancestors(at))
+            seen |= dict.fromkeys(run)
+            at = self._before(run[-1], seen)
+        return tuple(seen)
+
+    def _before(self, end: int, seen: Mapping[int, None]) -> int | None:
+        """The record before one that hangs on nothing there is; None for a root of the client's own."""
+        value = self.values[end]
+        if not value.get("parentUuid") and (is_talk(value) or is_boundary(value)):
+            return None
+        at = bisect_left(self.main, end) - 1
+        if at < 0 or self.main[at] in seen:
+            return None
+        before = self.values[self.main[at]]
+        return self.main[at] if string(before.get("timestamp")) <= string(value.get("timestamp")) else None
+
+    @cached_property
+    def is_linked(self) -> bool:
+        """Whether the records make a tree at all: where most name no parent, or share a uuid, their order is all."""
+        named = sum(bool(self.values[i].get("parentUuid")) for i in self.main)
+        return named * 2 >= len(self.main) and len(self.index) * 2 >= sum("uuid" in value for value in self.values)
+
+    def is_of_subagent(self, i: int) -> bool:
+        """Whether a record belongs to a subagent, in a file that is not the subagent's own."""
+        return self.has_own and self.values[i].get("isSidechain") is True
+
+    def parent(self, i: int) -> int | None:
+        """The index of the record that this one hangs on; None for a root and where it is missing."""
+        return self.index.get(string(self.values[i].get("parentUuid")))
+
+    def ancestors(self, i: int) -> Iterator[int]:
+        """The record itself, then what it hangs on, up to a root, a missing parent or a circle."""
+        seen: set[int] = set()
+        at: int | None = i
+        while at is not None and at not in seen:
+            seen.add(at)
+            yield at
+            at = self.parent(at)
+
+
+def superseded(tree: Tree) -> frozenset[int]:
+    """The records that the client does not send: before the last boundary, off the chain, or there twice."""
+    boundary = last_boundary(tree)
+    before = frozenset[int]() if boundary is None else _replaced(tree, boundary)
+    return before | _off_chain(tree, boundary) | _repeated(tree)
+
+
+def left_out(tree: Tree) -> frozenset[int]:
+    """The records that are not sent though no boundary replaced them: those of other roots and branches."""
+    boundary = last_boundary(tree)
+    before = frozenset[int]() if boundary is None else _replaced(tree, boundary)
+    return _off_chain(tree, boundary) - before - _repeated(tree)
+
+
+def outdone(tree: Tree) -> frozenset[int]:
+    """The records instead of which a later one with the same uuid is sent, since it says something else."""
+    values = tree.values
+    others = ((i, tree.index[values[i]["uuid"]]) for i in _repeated(tree))
+    return frozenset(i for i, other in others if i < other and values[i].get("message") != values[other]["message"])
+
+
+def last_boundary(tree: Tree) -> int | None:
+    """The last compaction boundary that is in force."""
+    marks = (i for i in range(len(tree.values) - 1, -1, -1) if is_boundary(tree.values[i]))
+    return next((i for i in marks if _in_force(tree, i)), None)
+
+
+def _in_force(tree: Tree, boundary: int) -> bool:
+    """Whether the newest record hangs behind the boundary: clients ignore a boundary beside the chain.
+
+    A chain that breaks off behind the boundary counts as behind it.
+    """
+    if named_uuids(tree.values[boundary]):
+        return True
+    if tree.newest is None or tree.newest < boundary:
+        return False
+    top = tree.newest
+    for top in tree.ancestors(tree.newest):
+        if top == boundary:
+            return True
+    return top > boundary
+
+
+def _replaced(tree: Tree, boundary: int) -> frozenset[int]:
+    """What is before the boundary in the file and neither named by it nor hung behind it."""
+    staying = _with_siblings(tree, _preserved(tree, boundary))
+    behind: dict[int, bool] = {}
+    for i in range(boundary):
+        path = []
+        for at in tree.ancestors(i):
+            path.append(at)
+            if at == boundary or at in behind:
+                break
+        answer = path[-1] == boundary or behind.get(path[-1], False)
+        behind.update(dict.fromkeys(path, answer))
+    return frozenset(i for i in range(boundary) if not behind[i] and i not in staying)
+
+
+def named_uuids(boundary: Value) -> tuple[str, ...]:
+    """The uuids of records that a boundary names as still sent."""
+    metadata = boundary.get("compactMetadata")
+    named = metadata.get("preservedMessages") if isinstance(metadata, dict) else None
+    uuids = [*_strings(named, "allUuids"), *_strings(named, "uuids")]
+    segment = metadata.get("preservedSegment") if isinstance(metadata, dict) else None
+    ends = [segment.get("headUuid"), segment.get("tailUuid")] if isinstance(segment, dict) else []
+    return tuple(uuids or [uuid for uuid in ends if isinstance(uuid, str)])
+
+
+def _preserved(tree: Tree, boundary: int) -> set[int]:
+    """The named records; of a segment also what lies on the chain between its ends."""
+    named = {tree.index[uuid] for uuid in named_uuids(tree.values[boundary]) if uuid in tree.index}
+    if len(named) != 2:
+        return named
+    first, last = sorted(named)
+    chain = list(tree.ancestors(last))
+    return named | set(chain[: chain.index(first)]) if first in chain else named
+
+
+def _anchored(tree: Tree, boundary: int) -> set[int]:
+    """The summary that a boundary hangs the named records on, and what that hangs on."""
+    metadata = tree.values[boundary].get("compactMetadata")
+    held = metadata if isinstance(metadata, dict) else {}
+    places = (held.get(key) for key in ("preservedMessages", "preservedSegment"))
+    anchors = (string(place.get("anchorUuid")) for place in places if isinstance(place, dict))
+    return {i for anchor in anchors if anchor in tree.index for i in tree.ancestors(tree.index[anchor])}
+
+
+def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
+    """With the other lines of the same API message, and the results that hang on them."""
+    if not indices:
+        return indices
+    ids = {message_id(tree.values[i]) for i in indices} - {""}
+    staying = indices | {i for i in tree.main if message_id(tree.values[i]) in ids}
+    return staying | {i for i in tree.main if tree.parent(i) in staying and brings_result(tree.values[i])}
+
+
+def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
+    """What hangs on another root, or on a branch that was left, and is not named by the boundary in force."""
+    if not tree.is_linked:
+        return frozenset()
+    named = set[int]() if boundary is None else _preserved(tree, boundary) | _anchored(tree, boundary)
+    staying = _with_siblings(tree, {*tree.chain, *named})
+    return frozenset(i for i in tree.main if i not in staying)
+
+
+def _repeated(tree: Tree) -> frozenset[int]:
+    """Records that another with the same uuid stands for."""
+    same = {*tree.again, *tree.again.values()}
+    return frozenset(i for i in same if i in tree.is_main and tree.index[tree.values[i]["uuid"]] != i)
+
+
+def is_talk(value: Value) -> bool:
+    """Whether a record is a user's or an assistant's message."""
+    return value.get("type") in ("user", "assistant") and isinstance(value.get("message"), dict)
+
+
+def is_boundary(value: Value) -> bool:
+    """Whether a record is a compaction boundary (a microcompaction is none)."""
+    return value.get("type") == "system" and value.get("subtype") == "compact_boundary"
+
+
+def message_id(value: Value) -> str:
+    """The id of the API message that a record holds a block of."""
+    message = value.get("message")
+    return string(message.get("id")) if isinstance(message, dict) else ""
+
+
+def brings_result(value: Value) -> bool:
+    """Whether a record holds a tool's answer."""
+    content = value["message"].get("content") if isinstance(value.get("message"), dict) else None
+    blocks = content if isinstance(content, list) else ()
+    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
+
+
+def _strings(mapping: Any, key: str) -> list[str]:
+    values = mapping.get(key) if isinstance(mapping, dict) else None
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []

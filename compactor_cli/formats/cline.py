@@ -1,0 +1,213 @@
+"""Cline's and Roo Code's ``api_conversation_history.json``: an array of Anthropic messages.
+
+What tools answer stands in text blocks that begin with ``[read_file for 'a.py'] Result:`` (older versions: the answer
+in the block behind it), beside blocks of the client's own; newer versions write ``tool_result`` too. Older versions
+have calls as XML at the end of a text. Answers may quote the user. As found in histories of 2025 and 2026; not run
+against a client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from compactor_cli.formats import blocks, chat
+from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats.chat_dialect import ChatDialect
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.holds import CHAT, Holds
+from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.places import at
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
+
+_DETAILS = "<environment_details>"
+# What the client says to the model in the user's name.
+_OWN = (
+    _DETAILS,
+    "# task_progress",
+    "# TODO LIST UPDATE",
+    "[TASK RESUMPTION]",
+    "[ERROR]",
+    "Files attached by the user:",
+    "The user has provided feedback",
+    "The user provided the following feedback",
+)
+_MOST_HEAD_CHARS = 20_000
+_RESULT = re.compile(r"\s*\[(\w+)(?: (?:for|to) '.*?')?\] Result:[ \t]*\n?", re.DOTALL)
+_QUOTED = re.compile(r"<(feedback|answer|user_message)>\s*(.*?)\s*</\1>", re.DOTALL)
+_FAILED = re.compile(r"\s*(?:The tool execution failed|<error>|Error\b|\[ERROR\])|.{0,80}exit code [1-9]", re.DOTALL)
+_CALL = re.compile(
+    r"<((?:use|access|ask|attempt|plan_mode|list|load|new|switch|update|fetch|web|codebase|browser)_\w+|\w+_(?:file|files"
+    r"|command|content|diff|replace))>\s*(<\w+>.*?)\s*</\1>\s*$",
+    re.DOTALL,
+)
+_ARGUMENT = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
+_LOOKED_AT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """The part of a block, and where its text stands: behind ``before`` and before ``after`` in block ``index``."""
+
+    part: Part
+    index: int
+    before: str = ""
+    after: str = ""
+
+
+class Cline(ChatDialect):
+    """The dialect of the histories that Cline and Roo Code send."""
+
+    name = "cline"
+    title = "Cline or Roo Code history"
+    holds = CHAT | Holds.THINKING | Holds.MODEL
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """A bare array, of whose first messages one has a mark."""
+        is_ours = isinstance(value, list) and any(self.score(item) for item in islice(value, _LOOKED_AT))
+        return () if is_ours else None
+
+    def score(self, value: Any) -> int:
+        """3 for a user's message with the client's details, or with a result as a text."""
+        if not chat.is_chat(value) or value["role"] != "user":
+            return 0
+        texts = (string(block.get("text")) for block in _list(value.get("content")) if isinstance(block, dict))
+        return 3 if any(text.lstrip().startswith(_DETAILS) or _RESULT.match(text) for text in texts) else 0
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what the user said in an answer is a text behind the other parts."""
+        found: list[Message] = []
+        asked: list[ToolCall] = []
+        for message in map(_message, (record.value for record in records)):
+            if message.role is Role.ASSISTANT:
+                asked = list(message.calls)
+            elif message.results or asked:
+                message = _answering(message, asked)
+                _leave(found, asked)
+            found.append(message)
+        return tuple(found)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the last answer names."""
+        names = (string(at(record.value, ("modelInfo", "modelId"))) for record in reversed(records))
+        return next((name for name in names if name), "")
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with texts replaced in its blocks; heads of results and calls in a text stay."""
+        value = parse(record.raw)
+        if not isinstance(value.get("content"), list):
+            return chat.shorten(record, texts)
+        read = _blocks(value)
+        places = {i: read[i] for i in texts if i < len(read)}
+        whole = {place.index: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
+        return dump({**value, "content": blocks.with_texts(value["content"], whole)}, record.raw)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _message(value: Any) -> Message:
+    if not isinstance(value, dict) or not isinstance(value.get("content"), list):
+        return chat.read(value)
+    plain = chat.read(value)
+    if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT):
+        return plain
+    read = _blocks(value)
+    parts = (*(block.part for block in read), *_beside(read))
+    role = plain.role if plain.role is Role.ASSISTANT else _speaker(parts)
+    return Message(role=role, parts=parts, summary=summary_of(role, parts))
+
+
+def _answering(message: Message, asked: list[ToolCall]) -> Message:
+    """The message with the ids of the calls that its results answer: of that name, else the next one."""
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult) and not part.id and asked:
+            call = next((call for call in asked if call.name == part.name), asked[0])
+            asked.remove(call)
+            part = replace(part, id=call.id, name=call.name)
+        parts.append(part)
+    return replace(message, parts=tuple(parts))
+
+
+def _leave(found: list[Message], asked: list[ToolCall]) -> None:
+    """Calls that the next message does not answer were given up: the client goes on without an answer to them."""
+    if asked and found and found[-1].calls:
+        untold = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in asked)
+        found[-1] = replace(found[-1], parts=(*found[-1].parts, *untold))
+    asked.clear()
+
+
+def _speaker(parts: Sequence[Part]) -> Role:
+    """The user, if anything but answers and the client's own words is said."""
+    texts = (part.text.lstrip() for part in parts if isinstance(part, Text))
+    has_words = any(text and not text.startswith(_OWN) for text in texts)
+    others = any(not isinstance(part, Text | ToolResult) for part in parts)
+    return Role.USER if has_words or others else Role.TOOL
+
+
+def _blocks(value: Mapping[str, Any]) -> list[_Block]:
+    """One for each block of the content."""
+    parts = blocks.parts(value["content"])
+    if value["role"] == "assistant":
+        return [_asked(part, i) for i, part in enumerate(parts)]
+    found: list[_Block] = []
+    for i, part in enumerate(parts):
+        text = _text(part)
+        head = _head(text)
+        if found and found[-1].index == i:
+            found.append(_Block(part=Text(text=""), index=i))
+        elif head and not text[head.end() :].strip() and _is_answer(parts[i + 1 : i + 2]):
+            found.append(_Block(part=_result(head[1], _text(parts[i + 1])), index=i + 1))
+        elif head:
+            found.append(_Block(part=_result(head[1], text[head.end() :]), index=i, before=head[0]))
+        else:
+            found.append(_Block(part=part, index=i))
+    return found
+
+
+def _is_answer(parts: Sequence[Part]) -> bool:
+    """Whether a block is the answer that belongs to the head before it."""
+    texts = [text for part in parts if (text := _text(part))]
+    return any(not text.lstrip().startswith(_OWN) and not _head(text) for text in texts)
+
+
+def _text(part: Part) -> str:
+    return part.text if isinstance(part, Text) else ""
+
+
+def _head(text: str) -> re.Match[str] | None:
+    """What stands before the answer of a tool; a command in it may have many lines."""
+    return _RESULT.match(text, 0, _MOST_HEAD_CHARS) if text.lstrip().startswith("[") else None
+
+
+def _result(name: str, text: str) -> ToolResult:
+    return ToolResult(id="", text=text, name=name, is_error=_FAILED.match(text[:200]) is not None)
+
+
+def _asked(part: Part, index: int) -> _Block:
+    """A text without the call at its end."""
+    found = _CALL.search(part.text) if isinstance(part, Text) and part.text.rstrip().endswith(">") else None
+    if not found:
+        return _Block(part=part, index=index)
+    words = found.string[: found.start()].rstrip()
+    return _Block(part=Text(text=words), index=index, after=found.string[len(words) :])
+
+
+def _beside(read: Sequence[_Block]) -> Iterator[Part]:
+    """What blocks say besides: calls in a text, and the user's words in an answer."""
+    for block in read:
+        if block.after and (found := _CALL.search(block.after)):
+            yield ToolCall(id="", name=found[1], arguments=dict(_ARGUMENT.findall(found[2])))
+        elif isinstance(block.part, ToolResult) or _text(block.part).startswith(_OWN):
+            text = block.part.text if isinstance(block.part, ToolResult) else _text(block.part)
+            yield from (Text(text=words) for _, words in _QUOTED.findall(text) if words)
+
+
+DIALECT = Cline()

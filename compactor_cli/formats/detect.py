@@ -1,0 +1,262 @@
+"""Records to transcripts: which dialect they are of, and where one conversation ends and the next begins.
+
+A stream may hold rows (a conversation a line), sessions (a record a line) or both, one after another, in
+any dialects. What a name of a file says is not looked at: names lie, contents do not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+from compactor_cli.formats.base import Dialect, Keyed
+from compactor_cli.formats.registry import dialects_for, get, plugged_dialect
+from compactor_cli.formats.rows import find_row, find_rows, row_transcript
+from compactor_cli.model.errors import CompactError, UnknownShape
+from compactor_cli.model.plugins import Group, plugin_failed, plugin_names
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Container, Frame, Transcript
+from compactor_cli.read.jsonl import INVALID
+
+# So many records are looked at before the most likely dialect is taken.
+_LOOKED_AT_RECORDS = 50
+_CERTAIN = 3
+# One plain message within a session of another format is an oddity of that session.
+_LEAST_FOREIGN_SCORE = 2
+_NAMED_KEYS = 8
+# What lines are that might be of several dialects, and have a mark of none.
+_PLAIN = "openai-chat"
+_SYSTEM_ROLES = ("system", "developer")
+
+
+def open_transcripts(
+    lines: Iterable[Record], *, dialect: str = "", prefix: bytes = b"", among_rows_of: str = ""
+) -> Iterator[Transcript]:
+    """The transcripts of one input, as they are read.
+
+    ``dialect`` names the format; without it, each conversation's own is found by its content. ``prefix`` is
+    what stood before the first record; ``among_rows_of``: the dialect of the row before it, where the records
+    are the rest of a dataset. Guarantees: ``source()`` of the transcripts, joined, is prefix and
+    records byte for byte; a row is held only while it is used, a session is held whole. No records, no
+    transcripts. Raises UnknownShape where nothing is recognised; unknown records beside known ones are META.
+    Where no built-in format fits, those of plug-ins are asked; PluginFailed names one that fails.
+    """
+    reader = _Reader(lines, dialect, prefix)
+    if among_rows_of:
+        reader.last, reader.in_rows = get(among_rows_of), True
+    try:
+        yield from reader.transcripts()
+    except CompactError:
+        raise
+    except Exception as error:
+        if reader.forced and reader.forced.name in plugin_names(Group.DIALECTS):
+            raise plugin_failed(Group.DIALECTS, reader.forced.name, error) from error
+        raise
+
+
+class _Reader:
+    """The records still to come, and what was recognised so far."""
+
+    def __init__(self, lines: Iterable[Record], name: str, prefix: bytes) -> None:
+        self.forced = get(name) if name else None
+        self.last: Dialect | None = None
+        self.in_rows = False
+        self.lines = iter(lines)
+        self.coming: deque[Record] = deque()
+        self.prefix = prefix
+
+    def transcripts(self) -> Iterator[Transcript]:
+        while record := self._next():
+            certain = self._certain(record.value)
+            may_be_row = self.last is not None or certain is None or certain.array_path(record.value) is not None
+            if may_be_row and (row := find_row(record.value, self.forced)):
+                self.last, self.in_rows = row.dialect, True
+                yield self._framed(row_transcript(record, row))
+            elif may_be_row and (rows := find_rows(record, self.forced)):
+                self.prefix += rows[0]
+                self.coming.extendleft(reversed(rows[1]))
+            elif self.in_rows and not self._says_something(record):
+                yield self._framed(_faulty_row(record, self.forced))
+            elif session_dialect := self._session_dialect(record):
+                self.in_rows = False
+                yield self._framed(self._session(record, session_dialect))
+            else:
+                self.coming.appendleft(record)
+
+    def _next(self) -> Record | None:
+        return self.coming.popleft() if self.coming else next(self.lines, None)
+
+    def _dialects(self, value: Any) -> Iterable[Dialect]:
+        return (self.forced,) if self.forced else dialects_for(value)
+
+    def _says_something(self, record: Record) -> bool:
+        """Whether any dialect knows it; a line that is not JSON was asked to be kept and is no fault."""
+        dialects = self._dialects(record.value)
+        return record.value is INVALID or any(dialect.score(record.value) for dialect in dialects)
+
+    def _certain(self, value: Any) -> Dialect | None:
+        """The dialect that has a mark in this value; those behind it are not even imported."""
+        return next((dialect for dialect in self._dialects(value) if dialect.score(value) >= _CERTAIN), None)
+
+    def _framed(self, transcript: Transcript) -> Transcript:
+        """The transcript with the bytes before it, if there are any."""
+        prefix, self.prefix = self.prefix, b""
+        if not prefix:
+            return transcript
+        framed = replace(transcript, frame=replace(transcript.frame, prefix=prefix + transcript.frame.prefix))
+        return replace(framed, sha256=hashlib.sha256(framed.source()).hexdigest())
+
+    def _session(self, first: Record, dialect: Dialect) -> Transcript:
+        self.last = dialect
+        session = _Session(dialect, first)
+        while record := self._next():
+            if session.ends_before(record) or self._is_foreign(record, dialect):
+                self.coming.appendleft(record)
+                break
+            session.add(record)
+        return session.transcript()
+
+    def _is_foreign(self, record: Record, dialect: Dialect) -> bool:
+        """Whether a record is a row, or says nothing to the session's dialect and begins a session of another."""
+        is_row = dialect.array_path(record.value) is not None
+        if not isinstance(record.value, (dict, list)) or (dialect.score(record.value) and not is_row):
+            return False
+        row = find_row(record.value, self.forced)
+        if row or self.forced:
+            return row is not None and len(row.elements) > 0
+        is_known = any(other.score(record.value) for other in self._dialects(record.value))
+        return is_known and self._surest(chain((record,), self._ahead()), _LEAST_FOREIGN_SCORE) not in (dialect, None)
+
+    def _session_dialect(self, first: Record) -> Dialect | None:
+        """The dialect of the session that begins here; None: that of a plug-in is taken from now on, for rows too."""
+        found = self._surest(chain((first,), self._ahead())) or self.last
+        if found is None and self.forced is None:
+            self.forced = plugged_dialect(first.value)
+            if self.forced:
+                return None
+        if found is None:
+            raise _unknown(first, self.forced)
+        return found
+
+    def _ahead(self) -> Iterator[Record]:
+        """The records behind the one at hand, which stay to be read."""
+        missing = _LOOKED_AT_RECORDS - 1 - len(self.coming)
+        self.coming.extend(islice(self.lines, max(missing, 0)))
+        return islice(tuple(self.coming), _LOOKED_AT_RECORDS - 1)
+
+    def _surest(self, records: Iterable[Record], least_score: int = 1) -> Dialect | None:
+        """The dialect with a mark in any of these records, else the best one, if it knows half of the objects.
+
+        A mark behind records that only another dialect knows is of the next session.
+        """
+        totals: Counter[str] = Counter()
+        known: Counter[str] = Counter()
+        objects = 0
+        for value in (record.value for record in records):
+            if not known and (certain := self._certain(value)):
+                return certain
+            scores = {dialect.name: dialect.score(value) for dialect in self._dialects(value)}
+            marked = next((name for name, score in scores.items() if score >= _CERTAIN), "")
+            if marked and not any(known[name] > max(known[marked], 1) and not scores.get(name) for name in known):
+                return get(marked)
+            if marked:
+                break
+            objects += isinstance(value, dict)
+            totals.update(scores)
+            known.update(name for name, score in scores.items() if score)
+        best = max(totals, key=lambda name: (totals[name], name == _PLAIN and totals[name] == known[name]), default="")
+        return get(best) if best and totals[best] >= least_score and known[best] * 2 >= objects else None
+
+
+class _Session:
+    """Lines that are one conversation."""
+
+    def __init__(self, dialect: Dialect, first: Record) -> None:
+        self.dialect = dialect
+        self.keyed = dialect if isinstance(dialect, Keyed) else None
+        self.records = [first]
+        self.system = first.raw if _is_system(first.value) else b""
+        self.has_talk = False
+        self.key = self._key_of(first.value)
+
+    def add(self, record: Record) -> None:
+        """One more record of this session."""
+        self.records.append(record)
+        is_system = _is_system(record.value)
+        self.has_talk = self.has_talk or not is_system
+        self.system = self.system or (record.raw if is_system else b"")
+        self.key = self._key_of(record.value) or self.key
+
+    def ends_before(self, record: Record) -> bool:
+        """Whether a record begins another session: by its kind, by its system prompt or by its key."""
+        if self.dialect.starts(record.value):
+            return self._is_begun()
+        if self.has_talk and self.system and record.raw == self.system:
+            return True
+        key = self._key_of(record.value)
+        return bool(key and self.key and key != self.key and not _has_parent(record.value)) and self._is_begun()
+
+    def _is_begun(self) -> bool:
+        """Whether anything was said. Several first lines in a row are one beginning (a forked session)."""
+        return any(not message.is_meta for message in self.dialect.read(self.records))
+
+    def _key_of(self, value: Any) -> str:
+        return self.keyed.session_key(value) if self.keyed else ""
+
+    def transcript(self) -> Transcript:
+        """What was collected."""
+        records = tuple(self.records)
+        digest = hashlib.sha256()
+        for record in records:
+            digest.update(record.raw + record.ending)
+        return Transcript(
+            dialect=self.dialect.name,
+            records=records,
+            messages=self.dialect.read(records),
+            frame=Frame(),
+            sha256=digest.hexdigest(),
+            model=self.dialect.model(records),
+        )
+
+
+def _faulty_row(record: Record, forced: Dialect | None) -> Transcript:
+    """A line among the rows of a dataset that is no conversation: passed on as it is, with the reason."""
+    frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
+    digest = hashlib.sha256(record.raw + record.ending).hexdigest()
+    return Transcript(dialect="", records=(), messages=(), frame=frame, sha256=digest, fault=_unknown(record, forced))
+
+
+def _is_system(value: Any) -> bool:
+    return isinstance(value, dict) and (value.get("role") or value.get("from")) in _SYSTEM_ROLES
+
+
+def _has_parent(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.get("parentUuid") or value.get("parentId"))
+
+
+def _unknown(record: Record, forced: Dialect | None) -> UnknownShape:
+    seen = _seen(record.value)
+    if forced:
+        return UnknownShape(
+            f"nothing here is of the format {forced.name} ({seen})",
+            place=record.place,
+            next_step="leave --format out to have the format found by content",
+        )
+    return UnknownShape(
+        f"no format is recognised ({seen})",
+        place=record.place,
+        next_step="name the format with --format; `compactor formats` lists them",
+    )
+
+
+def _seen(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = ", ".join(list(value)[:_NAMED_KEYS])
+        return f"an object with the keys {keys}" if keys else "an empty object"
+    if isinstance(value, list) and value:
+        return f"an array, first in it {_seen(value[0])}"
+    return {list: "an array", str: "a string", int: "a number", float: "a number"}.get(type(value), "no object")

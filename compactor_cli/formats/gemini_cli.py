@@ -1,0 +1,254 @@
+"""Gemini CLI sessions: ``~/.gemini/tmp/<project>/chats/session-*.jsonl``, and ``.json`` documents before that.
+
+A log is replayed (`gemini_replay`). A call and its result are in one record; the record with the response that
+follows it is a repetition, as are the lists that the client writes when it resumes: neither is kept.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.contents import arguments, role_of, string
+from compactor_cli.formats.gemini_contents import pieces as content_pieces
+from compactor_cli.formats.gemini_contents import written as content_written
+from compactor_cli.formats.gemini_replay import Replay, Value, is_context, is_message, new_messages
+from compactor_cli.formats.holds import SESSION
+from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.places import Piece, Place, parts, shorten
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.talk import SIGNED, Talk, arguments_object, said
+from compactor_cli.formats.times import later
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
+
+_HEADER = ("sessionId", "projectHash", "startTime")
+
+
+class GeminiCli:
+    """The dialect of Gemini CLI's session files."""
+
+    name = "gemini-cli"
+    title = "Gemini CLI session"
+    holds = SESSION
+    unwritten = SIGNED
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``messages`` of a document; None for a line of a log."""
+        is_document = _is_header(value) and isinstance(value.get("messages"), list)
+        return ("messages",) if is_document else None
+
+    def score(self, value: Any) -> int:
+        """3 for a header, a control line or an answer; 2 for other messages."""
+        if not isinstance(value, dict):
+            return 0
+        if _is_header(value) or "$set" in value or "$rewindTo" in value:
+            return 3
+        if not is_message(value) or "content" not in value or "message" in value:
+            return 0
+        return 3 if value["type"] == "gemini" else 2
+
+    def starts(self, value: Any) -> bool:
+        """Never: the client repeats the header when it resumes (see `session_key`)."""
+        return False
+
+    def session_key(self, value: Any) -> str:
+        """The session that a header names."""
+        return string(value.get("sessionId")) if _is_header(value) else ""
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what was replaced or taken back is ``superseded``, what others say as well META."""
+        replay = Replay(_values(records))
+        return tuple(_message(replay, i, value) for i, value in enumerate(replay.values))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last answer."""
+        return next((name for value in reversed(_values(records)) if (name := string(value.get("model")))), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages with ids and times of their own."""
+        values = _values(transcript.records)
+        before = [i for i in range(cut.after[0] if cut.after else len(values)) if values[i].get("timestamp")]
+        timestamp = string(values[before[-1]].get("timestamp")) if before else ""
+        like = transcript.records[0].raw
+        return tuple(dump(message, like) for message in _new(transcript, insertions, [timestamp] * len(insertions)))
+
+    @property
+    def appends_head(self) -> bool:
+        """True: the boundary is the whole list."""
+        return True
+
+    def append(
+        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+    ) -> tuple[bytes, ...]:
+        """A ``$set`` of the whole list: head, insertions and tail."""
+        values = [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
+        newest = max((string(value.get("timestamp")) for value in values), default="")
+        times = [later(newest, n) for n in range(1, len(insertions) + 1)]
+        head, tail = (
+            [values[i] for i in side if _is_shown(transcript.messages[i])] for side in (cut.before, cut.after)
+        )
+        messages = [*head, *_new(transcript, insertions, times), *tail]
+        line = {"$set": {"messages": messages, "lastUpdated": times[-1] if times else newest}}
+        return (dump(line, transcript.records[0].raw),)
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """Lists that repeat messages, lines that take messages back, and what these lines did away with."""
+        replay = Replay(_values(records))
+        return frozenset(i for i, value in enumerate(replay.values) if _is_outdated(replay, i, value))
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """None: this client estimates the size by itself."""
+        return {}
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The record as it is."""
+        return record.raw
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with texts replaced; a result also where the client shows it."""
+        return shorten(record, texts, _pieces)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """The header, and messages whose calls hold their results."""
+        times = talk.times()
+        start, end = (times[0], times[-1]) if times else ("", "")
+        names = {"sessionId": talk.key("session"), "projectHash": "0" * 64}
+        lines: list[dict[str, Any]] = [{**names, "startTime": start, "lastUpdated": end, "kind": "main"}]
+        for message, time in zip(talk.messages, times, strict=True):
+            if message.role is Role.TOOL:
+                answers = {result.id: result for result in message.results}
+                lines[-1]["toolCalls"] = [_answered(call, answers.get(call["id"])) for call in lines[-1]["toolCalls"]]
+            else:
+                lines.append(_line(message, talk.key(len(lines)), time, talk.model))
+        return lines
+
+
+def _line(message: Message, key: str, time: str, model: str) -> dict[str, Any]:
+    is_answer = message.role is Role.ASSISTANT
+    content = [content_written(part) for part in said(message)]
+    line = {"id": key, "timestamp": time, "type": "gemini" if is_answer else "user", "content": content}
+    if message.calls:
+        line["toolCalls"] = [
+            {"id": call.id, "name": call.name, "args": arguments_object(call), "status": "cancelled", "timestamp": time}
+            for call in message.calls
+        ]
+    return {**line, "model": model} if is_answer and model else line
+
+
+def _answered(call: Value, result: ToolResult | None) -> dict[str, Any]:
+    if result is None:
+        return dict(call)
+    response = content_written(replace(result, name=string(call.get("name"))))
+    return {**call, "result": [response], "status": "error" if result.is_error else "success"}
+
+
+DIALECT = GeminiCli()
+
+
+def _is_header(value: Any) -> bool:
+    return isinstance(value, dict) and sum(key in value for key in _HEADER) >= 2 and "type" not in value
+
+
+def _values(records: Sequence[Record]) -> list[Value]:
+    return [record.value if isinstance(record.value, dict) else {} for record in records]
+
+
+def _is_shown(message: Message) -> bool:
+    return not message.is_meta and not message.superseded
+
+
+def _is_outdated(replay: Replay, i: int, value: Value) -> bool:
+    if is_message(value):
+        return (i not in replay.sent and not is_context(value)) or i in replay.repeated
+    is_list = new_messages(value) is not None and i not in replay.own
+    return is_list or (i in replay.own and i not in replay.sent) or "$rewindTo" in value
+
+
+def _message(replay: Replay, i: int, value: Value) -> Message:
+    if i in replay.own:
+        return _list_message(replay, i)
+    timestamp = string(value.get("timestamp"))
+    if not is_message(value) or value["type"] not in ("user", "gemini") or is_context(value) or i in replay.repeated:
+        return Message(role=Role.META, timestamp=timestamp)
+    found = parts(_pieces(value))
+    if value["type"] == "user":
+        role = role_of(Role.USER, found)
+    else:
+        role = Role.ASSISTANT
+        found = tuple(part for part in found if not _is_answered_later(part, replay))
+    is_gone = i not in replay.sent
+    return Message(role=role, parts=found, timestamp=timestamp, summary=summary_of(role, found), superseded=is_gone)
+
+
+def _is_answered_later(part: object, replay: Replay) -> bool:
+    """Whether this stands for a missing result that a record behind it holds."""
+    return isinstance(part, ToolResult) and not part.text and part.id in replay.answered
+
+
+def _list_message(replay: Replay, i: int) -> Message:
+    """A list with messages that stand nowhere else: never kept, since it also repeats those that do."""
+    found = tuple(part for message in replay.own[i] for part in parts(_pieces(message)))
+    text = "\n".join(part.text for part in found if isinstance(part, Text))
+    texts = (part for part in found if isinstance(part, Text))
+    summary = next((made for part in texts if (made := summary_of(Role.USER, (part,)))), None)
+    return Message(
+        role=Role.USER,
+        parts=found,
+        summary=summary or PreviousSummary(origin="gemini", text=text),
+        superseded=i not in replay.sent,
+    )
+
+
+def _pieces(value: Any) -> list[Piece]:
+    content = value.get("content")
+    if isinstance(content, str):
+        found = [Piece(Text(text=content), (("content",),))] if content else []
+    else:
+        blocks = content if isinstance(content, list) else [content] if isinstance(content, dict) else []
+        found = [_moved(piece, ("content",)) for piece in content_pieces({"parts": blocks})]
+    calls = value.get("toolCalls")
+    for n, call in enumerate(calls if isinstance(calls, list) else []):
+        if isinstance(call, dict):
+            found += _call_pieces(call, n)
+    # Results that are not there last: leaving them out must not change the numbers of the others.
+    return sorted(found, key=_is_missing)
+
+
+def _is_missing(piece: Piece) -> bool:
+    return isinstance(piece.part, ToolResult) and not piece.places
+
+
+def _call_pieces(call: Value, n: int) -> Iterator[Piece]:
+    key, name = string(call.get("id")), string(call.get("name"))
+    place: Place = ("toolCalls", n)
+    yield Piece(ToolCall(id=key, name=name, arguments=arguments(call.get("args") or {})), ((*place, "args"),))
+    result = call.get("result")
+    answers = [
+        _moved(piece, (*place, "result"))
+        for piece in content_pieces({"parts": result if isinstance(result, list) else []})
+        if isinstance(piece.part, ToolResult)
+    ]
+    is_error = call.get("status") == "error"
+    if not answers:
+        yield Piece(ToolResult(id=key, text="", name=name, is_error=is_error))
+    for piece in answers[:1]:
+        part = replace(piece.part, id=key, is_error=is_error) if isinstance(piece.part, ToolResult) else piece.part
+        display = ((*place, "resultDisplay"),) if isinstance(call.get("resultDisplay"), str) else ()
+        yield Piece(part, (*piece.places, *display))
+
+
+def _moved(piece: Piece, place: Place) -> Piece:
+    """The piece of a content, whose parts stand at this place instead of ``parts``."""
+    return Piece(piece.part, tuple((*place, *old[1:]) for old in piece.places))
+
+
+def _new(transcript: Transcript, insertions: Sequence[Insertion], times: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for n, (item, time) in enumerate(zip(insertions, times, strict=True)):
+        key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {n} {item.text}"))
+        is_answer = item.role is Role.ASSISTANT
+        kind, content = ("gemini", item.text) if is_answer else ("user", [{"text": item.text}])
+        yield {"id": key, "timestamp": time, "type": kind, "content": content}

@@ -1,0 +1,222 @@
+"""Gemini contents: ``{"contents": [{"role": "user"|"model", "parts": [...]}]}`` of the Gemini API.
+
+Calls have ids in newer requests only; without, order pairs them. Signatures (``thoughtSignature``) stand
+beside what they sign, and are kept or left out with it. The Python client's names (``function_call``) are read too,
+and the arrays of early Gemini CLI logs, whose entries name their speaker in ``type``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compactor_cli.formats.arrays import array_path, first_object
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.chat_dialect import model_of
+from compactor_cli.formats.contents import arguments, role_of, string
+from compactor_cli.formats.holds import REQUEST, Holds
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.places import Piece, like_keys, parts, result_piece, shorten
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.talk import SIGNED, Talk, Tool, arguments_object, image_of, merged, without_system
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+
+_PATHS: tuple[JsonPath, ...] = (("contents",), ("request", "contents"), ("body", "contents"), ("history",))
+_ROLES = {
+    "user": Role.USER,
+    "model": Role.ASSISTANT,
+    "gemini": Role.ASSISTANT,
+    "function": Role.TOOL,
+    "tool": Role.TOOL,
+    "system": Role.SYSTEM,
+}
+_CALLS = ("functionCall", "function_call", "toolCall", "tool_call")
+_RESULTS = ("functionResponse", "function_response", "toolResponse", "tool_response")
+_CODE = ("executableCode", "executable_code")
+_CODE_RESULTS = ("codeExecutionResult", "code_execution_result")
+_MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
+_PART_KEYS = frozenset({"text", *_CALLS, *_RESULTS, *_CODE, *_CODE_RESULTS, *_MEDIA})
+_CODE_TOOL = "code_execution"
+
+
+class GeminiContents:
+    """The dialect of the Gemini API's requests."""
+
+    name = "gemini-contents"
+    title = "Gemini contents"
+    holds = REQUEST | Holds.ERRORS | Holds.THINKING
+    unwritten = SIGNED
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``contents`` of a request, or a bare array of contents."""
+        return array_path(value, _PATHS, _leads)
+
+    def score(self, value: Any) -> int:
+        """3 for a content with parts of the API; 2 for a request, and for an entry of an early log."""
+        if is_content(value):
+            return 2 if _is_entry(value) else 3
+        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+
+    def starts(self, value: Any) -> bool:
+        """Never: no content says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per content; a content that only brings results is a tool's."""
+        return tuple(_message(record.value) for record in records)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the request names."""
+        return model_of((), row).removeprefix("models/")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Contents of one text part, their keys in the file's order."""
+        first = transcript.records[0] if transcript.records else None
+        like, raw = (first.value, first.raw) if first else ({}, b"")
+        speaker = "type" if _is_entry(like) else "role"
+        return tuple(dump(like_keys(_content(item, speaker), like), raw) for item in insertions)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The content with these texts replaced; arguments and responses stay objects."""
+        return shorten(record, texts, pieces)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A request: ``systemInstruction`` and ``tools`` beside the contents, contents of one side as one."""
+        system, others = without_system(talk)
+        row: dict[str, Any] = {"model": talk.model} if talk.model else {}
+        if system:
+            row["systemInstruction"] = {"parts": [{"text": system}]}
+        row["contents"] = [
+            {"role": "model" if side is Role.ASSISTANT else "user", "parts": [written(p) for m in run for p in m.parts]}
+            for side, run in merged(others)
+        ]
+        if talk.tools:
+            row["tools"] = [{"functionDeclarations": [_definition(tool) for tool in talk.tools]}]
+        return ({**talk.extra, **row},)
+
+
+def written(part: Part) -> dict[str, Any]:
+    """A part of the API."""
+    if isinstance(part, Text | Thinking):
+        return {"text": part.text}
+    if isinstance(part, ToolCall):
+        return {"functionCall": {"id": part.id, "name": part.name, "args": arguments_object(part)}}
+    if isinstance(part, ToolResult):
+        told = {"error" if part.is_error else "output": part.text}
+        return {"functionResponse": {"id": part.id, "name": part.name, "response": told}}
+    if image := image_of(part):
+        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+    return {"fileData": {"fileUri": part.url}}
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+
+
+def is_content(value: Any) -> bool:
+    """Whether this is a content: parts of the API, and a role that may be missing."""
+    if _is_entry(value):
+        return True
+    if not isinstance(value, dict) or not isinstance(value.get("parts"), list) or "content" in value:
+        return False
+    known = (
+        isinstance(part, dict) and not _PART_KEYS.isdisjoint(part) and "type" not in part for part in value["parts"]
+    )
+    return string(value.get("role", "user")) in _ROLES and all(known)
+
+
+def _is_entry(value: Any) -> bool:
+    """Whether this is an entry of an early log: a text or parts, and its speaker as a type."""
+    if not isinstance(value, dict) or {"role", "content", "message", "id"} & value.keys():
+        return False
+    told = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
+    return told and string(value.get("type")) in _ROLES
+
+
+def _leads(elements: Any) -> bool:
+    """Whether the first object of an array is a content."""
+    return is_content(first_object(elements))
+
+
+def _message(value: Any) -> Message:
+    if not is_content(value):
+        return Message(role=Role.META)
+    found = parts(pieces(value))
+    role = role_of(_ROLES[value.get("type" if _is_entry(value) else "role", "user")], found)
+    return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))
+
+
+def pieces(value: Any) -> list[Piece]:
+    """The parts of a content with the places of their texts."""
+    blocks = value.get("parts") if isinstance(value, dict) else None
+    if not isinstance(blocks, list):
+        text = value.get("text") if _is_entry(value) else None
+        return [Piece(Text(text=text), (("text",),))] if isinstance(text, str) and text else []
+    has_code_pairs = _count(blocks, _CODE) == _count(blocks, _CODE_RESULTS)
+    return [_piece(block, ("parts", i), has_code_pairs) for i, block in enumerate(blocks)]
+
+
+def _count(blocks: Sequence[Any], keys: Sequence[str]) -> int:
+    return sum(_key(block, keys) != "" for block in blocks)
+
+
+def _key(block: Any, keys: Sequence[str]) -> str:
+    """Which of these keys the block has an object at."""
+    return next((key for key in keys if isinstance(block, dict) and isinstance(block.get(key), dict)), "")
+
+
+def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Piece:
+    if isinstance(block, str):
+        return Piece(Text(text=block), (place,))
+    if not isinstance(block, dict):
+        return Piece(Media(kind=type(block).__name__, size_bytes=0))
+    if isinstance(block.get("text"), str):
+        text = block["text"]
+        return (
+            Piece(Thinking(text=text)) if block.get("thought") is True else Piece(Text(text=text), ((*place, "text"),))
+        )
+    if key := _key(block, _CALLS):
+        return Piece(_call(block[key]), ((*place, key, "args"),))
+    if key := _key(block, _RESULTS):
+        return _result(block[key], (*place, key, "response"))
+    if key := _key(block, (*_CODE, *_CODE_RESULTS)):
+        return _code(block[key], key, (*place, key), has_code_pairs)
+    kind = next((key for key in block if key not in ("thought", "thoughtSignature")), "unknown")
+    return Piece(Media(kind=kind, size_bytes=size_bytes(block)))
+
+
+def _call(call: Mapping[str, Any]) -> Part:
+    name = string(call.get("name")) or string(call.get("toolType")) or string(call.get("tool_type"))
+    return ToolCall(id=string(call.get("id")), name=name, arguments=arguments(call.get("args") or {}))
+
+
+def _result(result: Mapping[str, Any], place: tuple[str | int, ...]) -> Piece:
+    response = result.get("response")
+    name = string(result.get("name")) or string(result.get("toolType")) or string(result.get("tool_type"))
+    failed = isinstance(response, dict) and len(response) == 1 and "error" in next(iter(response))
+    piece = result_piece(response, place, call_id=string(result.get("id")), name=name, is_error=failed)
+    return piece if isinstance(response, (dict, str, list)) else Piece(piece.part)
+
+
+def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_paired: bool) -> Piece:
+    """Code that ran at the provider's, and what it gave; one without the other is told as text."""
+    is_result = key in _CODE_RESULTS
+    text = string(inner.get("output" if is_result else "code"))
+    if not is_paired:
+        inner_key = "output" if is_result else "code"
+        return Piece(Text(text=text), ((*place, inner_key),) if isinstance(inner.get(inner_key), str) else ())
+    if not is_result:
+        return Piece(ToolCall(id="", name=_CODE_TOOL, arguments={"code": text}))
+    failed = string(inner.get("outcome")) not in ("", "OUTCOME_OK")
+    piece = result_piece(text, (*place, "output"), call_id="", name=_CODE_TOOL, is_error=failed)
+    return piece if isinstance(inner.get("output"), str) else Piece(piece.part)
+
+
+def _content(item: Insertion, speaker: str) -> dict[str, Any]:
+    role = "model" if item.role is Role.ASSISTANT else "user"
+    return {speaker: role, "parts": [{"text": item.text}]}
+
+
+DIALECT = GeminiContents()

@@ -1,0 +1,201 @@
+"""Inspect samples: ``messages`` of a sample, alone in a file or among the ``samples`` of a log.
+
+Long texts may stand in the sample's ``attachments``; they are read where they are referred to. Tools that ran
+at the provider's are one block with arguments and result. Events repeat the messages: what leaves these leaves
+the events and the attachments as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.calls import read_call
+from compactor_cli.formats.contents import arguments, block_part, string
+from compactor_cli.formats.frames import with_key
+from compactor_cli.formats.holds import CHAT, Holds
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, replaced, result_piece, shorten
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.scrub import LEFT_OUT, gone_lines, scrubbed
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import (
+    Message,
+    Part,
+    PreviousSummary,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
+
+_ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
+_SOURCES = ("input", "generate", "operator")
+_ATTACHED = "attachment://"
+_REFERENCE = re.compile(rb"attachment://([0-9a-f]+)")
+# What Inspect's own summaries stand between.
+_OPENING, _CLOSING = "<previous_summary>", "</previous_summary>"
+
+
+class InspectAI:
+    """The dialect of Inspect's samples."""
+
+    name = "inspect"
+    title = "Inspect sample"
+    holds = CHAT | Holds.ERRORS | Holds.THINKING | Holds.MODEL | Holds.SUMMARIES | Holds.METADATA
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``messages`` of a sample; ``samples`` of a log that has none."""
+        if not isinstance(value, dict):
+            return None
+        if value.get("samples") == [] and isinstance(value.get("eval"), dict):
+            return ("samples",)
+        is_sample = "epoch" in value and isinstance(value.get("messages"), list)
+        return ("messages",) if is_sample else None
+
+    def score(self, value: Any) -> int:
+        """3 for a sample; 2 for a message that says where it is from or which function it is of."""
+        if not _is_message(value):
+            return 3 if self.array_path(value) is not None else 0
+        is_result = value["role"] == "tool" and isinstance(value.get("function"), str)
+        return 2 if value.get("source") in _SOURCES or is_result else 0
+
+    def starts(self, value: Any) -> bool:
+        """Never: no message says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record."""
+        return tuple(_message(record.value, row) for record in records)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last answer, else of the output."""
+        answers = (at(record.value, ("model",)) for record in reversed(records))
+        names = (*answers, at(row, ("output", "model")))
+        return next((name for name in names if isinstance(name, str) and name), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
+        values = [record.value for record in transcript.records if _is_message(record.value)]
+        raw = transcript.records[0].raw if transcript.records else b""
+        return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced."""
+        return shorten(record, texts, partial(pieces, row=None))
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """Events and attachments without what left the messages, attachments that nobody refers to any more empty."""
+        row = source.row if isinstance(source.row, dict) else {}
+        gone = gone_lines(source, composed)
+        unused = _references(source) - _references(composed)
+        frame = composed.frame
+        for key in ("events", "attachments"):
+            old = row.get(key)
+            new = scrubbed(old, gone)
+            if key == "attachments" and isinstance(new, dict):
+                new |= dict.fromkeys(unused & new.keys(), LEFT_OUT)
+            frame = with_key(frame, key, new, old) if new != old else frame
+        return replace(composed, frame=frame)
+
+
+def _references(transcript: Transcript) -> frozenset[str]:
+    """The attachments that the messages refer to."""
+    found = (reference for record in transcript.records for reference in _REFERENCE.findall(record.raw))
+    return frozenset(reference.decode() for reference in found)
+
+
+def _is_message(value: Any) -> bool:
+    is_said = isinstance(value, dict) and ("content" in value or "tool_calls" in value)
+    return is_said and string(value.get("role")) in _ROLES
+
+
+def _message(value: Any, row: Any) -> Message:
+    if not _is_message(value):
+        return Message(role=Role.META)
+    found = parts(pieces(value, row))
+    role = _ROLES[value["role"]]
+    return Message(role=role, parts=found, summary=summary_of(role, found) or _native_summary(value, found))
+
+
+def _native_summary(value: Mapping[str, Any], found: Sequence[Part]) -> PreviousSummary | None:
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or "summary" not in metadata or value["role"] != "user":
+        return None
+    text = "\n".join(part.text for part in found if isinstance(part, Text))
+    inner = text.partition(_OPENING)[2].rpartition(_CLOSING)[0] or text
+    return PreviousSummary(origin="inspect", text=inner.strip())
+
+
+def pieces(value: Any, row: Any) -> list[Piece]:
+    """The parts of a message with the places of their texts. ``row`` holds the attachments."""
+    if not _is_message(value):
+        return []
+    if value["role"] == "tool":
+        return [_result(_attached(value, ("content",), row))]
+    content = value.get("content")
+    found: list[Piece] = []
+    if isinstance(content, str) and content:
+        found.append(Piece(Text(text=_text(content, row)), (("content",),)))
+    for i, block in enumerate(content if isinstance(content, list) else ()):
+        found += _block(block, ("content", i), row)
+    calls = value.get("tool_calls")
+    for i, call in enumerate(calls if isinstance(calls, list) else ()):
+        has_place = isinstance(call, dict) and "arguments" in call
+        found.append(Piece(read_call(call), (("tool_calls", i, "arguments"),) if has_place else ()))
+    return found
+
+
+def _text(text: str, row: Any) -> str:
+    """The text, or what it refers to."""
+    found = at(row, ("attachments", text.removeprefix(_ATTACHED))) if text.startswith(_ATTACHED) else None
+    return found if isinstance(found, str) else text
+
+
+def _attached(value: Mapping[str, Any], place: Place, row: Any) -> Any:
+    found = at(value, place)
+    return replaced(value, place, _text(found, row)) if isinstance(found, str) else value
+
+
+def _result(value: Mapping[str, Any]) -> Piece:
+    """A tool's message. Of an error without a content, the model is shown what the error says."""
+    error = value.get("error")
+    told = at(error, ("message",))
+    place: Place = ("error", "message") if isinstance(told, str) and not value.get("content") else ("content",)
+    call_id, name = string(value.get("tool_call_id")), string(value.get("function"))
+    return result_piece(at(value, place), place, call_id=call_id, name=name, is_error=bool(error))
+
+
+def _block(block: Any, place: Place, row: Any) -> list[Piece]:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "reasoning":
+        return [Piece(Thinking(text=string(block.get("reasoning")) or string(block.get("summary"))))]
+    if kind == "tool_use":
+        name, call_id = string(block.get("name")), string(block.get("id"))
+        call = ToolCall(id=call_id, name=name, arguments=arguments(block.get("arguments")))
+        told = block.get("result")
+        failed = bool(block.get("error"))
+        result = ToolResult(id=call_id, text=told if isinstance(told, str) else "", name=name, is_error=failed)
+        return [Piece(call), Piece(result, ((*place, "result"),) if isinstance(told, str) else ())]
+    part = block_part(block)
+    if not isinstance(part, Text):
+        return [Piece(part)]
+    return [Piece(Text(text=_text(part.text, row)), ((*place, "text"),) if isinstance(block, dict) else (place,))]
+
+
+def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    like = next((value for value in values if value["role"] == item.role.value), values[0] if values else {})
+    own_id = hashlib.sha256(f"{sha256} {item.text}".encode()).hexdigest()[:22]
+    message: dict[str, Any] = {"id": own_id} if "id" in like else {}
+    message |= {"content": item.text, "role": item.role.value}
+    return like_keys(message | ({"metadata": {"summary": True}} if item.is_summary else {}), like)
+
+
+DIALECT = InspectAI()

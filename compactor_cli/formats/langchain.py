@@ -1,0 +1,292 @@
+"""LangChain messages: plain (``{"type": "human", "content"}``), as ``{"type", "data"}``, or serialised
+(``{"lc": 1, "type": "constructor", "id": [..., "HumanMessage"], "kwargs"}``).
+
+A call stands in ``tool_calls``, and again in the provider's own shape in the content and in
+``additional_kwargs``: it is read once and shortened everywhere.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compactor_cli.formats import blocks
+from compactor_cli.formats.arrays import array_path, first_object
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.calls import read_call
+from compactor_cli.formats.contents import block_part, role_of, string
+from compactor_cli.formats.holds import CHAT, Holds
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.openai_chat import content
+from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, thinking_of
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import (
+    Message,
+    Part,
+    PreviousSummary,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
+
+_PATHS: tuple[JsonPath, ...] = (
+    ("messages",),
+    ("values", "messages"),
+    ("channel_values", "messages"),
+    ("state", "messages"),
+    ("input", "messages"),
+    ("inputs", "messages"),
+    ("outputs", "messages"),
+)
+_CLASSES = {
+    "Human": ("human", Role.USER),
+    "AI": ("ai", Role.ASSISTANT),
+    "System": ("system", Role.SYSTEM),
+    "Tool": ("tool", Role.TOOL),
+    "Function": ("function", Role.TOOL),
+    "Chat": ("chat", Role.USER),
+}
+_ROLES = dict(_CLASSES.values())
+_CHAT_ROLES = {"user": Role.USER, "human": Role.USER, "system": Role.SYSTEM}
+_OWN_KEYS = frozenset({"additional_kwargs", "response_metadata", "usage_metadata", "invalid_tool_calls"})
+_CALL_KINDS = frozenset({"tool_use", "tool_call", "function_call"})
+_CALL_LISTS = ("tool_calls", "invalid_tool_calls")
+# How LangChain's own summarisation marks its message.
+_SUMMARY_MARK = {"lc_source": "summarization"}
+_SUMMARY_OPENINGS = ("Here is a summary of the conversation to date:", "A condensed summary follows:")
+_CONSTRUCTOR = ["langchain", "schema", "messages"]
+
+
+class LangChain:
+    """The dialect of LangChain and LangGraph."""
+
+    name = "langchain"
+    title = "LangChain messages"
+    holds = CHAT | Holds.ERRORS | Holds.THINKING | Holds.USAGE | Holds.MODEL | Holds.METADATA
+    unwritten = NEVER_WRITTEN
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``messages`` of a state or a run, or a bare array."""
+        return array_path(value, _PATHS, _leads)
+
+    def score(self, value: Any) -> int:
+        """3 for a serialised message or one with keys that only LangChain has; 2 for a plain one and for a row."""
+        if not kind_of(value):
+            return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+        return 3 if _inner_place(value) or not _OWN_KEYS.isdisjoint(value) else 2
+
+    def starts(self, value: Any) -> bool:
+        """Never: no message says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record."""
+        return tuple(_message(record.value) for record in records)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the last answer came from."""
+        held = (at(r.value, (*_inner_place(r.value), "response_metadata")) for r in reversed(records))
+        names = (found.get(key) for found in held if isinstance(found, dict) for key in ("model_name", "model"))
+        return next((name for name in names if name and isinstance(name, str)), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
+        values = [record.value for record in transcript.records if kind_of(record.value)]
+        raw = transcript.records[0].raw if transcript.records else b""
+        return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced, calls in every place where they stand."""
+        return shorten(record, texts, pieces)
+
+    def write(self, talk: Talk) -> Sequence[Any]:
+        """A state: plain messages, their calls in ``tool_calls``."""
+        messages = [line for message in talk.messages for line in _lines(message, talk.model)]
+        return ({**talk.extra, "messages": messages},)
+
+
+def _lines(message: Message, model: str) -> Iterator[dict[str, Any]]:
+    for result in message.results:
+        status = "error" if result.is_error else "success"
+        own = {"type": "tool", "content": result.text, "tool_call_id": result.id, "name": result.name}
+        yield {**own, "status": status, "additional_kwargs": {}}
+    if message.role is Role.TOOL:
+        return
+    kind = next(name for name, role in _ROLES.items() if role is message.role)
+    thought = thinking_of(message)
+    kwargs = {"reasoning_content": thought} if thought else dict(_SUMMARY_MARK) if message.summary else {}
+    line: dict[str, Any] = {"type": kind, "content": content(message) or "", "additional_kwargs": kwargs}
+    if message.role is Role.ASSISTANT:
+        sound = [call for call in message.calls if not isinstance(call.arguments, str)]
+        odd = [call for call in message.calls if isinstance(call.arguments, str)]
+        line |= {"response_metadata": {"model_name": model} if model else {}}
+        line["tool_calls"] = [_called(call, "tool_call") for call in sound]
+        line["invalid_tool_calls"] = [_called(call, "invalid_tool_call") for call in odd]
+    yield line
+
+
+def _called(call: ToolCall, kind: str) -> dict[str, Any]:
+    return {"name": call.name, "args": call.arguments, "id": call.id, "type": kind}
+
+
+def kind_of(value: Any) -> str:
+    """The type of a message (``human``, ``ai`` …), whatever the shape; empty for anything else."""
+    if not isinstance(value, dict) or "role" in value:
+        return ""
+    if value.get("lc") is not None and isinstance(value.get("kwargs"), dict):
+        names = value.get("id")
+        name = string(names[-1]) if isinstance(names, list) and names else ""
+        return _of_class(name) if "Message" in name else ""
+    inner = value.get("data", value)
+    kind = string(value.get("type"))
+    kind = _of_class(kind) or kind
+    return kind if kind in _ROLES and isinstance(inner, dict) and "content" in inner else ""
+
+
+def _of_class(name: str) -> str:
+    """``HumanMessage`` and ``HumanMessageChunk`` are ``human``."""
+    return _CLASSES.get(name.partition("Message")[0], ("",))[0] if "Message" in name else ""
+
+
+def _inner_place(value: Any) -> Place:
+    """Where the message's own keys stand: behind ``kwargs`` or ``data``, or in the value itself."""
+    if not isinstance(value, dict):
+        return ()
+    if value.get("lc") is not None:
+        return ("kwargs",)
+    return ("data",) if isinstance(value.get("data"), dict) else ()
+
+
+def _leads(elements: Any) -> bool:
+    return bool(kind_of(first_object(elements)))
+
+
+def _message(value: Any) -> Message:
+    kind = kind_of(value)
+    if not kind:
+        return Message(role=Role.META)
+    inner = at(value, _inner_place(value))
+    role = _CHAT_ROLES.get(string(inner.get("role")), Role.ASSISTANT) if kind == "chat" else _ROLES[kind]
+    found = parts(pieces(value))
+    role = role_of(role, found)
+    return Message(role=role, parts=found, summary=summary_of(role, found) or _native_summary(inner, found))
+
+
+def _native_summary(inner: Mapping[str, Any], found: Sequence[Part]) -> PreviousSummary | None:
+    if at(inner, ("additional_kwargs", "lc_source")) != "summarization":
+        return None
+    text = "\n".join(part.text for part in found if isinstance(part, Text))
+    for opening in _SUMMARY_OPENINGS:
+        text = text.partition(opening)[2] or text
+    return PreviousSummary(origin="langchain", text=text.strip())
+
+
+def pieces(value: Any) -> list[Piece]:
+    """The parts of a message with the places of their texts: reasoning, content, calls."""
+    kind = kind_of(value)
+    place = _inner_place(value)
+    inner = at(value, place)
+    if not kind or not isinstance(inner, dict):
+        return []
+    if _ROLES[kind] is Role.TOOL:
+        failed = inner.get("status") == "error"
+        call_id, name = string(inner.get("tool_call_id")), string(inner.get("name"))
+        content = inner.get("content")
+        return [result_piece(content, (*place, "content"), call_id=call_id, name=name, is_error=failed)]
+    calls = _calls(inner, place)
+    shown = [piece for piece in _content(inner, place) if piece is not None]
+    reasoning = at(inner, ("additional_kwargs", "reasoning_content"))
+    thinking = [Piece(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
+    return [*thinking, *shown, *calls]
+
+
+def _content(inner: Mapping[str, Any], place: Place) -> list[Piece | None]:
+    """The content without the calls that ``tool_calls`` tells again."""
+    content = inner.get("content")
+    told = {_id(call) for key in _CALL_LISTS for call in _list(inner.get(key))}
+    found = text_pieces(content, (*place, "content"), _block)
+    if not isinstance(content, list):
+        return list(found)
+    return [
+        piece
+        if not _is_call(block)
+        else None
+        if _id(block) in told
+        else Piece(piece.part, (_arguments_place(block, at),))
+        for block, piece, at in zip(content, found, ((*place, "content", i) for i in range(len(content))), strict=True)
+    ]
+
+
+def _block(block: Any) -> Part:
+    if isinstance(block, dict) and block.get("type") == "reasoning":
+        summaries = [string(item.get("text")) for item in _list(block.get("summary")) if isinstance(item, dict)]
+        return Thinking(text=string(block.get("reasoning")) or "\n".join(summaries))
+    if isinstance(block, dict) and block.get("type") in ("tool_call", "function_call"):
+        return read_call(block)
+    return blocks.parts([block])[0] if isinstance(block, dict) else block_part(block)
+
+
+def _calls(inner: Mapping[str, Any], place: Place) -> list[Piece]:
+    for key in _CALL_LISTS:
+        if _list(inner.get(key)):
+            break
+    else:
+        raw = ("additional_kwargs", "tool_calls")
+        listed = _list(at(inner, raw))
+        return [Piece(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in enumerate(listed)]
+    both = [(key, i, call) for key in _CALL_LISTS for i, call in enumerate(_list(inner.get(key)))]
+    return [Piece(read_call(call), _places(inner, place, key, i, call)) for key, i, call in both]
+
+
+def _places(inner: Mapping[str, Any], place: Place, key: str, i: int, call: Any) -> tuple[Place, ...]:
+    """Where the arguments of a call stand: in the list, in the content, and as the provider wrote them."""
+    found = [(*place, key, i, "args")] if isinstance(call, dict) and "args" in call else []
+    for copies in (("content",), ("additional_kwargs", "tool_calls")):
+        for j, copy in enumerate(_list(at(inner, copies))):
+            if isinstance(copy, dict) and _id(call) and _id(copy) == _id(call):
+                found.append(_arguments_place(copy, (*place, *copies, j)))
+    return tuple(where for where in found if where)
+
+
+def _arguments_place(call: Any, place: Place) -> Place:
+    holder, where = (call.get("function"), (*place, "function")) if at(call, ("function", "name")) else (call, place)
+    keys = (key for key in ("args", "arguments", "input") if isinstance(holder, dict) and key in holder)
+    return (*where, next(keys, "arguments"))
+
+
+def _is_call(block: Any) -> bool:
+    return isinstance(block, dict) and string(block.get("type")) in _CALL_KINDS
+
+
+def _id(call: Any) -> str:
+    return string(call.get("id") or call.get("call_id")) if isinstance(call, dict) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    kind = "ai" if item.role is Role.ASSISTANT else "human"
+    peers = [value for value in values if kind_of(value) == kind] or list(values)
+    like = peers[0] if peers else {}
+    place = _inner_place(like)
+    own = {"content": item.text, "type": kind, "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{sha256} {item.text}"))}
+    marks = {"additional_kwargs": dict(_SUMMARY_MARK)} if item.is_summary else {}
+    message = like_keys({**own, **marks}, at(like, place))
+    if place == ("data",):
+        return like_keys({"type": kind, "data": message}, like)
+    if place == ("kwargs",):
+        names = at(peers[0], ("id",)) if kind_of(like) == kind else None
+        class_name = f"{kind.upper() if kind == 'ai' else kind.title()}Message"
+        names = [*names[:-1], class_name] if isinstance(names, list) else [*_CONSTRUCTOR, class_name]
+        return like_keys({"lc": 1, "type": "constructor", "id": names, "kwargs": message}, like)
+    return message
+
+
+DIALECT = LangChain()

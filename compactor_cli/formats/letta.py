@@ -1,0 +1,133 @@
+"""Letta agent files (``.af``): ``messages`` of an agent, alone or among the ``agents`` of a file.
+
+What the model is shown are the messages in context (``in_context_message_indices``, ``in_context_message_ids``);
+the list is brought in line with the messages that stay. Files from before are OpenAI messages beside the state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compactor_cli.formats import chat
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.frames import with_key
+from compactor_cli.formats.holds import CHAT, Holds
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.places import at
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Message, PreviousSummary, Role, Transcript
+
+_INDICES, _IDS = "in_context_message_indices", "in_context_message_ids"
+_ROW_KEYS = (_INDICES, _IDS, "messages_total")
+_OWN_KEYS = frozenset({"tool_returns", "group_id"})
+_KEPT_NULL = ("tool_call_id", "name")
+_EMPTY_LISTS = ("tool_calls", "tool_returns")
+_TIMES = ("created_at", "updated_at", "date")
+# How Letta's own summary begins, within the JSON that such messages hold.
+_NATIVE = "The following is a summary of the previous"
+
+
+class Letta:
+    """The dialect of Letta's agent files."""
+
+    name = "letta"
+    title = "Letta agent file"
+    holds = CHAT | Holds.ERRORS | Holds.TIMES | Holds.TOOLS | Holds.MODEL | Holds.METADATA
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``messages`` of an agent."""
+        is_agent = isinstance(value, dict) and any(key in value for key in _ROW_KEYS)
+        return chat.array_at(value, (("messages",),)) if is_agent else None
+
+    def score(self, value: Any) -> int:
+        """3 for an agent, and for a message with ``tool_returns`` and a group; 2 for one of them."""
+        if not chat.is_chat(value):
+            return 3 if self.array_path(value) is not None else 0
+        return 3 if value.keys() >= _OWN_KEYS else 2 * (not _OWN_KEYS.isdisjoint(value))
+
+    def starts(self, value: Any) -> bool:
+        """Never: no message says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what is not in context is ``superseded``."""
+        shown = _in_context(records, row)
+        messages = (_message(record.value) for record in records)
+        return tuple(
+            message if i in shown or message.is_meta else replace(message, superseded=True)
+            for i, message in enumerate(messages)
+        )
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the agent is configured with, else the last message's."""
+        messages = (at(record.value, ("model",)) for record in reversed(records))
+        names = (at(row, ("llm_config", "model")), at(row, ("model",)), *messages)
+        return next((name for name in names if isinstance(name, str) and name), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages with all keys of their neighbours: the importer wants them."""
+        values = [r.value if isinstance(r.value, dict) else {} for r in transcript.records]
+        near = next((values[i] for i in (*reversed(cut.before), *cut.after) if values[i]), {})
+        raw = transcript.records[0].raw if transcript.records else b""
+        return tuple(dump(_written(item, transcript.sha256, near), raw) for item in insertions)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced."""
+        return chat.shorten(record, texts)
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """The list of messages in context with the new ones in it and the removed ones out of it."""
+        if not isinstance(source.row, dict):
+            return composed
+        shown = _in_context(source.records, source.row)
+        hidden = {record.raw for i, record in enumerate(source.records) if i not in shown}
+        staying = [i for i, record in enumerate(composed.records) if record.raw not in hidden]
+        lists: dict[str, Any] = {_INDICES: staying, "messages_total": len(composed.records)}
+        lists[_IDS] = [string(at(composed.records[i].value, ("id",))) for i in staying]
+        frame, row = composed.frame, dict(source.row)
+        for key in (key for key in lists if key in row):
+            frame = with_key(frame, key, lists[key])
+            row[key] = lists[key]
+        return replace(composed, frame=frame, row=row)
+
+
+def _in_context(records: Sequence[Record], row: Any) -> frozenset[int]:
+    """The indices of the messages that the model is shown; all of them where nothing says."""
+    every = frozenset(range(len(records)))
+    indices, ids = at(row, (_INDICES,)), at(row, (_IDS,))
+    if isinstance(indices, list) and indices:
+        return every & frozenset(index for index in indices if isinstance(index, int))
+    if isinstance(ids, list) and ids:
+        wanted = {own_id for own_id in ids if isinstance(own_id, str)}
+        return frozenset(i for i, record in enumerate(records) if string(at(record.value, ("id",))) in wanted) or every
+    return every
+
+
+def _message(value: Any) -> Message:
+    message = chat.read(value)
+    if message.role is Role.USER and not message.summary and _NATIVE in message.text:
+        return replace(message, summary=PreviousSummary(origin="letta", text=message.text))
+    return message
+
+
+def _written(item: Insertion, sha256: str, near: Mapping[str, Any]) -> dict[str, Any]:
+    has_blocks = isinstance(near.get("content"), list)
+    content: Any = [{"type": "text", "text": item.text}] if has_blocks else item.text
+    message: dict[str, Any] = {}
+    for key, value in ({"role": "", "content": ""} | dict(near)).items():
+        if key in ("role", "content"):
+            message[key] = item.role.value if key == "role" else content
+        elif key == "id":
+            message[key] = f"message-{hashlib.sha256(f'{sha256} {item.text}'.encode()).hexdigest()[:32]}"
+        elif key in _EMPTY_LISTS:
+            message[key] = []
+        elif key in _KEPT_NULL or key in (*_TIMES, "group_id", "model", "agent_id", "type"):
+            message[key] = None if key in _KEPT_NULL else value
+    return message
+
+
+DIALECT = Letta()

@@ -1,0 +1,207 @@
+"""opencode exports: ``{"info", "messages": [{"info", "parts"}]}`` of ``opencode export``.
+
+A part holds a call together with its result. A compaction is a pair of messages: a user's with a
+``compaction`` part, and the assistant's summary that answers it. What stands before the pair is sent only from
+``tail_start_id`` on; ours names the first kept message, so that the client sends summary, head and tail.
+Order is by id: new ids lie between those of their neighbours. Observed with opencode 1.18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from compactor_cli.formats.arrays import array_path, first_object
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.holds import SESSION, Holds
+from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.opencode_pair import Site
+from compactor_cli.formats.places import Piece, Place, at, parts, shorten
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    Part,
+    PreviousSummary,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
+
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
+_BESIDE = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
+# What the client sends in place of an output that it pruned.
+_PRUNED = "[Old tool result content cleared]"
+
+
+class OpenCode:
+    """The dialect of opencode's exports."""
+
+    name = "opencode"
+    title = "opencode export"
+    holds = SESSION | Holds.SUMMARIES
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``messages`` of an export, or a bare array of them."""
+        return array_path(value, (("messages",),), _leads)
+
+    def score(self, value: Any) -> int:
+        """3 for a message with its parts; 2 for an export."""
+        if _is_message(value):
+            return 3
+        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+
+    def starts(self, value: Any) -> bool:
+        """Never: no message says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what the last compaction replaced is ``superseded``."""
+        values = [record.value for record in records]
+        gone = _superseded(values)
+        asked = {_summarised(value) for value in values} - {""}
+        return tuple(_message(value, i in gone, asked) for i, value in enumerate(values))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last message."""
+        infos = (at(record.value, ("info",)) for record in reversed(records))
+        names = (at(info, path) for info in infos for path in (("modelID",), ("model", "modelID")))
+        return next((name for name in names if isinstance(name, str) and name), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """The pair of a compaction; further messages behind it."""
+        site = Site(transcript, cut)
+        raw = transcript.records[0].raw if transcript.records else b""
+        return tuple(dump(message, raw) for item in insertions for message in site.messages(item))
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """None: no message repeats another."""
+        return frozenset()
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """``tokens`` of the last answer."""
+        sizes = ((i, _counted(at(records[i].value, ("info", "tokens")))) for i in reversed(staying))
+        return dict(islice(((i, size) for i, size in sizes if size), 1))
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The answer with other ``tokens``, in its steps as well."""
+        value = parse(record.raw)
+        cache = {"read": 0, "write": 0}
+        tokens = {"total": size_tokens, "input": size_tokens, "output": 0, "reasoning": 0, "cache": cache}
+        steps = ({**part, "tokens": tokens} if at(part, ("tokens",)) else part for part in value["parts"])
+        return dump({**value, "info": {**value["info"], "tokens": tokens}, "parts": list(steps)}, record.raw)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced in its parts."""
+        return shorten(record, texts, pieces)
+
+
+def _counted(tokens: Any) -> int:
+    """The size that the client goes by: all that was sent and answered."""
+    sizes = [at(tokens, path) for path in (("input",), ("output",), ("cache", "read"), ("cache", "write"))]
+    return sum(size for size in sizes if isinstance(size, int))
+
+
+def _is_message(value: Any) -> bool:
+    has_parts = isinstance(value, dict) and isinstance(value.get("parts"), list)
+    return has_parts and string(at(value, ("info", "role"))) in _ROLES
+
+
+def _leads(elements: Any) -> bool:
+    return _is_message(first_object(elements))
+
+
+def _summarised(value: Any) -> str:
+    """The id of the message that a finished summary answers; empty for any other message."""
+    info = at(value, ("info",))
+    is_summary = _is_message(value) and info.get("summary") is True and info.get("finish") and not info.get("error")
+    return string(info.get("parentID")) if is_summary else ""
+
+
+def _compaction(value: Any) -> Mapping[str, Any] | None:
+    found = value["parts"] if _is_message(value) and value["info"]["role"] == "user" else []
+    return next((part for part in found if isinstance(part, dict) and part.get("type") == "compaction"), None)
+
+
+def _superseded(values: Sequence[Any]) -> frozenset[int]:
+    """What the client does not send: all before the last answered compaction, but for what it retains."""
+    answered: set[str] = set()
+    for i in range(len(values) - 1, -1, -1):
+        answered.add(_summarised(values[i]))
+        part = _compaction(values[i])
+        if part is not None and string(at(values[i], ("info", "id"))) in answered - {""}:
+            first = part.get("tail_start_id")
+            kept = next((j for j in range(i) if first and at(values[j], ("info", "id")) == first), i)
+            return frozenset(range(kept))
+    return frozenset()
+
+
+def _message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
+    if not _is_message(value):
+        return Message(role=Role.META)
+    info = value["info"]
+    if _compaction(value) is not None and string(info.get("id")) in asked:
+        # It goes with its answer: without that, the client would send it as a question.
+        return Message(role=Role.META, superseded=True)
+    found = parts(pieces(value))
+    role = _ROLES[info["role"]]
+    summary = summary_of(role, found)
+    if _summarised(value):
+        summary = summary_of(Role.USER, found) or PreviousSummary(origin="opencode", text=_words(found))
+    return Message(role=role, parts=found, summary=summary, superseded=is_superseded)
+
+
+def _words(found: Sequence[Part]) -> str:
+    return "\n".join(part.text for part in found if isinstance(part, Text))
+
+
+def pieces(value: Any) -> list[Piece]:
+    """The parts of a message that a model is shown, with the places of their texts."""
+    if not _is_message(value):
+        return []
+    listed = [(part, ("parts", i)) for i, part in enumerate(value["parts"]) if isinstance(part, dict)]
+    return [piece for part, place in listed for piece in _pieces(part, place)]
+
+
+def _pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
+    kind = string(part.get("type"))
+    if kind == "text":
+        text = string(part.get("text"))
+        return [Piece(Text(text=text), ((*place, "text"),))] if text and part.get("ignored") is not True else []
+    if kind == "reasoning":
+        return [Piece(Thinking(text=string(part.get("text"))))]
+    if kind == "tool":
+        return _tool(part, place)
+    return [] if kind in _BESIDE else [Piece(Media(kind=kind or "unknown", size_bytes=size_bytes(part)))]
+
+
+def _tool(part: Mapping[str, Any], place: Place) -> list[Piece]:
+    """A call, and its result once it has ended."""
+    state = part.get("state")
+    call_id, name = string(part.get("callID")), string(part.get("tool"))
+    status = string(at(state, ("status",)))
+    call = ToolCall(id=call_id, name=name, arguments=arguments(at(state, ("input",)) or {}))
+    asked = Piece(call, ((*place, "state", "input"),) if at(state, ("input",)) else ())
+    if status in ("pending", "running", ""):
+        return [asked]
+    files = at(state, ("attachments",))
+    key = "error" if status == "error" and at(state, ("output",)) is None else "output"
+    pruned = bool(at(state, ("time", "compacted")))
+    result = ToolResult(
+        id=call_id,
+        text=_PRUNED if pruned else string(at(state, (key,))),
+        name=name,
+        is_error=status == "error",
+        media_count=len(files) if isinstance(files, list) and not pruned else 0,
+    )
+    return [asked, Piece(result, () if pruned else ((*place, "state", key),))]
+
+
+DIALECT = OpenCode()

@@ -1,0 +1,102 @@
+"""The path in a pi session: which entries are sent, and what an insertion hangs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from compactor_cli.formats.contents import string
+from compactor_cli.model.records import Record
+
+Value = Mapping[str, Any]
+
+
+class Path:
+    """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self.values = values
+        self.entries = [i for i, value in enumerate(values) if value and value.get("type") != "session"]
+        self.has_ids = any("parentId" in values[i] for i in self.entries)
+        self.index = {string(values[i].get("id")): i for i in self.entries if string(values[i].get("id"))}
+
+    def parent(self, i: int) -> int | None:
+        """The entry that this one hangs on; None for a root and where it is missing."""
+        return self.index.get(string(self.values[i].get("parentId")))
+
+    def ancestors(self, i: int) -> Iterator[int]:
+        """The entry itself, then what it hangs on, up to a root, a missing parent or a circle."""
+        seen: set[int] = set()
+        at: int | None = i
+        while at is not None and at not in seen:
+            seen.add(at)
+            yield at
+            at = self.parent(at)
+
+    def sent(self) -> list[int]:
+        """The path from the root to the last entry. All entries, if that path breaks off at a missing parent:
+        it is then not known what the client shows."""
+        if not self.has_ids or not self.entries:
+            return self.entries
+        path = list(self.ancestors(self.entries[-1]))[::-1]
+        is_whole = not string(self.values[path[0]].get("parentId"))
+        return path if is_whole else self.entries
+
+    def superseded(self) -> frozenset[int]:
+        """Entries off the path, and on it what the last compaction replaced."""
+        path = self.sent()
+        marks = [at for at, i in enumerate(path) if self.values[i].get("type") == "compaction"]
+        gone = set(self.entries) - set(path)
+        if marks:
+            first = self._first_kept(path[: marks[-1]], self.values[path[marks[-1]]])
+            gone |= set(path[:first]) | {path[at] for at in marks[:-1]}
+        return frozenset(gone)
+
+    def _first_kept(self, before: Sequence[int], compaction: Value) -> int:
+        """Where on the path the kept entries start: behind all of it, if the entry named is not there."""
+        index = compaction.get("firstKeptEntryIndex")
+        if isinstance(index, int):
+            lines = [i for i, value in enumerate(self.values) if value]
+            target = lines[index] if 0 <= index < len(lines) else -1
+        else:
+            target = self.index.get(string(compaction.get("firstKeptEntryId")), -1)
+        return before.index(target) if target in before else len(before)
+
+    def free_parent(self, before: Sequence[int], after: Sequence[int]) -> str:
+        """The id of the removed entry that the tail hangs on, empty if it hangs on none."""
+        kept = {*before, *after}
+        top = self._top(set(after))
+        parent = string(self.values[top].get("parentId")) if top is not None else ""
+        return parent if self.index.get(parent, -1) not in kept else ""
+
+    def attachment(self, before: Sequence[int], after: Sequence[int]) -> str | None:
+        """The id of the kept entry above the removed ones, else of the last entry before the cut."""
+        head = [i for i in before if i in set(self.entries)]
+        start = self.index.get(self.free_parent(before, after))
+        above = self.ancestors(start) if start is not None else iter(())
+        found = next((i for i in above if i in head), head[-1] if head else None)
+        return string(self.values[found].get("id")) or None if found is not None else None
+
+    def _top(self, after: set[int]) -> int | None:
+        """The first entry of the tail that is on the path."""
+        return next((i for i in reversed(self._chain(after)) if i in after), None)
+
+    def _chain(self, after: set[int]) -> tuple[int, ...]:
+        """The last entry of the tail and what it hangs on, up to the root, removed entries among them."""
+        last = next((i for i in reversed(self.entries) if i in after), None)
+        return tuple(self.ancestors(last)) if last is not None else ()
+
+    def holes(self, after: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """Ids of removed entries that lie between kept ones of the tail on the path, with the id above each."""
+        staying = set(after)
+        chain = self._chain(staying) if self.has_ids else ()
+        kept = [at for at, i in enumerate(chain) if i in staying]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield string(self.values[chain[below]].get("parentId")), string(self.values[chain[above]].get("id"))
+
+
+def path_of(records: Sequence[Record]) -> Path:
+    """The path of these records; a line that is no object is an empty entry."""
+    return Path([record.value if isinstance(record.value, dict) else {} for record in records])

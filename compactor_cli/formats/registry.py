@@ -1,0 +1,144 @@
+"""The dialects by name. A module is imported when its dialect is asked for, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from compactor_cli.formats.base import Dialect
+from compactor_cli.model.errors import PluginFailed, UsageError
+from compactor_cli.model.plugins import Group, load_plugin, plugin_failed, plugin_names
+
+_ARRAY = "[]"
+
+
+class _Entry(NamedTuple):
+    """A dialect: its name, where it is, and keys of which each of its values has one (``[]``: or is an array)."""
+
+    name: str
+    where: str
+    keys: frozenset[str]
+
+
+# The order decides between dialects that know a value equally well: marks of their own first, plain chat last.
+_DIALECTS = tuple(
+    _Entry(name, f"compactor_cli.formats.{module}:DIALECT", frozenset(keys.split()))
+    for name, module, keys in (
+        ("claude-code", "claude_code", "type loglines"),
+        ("codex", "codex", "type timestamp record_type"),
+        ("pi", "pi", "type"),
+        ("gemini-cli", "gemini_cli", "id sessionId $set $rewindTo"),
+        ("qwen-code", "qwen_code", "uuid parentUuid sessionId"),
+        ("kimi-wire", "kimi_wire", "type"),
+        ("claude-stream", "claude_stream", "type []"),
+        ("cursor", "cursor", "message"),
+        ("copilot", "copilot", "data"),
+        ("atif", "atif", "step_id steps trajectory []"),
+        ("gemini-contents", "gemini_contents", "parts contents request body history []"),
+        ("langchain", "langchain", "lc type messages values channel_values state input inputs outputs []"),
+        ("opencode", "opencode", "info messages []"),
+        ("openhands", "openhands", "action observation history trajectory events []"),
+        ("openhands-v1", "openhands_v1", "kind history events []"),
+        ("swe-agent", "swe_agent", "trajectory thought action message_type is_demo agent tool_call_ids"),
+        ("mini-swe", "mini_swe", "extra trajectory_format info"),
+        ("inspect", "inspect_ai", "epoch samples source function"),
+        ("letta", "letta", "tool_returns group_id in_context_message_indices in_context_message_ids messages_total"),
+        ("who-when", "who_when", "mistake_agent mistake_step question_ID"),
+        ("hermes-session", "hermes_session", "session_id"),
+        ("ui-messages", "ui_messages", "role messages chat uiMessages []"),
+        ("pydantic-ai", "pydantic_ai", "kind messages message_history all_messages []"),
+        ("adk", "adk", "invocation_id invocationId events []"),
+        ("autogen", "autogen", "type messages llm_context agent_state task_result []"),
+        ("bedrock", "bedrock", "role messages modelInput input []"),
+        (
+            "openai-chat",
+            "openai_chat",
+            "role messages body input request conversations conversation prompt traj history []",
+        ),
+        ("cline", "cline", "[]"),
+        ("anthropic", "anthropic", "role messages params request []"),
+        ("tau", "tau", "role messages []"),
+        ("openai-responses", "openai_responses", "type role input body request output response []"),
+        ("sharegpt", "sharegpt", "from conversations conversation []"),
+        ("hermes", "hermes_trajectory", "from conversations conversation []"),
+        ("kimi-cli", "kimi_cli", "role"),
+        (
+            "dialogue",
+            "dialogue",
+            "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []",
+        ),
+    )
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names that `get` knows, without importing a dialect."""
+    return tuple(entry.name for entry in _DIALECTS)
+
+
+def find(name: str) -> Dialect | None:
+    """The dialect of that name; None if there is none. Raises PluginFailed as `get` does."""
+    try:
+        return get(name)
+    except UsageError:
+        return None
+
+
+@cache
+def get(name: str) -> Dialect:
+    """The dialect of that name, built in or of a plug-in.
+
+    Raises UsageError naming the nearest one that exists, PluginFailed where one cannot be imported.
+    """
+    for entry in _DIALECTS:
+        if entry.name == name:
+            module, attribute = entry.where.split(":")
+            dialect: Dialect = getattr(import_module(module), attribute)
+            return dialect
+    if name in plugin_names(Group.DIALECTS):
+        plugged: Dialect = load_plugin(Group.DIALECTS, name)
+        return plugged
+    raise UsageError(f"no format is called {name!r}", next_step=_advice(name))
+
+
+def dialects_for(value: Any) -> Iterator[Dialect]:
+    """The dialects that a value may be of, judged by its keys alone; each is imported when it is reached."""
+    if isinstance(value, dict):
+        return map(get, _names_by_keys(tuple(value)))
+    is_array = isinstance(value, list)
+    return (get(entry.name) for entry in _DIALECTS if is_array and _ARRAY in entry.keys)
+
+
+@lru_cache(maxsize=256)
+def _names_by_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The dialects that know any of these keys; records of one kind have the same ones, thousands of times."""
+    return tuple(entry.name for entry in _DIALECTS if not entry.keys.isdisjoint(keys))
+
+
+def all_dialects() -> tuple[Dialect, ...]:
+    """Every dialect, in the order in which detection asks them."""
+    return tuple(map(get, names()))
+
+
+def plugged_dialect(value: Any) -> Dialect | None:
+    """The first dialect of a plug-in that knows this value. Raises PluginFailed if none does and one failed."""
+    failure: PluginFailed | None = None
+    for name in plugin_names(Group.DIALECTS):
+        try:
+            dialect = get(name)
+            if dialect.array_path(value) is not None or dialect.score(value):
+                return dialect
+        except Exception as error:
+            failure = plugin_failed(Group.DIALECTS, name, error)
+    if failure:
+        raise failure
+    return None
+
+
+def _advice(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"the formats are {', '.join(names())}"

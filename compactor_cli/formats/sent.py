@@ -1,0 +1,73 @@
+"""What a client would send of a transcript: which messages, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compactor_cli.model.marker import find_marker
+from compactor_cli.model.transcript import Message, Role, Text, Transcript
+
+# These clients send a summary before everything else, wherever it stands.
+_SUMMARY_FIRST = ("pi", "opencode")
+# A summary of this client's own stands behind what it keeps before it.
+_IN_ORDER = "codex"
+# This client sends the last version of a record where the first one stood.
+_VERSIONED = "claude-code"
+
+
+def sent(transcript: Transcript) -> tuple[int, ...]:
+    """The records that a model is shown, in the order in which it is shown them.
+
+    That is the order of the file, but for a summary that was appended behind the tail: it and an acknowledgement
+    come before what it did not replace.
+    """
+    messages = transcript.messages
+    shown = _in_place(transcript, [i for i, message in enumerate(messages) if _is_shown(message)])
+    summaries = [i for i in shown if messages[i].summary]
+    if not summaries:
+        return tuple(shown)
+    last = summaries[-1]
+    start = _tail_start(transcript, last)
+    # What this client sends before everything else is the summary alone.
+    behind = () if transcript.dialect in _SUMMARY_FIRST else tuple(i for i in shown if i > last)
+    stop = next((i for i in behind if not _is_answer(messages[i])), len(messages) if behind else last + 1)
+    head = [i for i in shown if i < start]
+    tail = [i for i in shown if start <= i < last]
+    return (*head, *(i for i in shown if last <= i < stop), *tail, *(i for i in shown if i >= stop))
+
+
+def _in_place(transcript: Transcript, shown: list[int]) -> list[int]:
+    """Other versions of earlier records at the place of these."""
+    if transcript.dialect != _VERSIONED:
+        return shown
+    from compactor_cli.formats.claude_code import tree_of
+
+    again = tree_of(transcript.records).again
+    return sorted(shown, key=lambda i: (again.get(i, i), i)) if again else shown
+
+
+def _tail_start(transcript: Transcript, summary: int) -> int:
+    """The first record that is sent behind the summary though it stands before it."""
+    messages = transcript.messages
+    if transcript.dialect in _SUMMARY_FIRST:
+        return 0
+    found = messages[summary].summary
+    if found and found.origin == _IN_ORDER:
+        return summary
+    marker = find_marker(messages[summary].text)
+    if marker and marker.records <= summary:
+        return marker.last
+    replaced = (i for i in range(summary - 1, -1, -1) if messages[i].superseded and not messages[i].is_meta)
+    return next(replaced, summary - 1) + 1
+
+
+def _is_shown(message: Message) -> bool:
+    return not message.is_meta and not message.superseded and bool(message.parts)
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role is Role.ASSISTANT and _all_text(message.parts)
+
+
+def _all_text(parts: Sequence[object]) -> bool:
+    return all(isinstance(part, Text) for part in parts)

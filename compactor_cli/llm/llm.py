@@ -1,0 +1,292 @@
+"""The only module that imports litellm, when the first call is made.
+
+litellm is told not to fetch its tables from the network, to read no ``.env``, to call nobody back and to log
+nothing; retries are the ladder's. Every error becomes one of `failures`, in one line without keys.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import warnings
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.llm.calls import Call, Delivery, Reply, Speaker, Wanted
+from compactor_cli.llm.failures import Broken, ModelFailure
+from compactor_cli.llm.faults import failure_of
+from compactor_cli.llm.keys import environment_names, provider_of
+from compactor_cli.llm.prices import price_of
+
+# Read by litellm when it is imported (the first two) or makes its first call to Anthropic.
+_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "asyncio")
+_WARNERS = r"(?:litellm|pydantic|openai|aiohttp|httpx)(?:\.|$)"
+# Anthropic caches a prompt's beginning only where it is marked, and nothing shorter than about 1,024 tokens.
+_MARKED_PROVIDERS = ("anthropic",)
+_MARKED_FROM_CHARS = 4_000
+# Servers of one's own often want no key, but the client insists on one.
+_ANY_KEY = "none"
+
+
+async def complete(call: Call) -> Reply:
+    """One request to a model, without retries. Raises the failures of `failures`; none of them shows a key."""
+    litellm = _litellm()
+    try:
+        return await (_reply if call.wanted is Wanted.TEXT else _vectors)(litellm, call)
+    except ModelFailure:
+        raise
+    except Exception as error:
+        failure = failure_of(error, call)
+    # Raised here, not above: litellm's error would be its context, with the request in it.
+    raise failure
+
+
+# How a batch job ends, in the words of the interface.
+ENDED = ("completed", "failed", "expired", "cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLook:
+    """A provider's batch job as it is now. ``status`` in the provider's words; ``files`` hold what came of it."""
+
+    status: str
+    files: tuple[str, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self.status in ENDED
+
+
+class Batches:
+    """Batch jobs at one of ``PROVIDERS``, which have the interface of OpenAI.
+
+    ``way`` says model, server, key and patience; its messages are not looked at. Raises the failures of `failures`.
+    """
+
+    PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
+
+    def __init__(self, way: Call) -> None:
+        self._way = way
+        self._common: dict[str, Any] = {"custom_llm_provider": provider_of(way.model), "timeout": way.timeout_seconds}
+        self._common |= {"api_base": way.api_base} if way.api_base else {}
+        self._common |= {"api_key": key} if (key := _key(way)) else {}
+
+    def body(self, call: Call) -> dict[str, Any]:
+        """The request as one line of a job holds it, parameters as the model knows them."""
+        _, _, name = call.model.partition("/")
+        parameters = _litellm().utils.get_optional_params(
+            model=name or call.model,
+            custom_llm_provider=self._common["custom_llm_provider"],
+            max_tokens=call.max_tokens,
+            temperature=call.temperature,
+            drop_params=True,
+        )
+        known = {key: value for key, value in parameters.items() if key not in ("stream", "extra_body")}
+        messages = [_message(call, said.speaker, said.text) for said in call.messages]
+        return {"model": name or call.model, "messages": messages, **known, **call.extra}
+
+    def begin(self, requests: Path, mark: str) -> str:
+        """Upload the requests and begin a job; its name. ``mark`` is kept with it, to be found by `find`."""
+        with requests.open("rb") as file:
+            sent = self._do("create_file", file=(requests.name, file), purpose="batch")
+        job = self._do(
+            "create_batch",
+            completion_window="24h",
+            endpoint="/v1/chat/completions",
+            input_file_id=sent.id,
+            metadata={"compact": mark},
+        )
+        return str(job.id)
+
+    def find(self, mark: str) -> str:
+        """The newest job with this mark; empty if there is none, or the provider does not list them."""
+        try:
+            jobs = self._do("list_batches", limit=100).data
+        except ModelFailure:
+            return ""
+        return next((str(job.id) for job in jobs if (job.metadata or {}).get("compact") == mark), "")
+
+    def look(self, job: str) -> BatchLook:
+        """How a job stands."""
+        found = self._do("retrieve_batch", batch_id=job)
+        files = (found.output_file_id, getattr(found, "error_file_id", None))
+        return BatchLook(status=str(found.status), files=tuple(str(file) for file in files if file))
+
+    def lines(self, file: str) -> Iterator[bytes]:
+        """The lines of a file of results."""
+        yield from self._do("file_content", file_id=file).content.splitlines()
+
+    def _do(self, name: str, **wishes: Any) -> Any:
+        litellm = _litellm()
+        try:
+            return getattr(litellm, name)(**wishes, **self._common)
+        except Exception as error:
+            failure = failure_of(error, self._way)
+        raise failure
+
+
+def batch_reply(call: Call, body: Mapping[str, Any]) -> Reply:
+    """The reply that a result of a job holds. Raises `Broken` for what cannot be read."""
+    try:
+        return _read(call, _litellm().ModelResponse(**body))
+    except ModelFailure:
+        raise
+    except Exception as error:
+        failure = failure_of(error, call)
+    raise Broken(failure.reason)
+
+
+async def close() -> None:
+    """Close the connections that litellm keeps; nothing if it was never imported."""
+    litellm = sys.modules.get("litellm")
+    if litellm is not None:
+        await litellm.close_litellm_async_clients()
+
+
+def _litellm() -> Any:
+    """The module, set up on its first import (2 to 5 seconds)."""
+    # Every time, as others may set the filters back: what these libraries warn of is nothing a user can act on.
+    warnings.filterwarnings("ignore", module=_WARNERS)
+    if "litellm" in sys.modules and getattr(sys.modules["litellm"], "_compact_ready", False):
+        return sys.modules["litellm"]
+    os.environ.update(_ENVIRONMENT)
+    import logging
+
+    import litellm
+
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.turn_off_message_logging = True
+    # A parameter that a model does not know (a temperature, for most that reason) is left out.
+    litellm.drop_params = True
+    for name in ("callbacks", "input_callback", "success_callback", "failure_callback", "service_callback"):
+        setattr(litellm, name, [])
+    litellm._compact_ready = True
+    return litellm
+
+
+async def _reply(litellm: Any, call: Call) -> Reply:
+    answer = await litellm.acompletion(**_parameters(call))
+    if call.delivery is Delivery.STREAM:
+        pieces = [piece async for piece in answer]
+        # litellm makes up a "stop" for a stream that ended without one.
+        if not answer.received_finish_reason:
+            raise Broken("the stream ended before the reply did")
+        answer = litellm.stream_chunk_builder(pieces)
+    if answer is None or not answer.choices:
+        raise Broken("the reply holds no message")
+    return _read(call, answer)
+
+
+async def _vectors(litellm: Any, call: Call) -> Reply:
+    # As numbers: the client's own default is base64, which not every server knows.
+    texts = [_sendable(said.text) for said in call.messages]
+    answer = await litellm.aembedding(input=texts, encoding_format="float", **_common(call))
+    data = sorted(answer.data or (), key=lambda item: item["index"])
+    if [item["index"] for item in data] != list(range(len(call.messages))):
+        raise Broken("the reply does not hold a vector for each text")
+    usage = getattr(answer, "usage", None)
+    return Reply(
+        text=json.dumps([base64.b64encode(array("f", item["embedding"]).tobytes()).decode() for item in data]),
+        model=call.model,
+        input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
+        cost_usd=_cost_usd(call.model, answer, usage, None),
+    )
+
+
+def _common(call: Call) -> dict[str, Any]:
+    """What all calls say."""
+    key = _key(call)
+    return {
+        "model": call.model,
+        "timeout": call.timeout_seconds,
+        "num_retries": 0,
+        "max_retries": 0,
+        **call.extra,
+        **({"api_base": call.api_base} if call.api_base else {}),
+        **({"api_key": key} if key else {}),
+    }
+
+
+def _sendable(text: str) -> str:
+    """A lone surrogate cannot be sent as UTF-8."""
+    return text.encode(errors="replace").decode()
+
+
+def _parameters(call: Call) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "messages": [_message(call, said.speaker, said.text) for said in call.messages],
+        "max_tokens": call.max_tokens,
+        "temperature": call.temperature,
+        **_common(call),
+    }
+    if call.delivery is Delivery.STREAM:
+        parameters |= {"stream": True, "stream_options": {"include_usage": True}}
+    return parameters
+
+
+def _message(call: Call, speaker: Speaker, text: str) -> dict[str, Any]:
+    text = _sendable(text)
+    marked = (
+        speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) in _MARKED_PROVIDERS
+    )
+    if not marked:
+        return {"role": speaker.value, "content": text}
+    return {
+        "role": speaker.value,
+        "content": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}],
+    }
+
+
+def _key(call: Call) -> str:
+    """The key to send; empty: litellm looks in the environment."""
+    if call.key or not call.api_base:
+        return call.key.reveal()
+    return "" if any(os.environ.get(name) for name in environment_names(call.model)) else _ANY_KEY
+
+
+def _read(call: Call, answer: Any) -> Reply:
+    choice = answer.choices[0]
+    usage = getattr(answer, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    reply = Reply(
+        text=(choice.message.content or "").encode(errors="replace").decode(),
+        model=call.model,
+        finish_reason=choice.finish_reason or "stop",
+        input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
+        output_tokens=getattr(usage, "completion_tokens", 0) or 0,
+        cached_tokens=getattr(details, "cached_tokens", 0) or 0,
+        has_tool_call=bool(choice.message.tool_calls),
+        request_id=answer.id or "",
+        cost_usd=_cost_usd(call.model, answer, usage, details),
+    )
+    if not reply.output_tokens and not reply.text and not reply.input_tokens and not reply.has_tool_call:
+        # What is left of a page of HTML or of broken events, read as a stream.
+        raise Broken("the reply cannot be read")
+    return reply
+
+
+def _cost_usd(model: str, answer: Any, usage: Any, details: Any) -> float | None:
+    """litellm's own figure (it knows of surcharges), else the table's price."""
+    known = (getattr(answer, "_hidden_params", None) or {}).get("response_cost")
+    if known:
+        return float(known)
+    price = price_of(model)
+    if price is None or usage is None:
+        return None
+    cached = getattr(details, "cached_tokens", 0) or 0
+    output_tokens = getattr(usage, "completion_tokens", 0) or 0
+    return price.cost_usd(input_tokens=usage.prompt_tokens, output_tokens=output_tokens, cached_tokens=cached)

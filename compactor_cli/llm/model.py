@@ -1,0 +1,288 @@
+"""The summariser that asks a model; whatever goes wrong there, a summary comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from compactor_cli.digest.clean import user_words
+from compactor_cli.digest.digest import Digest
+from compactor_cli.digest.language import LANGUAGES, detect
+from compactor_cli.llm import tree
+from compactor_cli.llm.calls import NO_SECRET, Call, Delivery, Secret
+from compactor_cli.llm.estimate import Estimate, estimated
+from compactor_cli.llm.failures import CircuitOpen, LimitReached, ModelFailure
+from compactor_cli.llm.flatten import flatten, quoter
+from compactor_cli.llm.keys import provider_of
+from compactor_cli.llm.ledger import RATIO, Told, completed
+from compactor_cli.llm.outline import heading_lines, headings_of
+from compactor_cli.llm.prompts import ASKED, Stage, Wording
+from compactor_cli.llm.update import Earlier, LoadOriginal, Previous, earlier
+from compactor_cli.llm.writer import StillTooLong, Task, Writer
+from compactor_cli.model.errors import KeptAsIs, OutputError
+from compactor_cli.model.settings import PruneRule
+from compactor_cli.model.summariser import Answer, Request
+from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.transcript import Role, Transcript
+
+if TYPE_CHECKING:
+    from compactor_cli.llm.line import Line
+    from compactor_cli.llm.loop import Loop
+    from compactor_cli.llm.redact import Redactor
+
+AUTO, SAME = "auto", "same-as-main"
+# How long results of tools are cut in the prompt, where the preset has no rule.
+_RULE = PruneRule(name="tool-result")
+# Below this a model has no room for a line under every heading.
+LEAST_TOKENS = 200
+
+
+class Unnamed(ModelFailure):
+    """The transcript itself is to name the model, and does not."""
+
+
+class OnFailure(StrEnum):
+    """What to do where the model gives no summary."""
+
+    DIGEST = "digest"
+    KEEP = "keep"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What the user wants of the model. ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks.
+
+    ``guidance`` is what was said to an earlier attempt at this very summary.
+    """
+
+    model: str
+    models: Mapping[Stage, str] = field(default_factory=dict)
+    api_base: str = ""
+    key: Secret = NO_SECRET
+    delivery: Delivery = Delivery.WHOLE
+    timeout_seconds: float = 600.0
+    previous: Previous = Previous.UPDATE
+    on_failure: OnFailure = OnFailure.DIGEST
+    template: str = "hermes"
+    instructions: str = ""
+    guidance: str = ""
+    rule: PruneRule | None = _RULE
+
+
+def _no_original(sha256: str) -> Transcript | None:
+    return None
+
+
+class ModelSummariser:
+    """Safe for several threads: they share the line, the loop, and nothing else.
+
+    ``new_redactor`` makes the redactor of one transcript; None: nothing is taken out, by the user's wish.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        loop: Loop,
+        asking: Asking,
+        *,
+        new_redactor: Callable[[], Redactor] | None,
+        load_original: LoadOriginal = _no_original,
+    ) -> None:
+        self._line = line
+        self._loop = loop
+        self._asking = asking
+        self._new_redactor = new_redactor
+        self._load_original = load_original
+
+    def summarise(self, request: Request) -> Answer:
+        """The model's summary with the digest of what it left out; else, as the user wishes, the digest alone.
+
+        Raises `KeptAsIs` or `OutputError` where no model's summary could be had and the user wants that.
+        """
+        redactor = self._new_redactor() if self._new_redactor else None
+        try:
+            answer = self._by_model(request, redactor)
+        except ModelFailure as failure:
+            answer = self._without(request, failure)
+        return replace(answer, redacted=dict(redactor.counts)) if redactor else answer
+
+    def estimate(self, request: Request) -> Estimate:
+        """What the summary would take; nothing is sent. Nothing, where no model would be asked."""
+        case = self._case(request, self._new_redactor() if self._new_redactor else None)
+        try:
+            return case.estimate() if case else Estimate()
+        except Unnamed:
+            return Estimate()
+
+    def _by_model(self, request: Request, redactor: Redactor | None) -> Answer:
+        breaker = self._line.breaker
+        case = self._case(request, redactor)
+        if case is None:
+            note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
+            return replace(Digest().summarise(request), notes=(note,))
+        breaker.admit()
+        try:
+            answer = case.answer()
+        except (LimitReached, CircuitOpen, Unnamed):
+            raise
+        except ModelFailure as failure:
+            breaker.failed(failure.reason)
+            raise
+        breaker.succeeded()
+        return answer
+
+    def _without(self, request: Request, failure: ModelFailure) -> Answer:
+        """What is done where the model gave nothing."""
+        policy = self._asking.on_failure
+        if policy is OnFailure.KEEP:
+            raise KeptAsIs(f"no summary by the model: {failure.reason}") from None
+        if policy is OnFailure.FAIL:
+            advice = "try again later, or leave --on-failure out for the digest"
+            raise OutputError(f"no summary by the model: {failure.reason}", next_step=advice) from None
+        return replace(Digest().summarise(request), fell_back=failure.reason)
+
+    def _case(self, request: Request, redactor: Redactor | None) -> _Case | None:
+        """The request made ready for the model; None where it is not worth a call."""
+        language = request.language if request.language != "auto" else _language(request)
+        found = earlier(request, self._asking.previous, self._load_original)
+        prose = found.previous if self._asking.previous is Previous.KEEP else ""
+        body = request.budget_tokens - request.count(request.render(_framed(prose, language)))
+        if prose and body < request.budget_tokens // 3:
+            note = "the earlier summary leaves no room to be kept as it is: it was updated"
+            found, prose = replace(found, notes=(*found.notes, note)), ""
+            body = request.budget_tokens - request.count(request.render(_framed("", language)))
+        case = _Case(
+            request=request,
+            asking=self._asking,
+            redactor=redactor,
+            earlier=replace(found, previous="") if prose else found,
+            prose=prose,
+            language=language,
+            budget_tokens=int(body * (1 - RATIO)),
+            line=self._line,
+            loop=self._loop,
+        )
+        has_words = any(strand.indices for strand in found.strands)
+        return case if has_words and case.budget_tokens >= LEAST_TOKENS else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One request on its way."""
+
+    request: Request
+    asking: Asking
+    redactor: Redactor | None
+    earlier: Earlier
+    prose: str
+    language: str
+    budget_tokens: int
+    line: Line
+    loop: Loop
+
+    def answer(self) -> Answer:
+        """The accepted draft with its ledger. Raises `ModelFailure`."""
+        task = self.task()
+        try:
+            draft = self.writer().write(task)
+        except StillTooLong:
+            # The line's own ladder asks the fallback call by call; spans too long for the first model may fit it.
+            if not self.line.fallback_of(self.call(Stage.LEAF)):
+                raise
+            draft = self.writer(lambda call: self.line.fallback_of(call) or call).write(task)
+        told = Told(sections=draft.outline.sections, headings=task.wording.headings, prose=self.prose)
+        answer = completed(self.request, told, self.language)
+        cut = sum(piece.block.cut_chars > 0 for piece in task.pieces)
+        notes = (f"{cut} long texts were shortened in the prompt",) if cut else ()
+        return replace(answer, invented=draft.invented, notes=(*self.earlier.notes, *notes))
+
+    def estimate(self) -> Estimate:
+        """The leaves as they would be sent, the joining by its budgets."""
+        task, writer = self.task(), self.writer()
+        return estimated(task, writer.prompts(task), self.call(Stage.MERGE))
+
+    def writer(self, through: Callable[[Call], Call] = lambda call: call) -> Writer:
+        calls = {stage: self.call(stage) for stage in Stage}
+        return Writer(line=self.line, loop=self.loop, calls=calls, redactor=self.redactor, through=through)
+
+    def call(self, stage: Stage) -> Call:
+        """What is the same in all calls of a stage. Raises `ModelFailure` where no model is named."""
+        asking = self.asking
+        name = asking.models.get(stage, asking.model)
+        return Call(
+            model=_named(asking.model if name == SAME else name, self.request.transcript.model, asking.api_base),
+            messages=(),
+            max_tokens=0,
+            about=self.request.transcript.sha256,
+            api_base=asking.api_base,
+            key=asking.key,
+            delivery=asking.delivery,
+            timeout_seconds=asking.timeout_seconds,
+        )
+
+    def task(self) -> Task:
+        """Everything quoted and redacted, in the order of the transcript."""
+        render = self.request.render
+        headings = tuple(h for h in headings_of(render, self.language) if h.section in ASKED)
+        forbidden = heading_lines(render, dict.fromkeys((*LANGUAGES, self.language)))
+        wishes = "\n".join(filter(None, (self.asking.instructions, self.asking.guidance)))
+        wording = Wording(
+            template=self.asking.template,
+            language=self.language,
+            headings=headings,
+            focus=self._clean(self.request.focus),
+            instructions=self._clean(wishes),
+        )
+        previous = self._clean(quoter(())(self.earlier.previous))
+        return Task(
+            strands=self.earlier.strands,
+            pieces=tuple(self._pieces(forbidden)),
+            wording=wording,
+            budget_tokens=self.budget_tokens,
+            count=self.request.count,
+            forbidden=forbidden,
+            previous=previous,
+            covered=frozenset(self.request.covered),
+        )
+
+    def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[tree.Piece]:
+        strands = self.earlier.strands
+        blocks = [
+            (number, block)
+            for number, strand in enumerate(strands)
+            for block in flatten(
+                strand.transcript, strand.indices, rule=self.asking.rule, headings=forbidden, prefix=strand.prefix
+            )
+        ]
+        texts = [block.text for _, block in blocks]
+        begins = [tree.borders(strand.transcript.messages) for strand in strands]
+        clean = self.redactor.redact_all(texts) if self.redactor else texts
+        for (number, block), text in zip(blocks, clean, strict=True):
+            tokens = self.request.count(text) + 1
+            border = begins[number][block.record]
+            yield tree.Piece(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
+
+    def _clean(self, text: str) -> str:
+        return self.redactor.redact(text) if self.redactor and text else text
+
+
+def _named(name: str, own: str, api_base: str) -> str:
+    """The model as litellm knows it. Raises `ModelFailure` where the transcript is to name it and does not."""
+    found = own if name in (AUTO, SAME) else name
+    if not found:
+        raise Unnamed("the transcript does not say which model wrote it: name one with -m")
+    return f"openai/{found}" if api_base and not provider_of(found) else found
+
+
+def _framed(prose: str, language: str) -> Summary:
+    return Summary(source=Source.MODEL, sections=(), prose=prose, language=language)
+
+
+def _language(request: Request) -> str:
+    """What the user speaks, in what is covered and what is kept."""
+    messages = request.transcript.messages
+    spoken = (messages[i] for i in (*request.covered, *request.kept) if messages[i].role is Role.USER)
+    return detect(user_words(message.text) for message in spoken if message.summary is None and not message.results)

@@ -1,0 +1,177 @@
+"""Prompts: what a model is asked, put together from the text files beside this module.
+
+What never changes comes first: the rules and the sections of a template are the same bytes for every transcript,
+a system message of their own, so a provider's prompt cache has them. One message of the user holds all the rest:
+what is wished (length, language, focus), the material between marks, and the order to begin behind it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from compactor_cli.llm.outline import Heading
+from compactor_cli.model.summary import Section
+
+LANGUAGES = ("en", "zh")
+_DEFAULT = "default"
+# Words (of Chinese: characters) for a token: a length in words is what models keep to best.
+_WORDS_PER_TOKEN = {"en": 0.7, "zh": 1.1}
+
+# What a model writes: the user's words and what only an old summary says are carried over without it.
+ASKED = frozenset(
+    {
+        Section.TASK,
+        Section.PLAN,
+        Section.QUESTIONS,
+        Section.DECISIONS,
+        Section.ERRORS,
+        Section.FILES,
+        Section.COMMANDS,
+        Section.HISTORY,
+    }
+)
+
+
+class Stage(StrEnum):
+    """What a prompt asks for: the value is the name of its file."""
+
+    LEAF = "leaf"  # a part of the transcript to a summary
+    MERGE = "merge"  # summaries of consecutive parts to one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What is the same for every prompt of one summary. ``template``: its name, for the priorities."""
+
+    template: str
+    language: str
+    headings: tuple[Heading, ...]
+    focus: str = ""
+    instructions: str = ""
+
+    @property
+    def written_in(self) -> str:
+        """The language of the prompt itself: the summary's, or English where there is no prompt in it."""
+        return self.language if self.language in LANGUAGES else LANGUAGES[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What one prompt is about; every text is quoted and redacted already.
+
+    ``texts``: of a LEAF the blocks of its records, of a MERGE the summaries of its parts. ``first`` and ``last``:
+    the numbers of the records. ``previous``: a summary to be updated.
+    """
+
+    stage: Stage
+    texts: tuple[str, ...]
+    tokens: int
+    first: str = ""
+    last: str = ""
+    ledger: str = ""
+    previous: str = ""
+
+
+def rules(wording: Wording, stage: Stage) -> str:
+    """What is said first: the same for every transcript with this template and language."""
+    language = wording.written_in
+    said: Mapping[str, str] = _words(language)["sections"]
+    sections = "\n\n".join(_section(heading, said) for heading in wording.headings)
+    text = _file(language, f"{stage.value}.txt")
+    priorities = _priorities(language, wording.template).strip("\n")
+    return text.replace("{{priorities}}", priorities).replace("{{sections}}", sections)
+
+
+def prompt(wording: Wording, material: Material) -> str:
+    """What is said behind the rules, in one message."""
+    words = _words(wording.written_in)
+    ending = words[material.stage.value].format(
+        first=material.first, last=material.last, parts=len(material.texts) + bool(material.previous)
+    )
+    pieces = [
+        _file(wording.written_in, "update.txt") if material.previous else "",
+        _wishes(wording, material.tokens),
+        _enclosed("previous summary", material.previous),
+        _enclosed("ledger", material.ledger),
+        *_texts(material),
+        ending,
+    ]
+    return "\n\n".join(piece.strip("\n") for piece in pieces if piece)
+
+
+def retry(wording: Wording, fault: str, details: Mapping[str, str]) -> str:
+    """What is said behind a prompt whose reply had this fault."""
+    said = _words(wording.written_in)["faults"][fault].format(**{"names": "", "detail": "", **details})
+    return _file(wording.written_in, "retry.txt").replace("{{fault}}", said).strip("\n")
+
+
+@cache
+def version() -> str:
+    """12 hex digits that differ whenever the wording of any prompt does."""
+    content = hashlib.sha256()
+    for language in LANGUAGES:
+        for entry in sorted(_folder(language).iterdir(), key=lambda entry: entry.name):
+            content.update(entry.name.encode() + b"\0" + entry.read_bytes() + b"\0")
+    return content.hexdigest()[:12]
+
+
+def marks(text: str) -> tuple[str, ...]:
+    """The numbers of the records that a prompt shows, in order, as often as it shows them."""
+    opened = (line[2:].partition(" ")[0] for line in text.split("\n") if line.startswith("<<") and line.endswith(">>"))
+    return tuple(name for name in opened if name[-1:].isdigit())
+
+
+def _folder(language: str) -> Any:
+    return files("compactor_cli.llm.prompts") / language
+
+
+@cache
+def _file(language: str, name: str) -> str:
+    text: str = (_folder(language) / name).read_text(encoding="utf-8")
+    return text
+
+
+@cache
+def _words(language: str) -> Mapping[str, Any]:
+    return tomllib.loads(_file(language, "words.toml"))
+
+
+def _priorities(language: str, template: str) -> str:
+    known = {entry.name for entry in _folder(language).iterdir()}
+    return _file(language, f"{template}.txt" if f"{template}.txt" in known else f"{_DEFAULT}.txt")
+
+
+def _section(heading: Heading, said: Mapping[str, str]) -> str:
+    lines = (heading.opening, f"- ({said[heading.section.value]})", heading.closing)
+    return "\n".join(line for line in lines if line)
+
+
+def _wishes(wording: Wording, tokens: int) -> str:
+    words = _words(wording.written_in)
+    count = int(tokens * _WORDS_PER_TOKEN[wording.written_in]) // 10 * 10
+    lines = [words["limits"].format(tokens=tokens, words=count)]
+    known = wording.language in LANGUAGES
+    lines.append(words["language"] if known else words["other"].format(language=wording.language))
+    if wording.focus:
+        lines.append(words["focus"].format(focus=wording.focus))
+    if wording.instructions:
+        lines.append(words["instructions"].format(instructions=wording.instructions.strip()))
+    return "\n".join(lines)
+
+
+def _texts(material: Material) -> Sequence[str]:
+    if material.stage is Stage.LEAF:
+        return ["\n".join(["<<transcript>>", *material.texts, "<<end of transcript>>"])]
+    parts = [f"<<part {number}>>\n{text}" for number, text in enumerate(material.texts, 1)]
+    return ["\n".join([*parts, "<<end of parts>>"])]
+
+
+def _enclosed(name: str, text: str) -> str:
+    return f"<<{name}>>\n{text.strip()}\n<<end of {name}>>" if text.strip() else ""

@@ -1,0 +1,290 @@
+"""Writer: one summary asked of a model — leaves side by side, each reply checked, then joined level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from compactor_cli.llm import prompts, tree
+from compactor_cli.llm.calls import Call, Reply, Said, Speaker
+from compactor_cli.llm.check import Ground, Verdict, check, not_in, salient
+from compactor_cli.llm.failures import ContextTooLong, GaveUp, ModelFailure
+from compactor_cli.llm.flatten import encodable, quoter
+from compactor_cli.llm.ladder import SHRINK_ROUNDS
+from compactor_cli.llm.ledger import check_list
+from compactor_cli.llm.outline import Outline, as_text
+from compactor_cli.llm.prompts import Material, Stage, Wording
+from compactor_cli.llm.update import Strand
+from compactor_cli.plan.window import table_entry
+
+if TYPE_CHECKING:
+    from compactor_cli.llm.line import Line
+    from compactor_cli.llm.loop import Loop
+    from compactor_cli.llm.redact import Redactor
+
+# What a reply may take of tokens beyond what was asked: models count by feel. Cut off is worse than long.
+REPLY_RATIO = 1.5
+# Models that reason first do so within the same limit.
+_REASONING_TOKENS = 8_000
+_REASON_WHEN_ASKED = ("anthropic", "bedrock", "bedrock_converse", "vertex_ai-anthropic_models")
+
+
+class Rejected(ModelFailure):
+    """The model answered, and not with the summary that was asked for, twice. ``reason`` names the faults."""
+
+
+class StillTooLong(GaveUp):
+    """However small the spans were cut, the model found them too long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be written, and from what. ``previous`` is quoted already, ``pieces`` too."""
+
+    strands: tuple[Strand, ...]
+    pieces: tuple[tree.Piece, ...]
+    wording: Wording
+    budget_tokens: int
+    count: Callable[[str], int]
+    forbidden: tuple[str, ...]
+    previous: str = ""
+    covered: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A summary that was accepted. ``invented``: names in it that nothing shown to the model holds."""
+
+    outline: Outline
+    invented: tuple[str, ...] = ()
+    leaves: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One prompt with what its reply is held against; ``parts``: the pieces it stands for."""
+
+    call: Call
+    ground: Ground
+    parts: tree.Leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """An accepted summary on its way up; ``parts``: the pieces it stands for."""
+
+    outline: Outline
+    text: str
+    tokens: int
+    parts: tree.Leaf
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    """Asks through one line. ``calls`` holds for each stage what is the same in all its calls.
+
+    ``through`` turns a call into the one that is really sent (for the fallback model). Not for several threads.
+    """
+
+    line: Line
+    loop: Loop
+    calls: dict[Stage, Call]
+    redactor: Redactor | None
+    through: Callable[[Call], Call] = field(default=lambda call: call)
+    _ledgers: list[str] = field(default_factory=list)
+
+    def write(self, task: Task) -> Draft:
+        """The summary. Raises the failures of `Line.ask`, and `Rejected`; `CoverageError` for a defect of ours."""
+        jobs, parts = self._leaves(task)
+        top = self._joined(task, parts)
+        # The ledger of a later level tells of the records' whole texts, which were shortened for the leaves.
+        shown = (*(job.ground.shown for job in jobs), *self._ledgers, task.previous)
+        return Draft(outline=top.outline, invented=not_in(_names(top.outline), shown), leaves=len(jobs))
+
+    def prompts(self, task: Task) -> list[Call]:
+        """The calls of the leaves, none of them sent."""
+        leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
+        return [self._leaf(task, leaf, alone=len(leaves) == 1).call for leaf in leaves]
+
+    def _leaves(self, task: Task) -> tuple[list[_Job], list[_Part]]:
+        """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
+        leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
+        alone = len(leaves) == 1
+        places: list[tuple[_Job, _Part | None]] = [(self._leaf(task, leaf, alone=alone), None) for leaf in leaves]
+        for _ in range(SHRINK_ROUNDS + 1):
+            tree.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
+            asked = self._accepted([job for job, part in places if part is None], task)
+            answers = iter(asked)
+            places = [(job, part or next(answers)) for job, part in places]
+            if None not in asked:
+                return [job for job, _ in places], [part for _, part in places if part]
+            places = [half for job, part in places for half in ([(job, part)] if part else self._halves(task, job))]
+        raise StillTooLong(f"still too long after {SHRINK_ROUNDS} rounds of smaller spans")
+
+    def _halves(self, task: Task, job: _Job) -> list[tuple[_Job, _Part | None]]:
+        return [(self._leaf(task, leaf, alone=False), None) for leaf in tree.split(job.parts, task.count)]
+
+    def _rooms(self, task: Task, stage: Stage) -> tree.Rooms:
+        said = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
+        fixed = task.count(said) + task.count(task.previous) + 2_000
+        return tree.rooms(self.through(self.calls[stage]).model, task.budget_tokens, fixed)
+
+    def _budget(self, task: Task, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
+        """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one."""
+        reply_tokens = self._rooms(task, stage).reply_tokens
+        whole = min(task.budget_tokens, reply_tokens)
+        return whole if is_whole else tree.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
+
+    def _leaf(self, task: Task, leaf: tree.Leaf, *, alone: bool) -> _Job:
+        tokens = sum(piece.tokens for piece in leaf)
+        material = Material(
+            stage=Stage.LEAF,
+            texts=tuple(piece.block.text for piece in leaf),
+            tokens=self._budget(task, Stage.LEAF, tokens, is_whole=alone),
+            first=leaf[0].block.name if leaf else "",
+            last=leaf[-1].block.name if leaf else "",
+            ledger=self._ledger(task, leaf, tokens),
+            previous=task.previous if alone else "",
+        )
+        source_tokens = tokens + (task.count(task.previous) if alone else 0)
+        return self._job(task, material, leaf, source_tokens)
+
+    def _ledger(self, task: Task, leaf: tree.Leaf, tokens: int) -> str:
+        wording = task.wording
+        text = check_list(_strands(task, leaf), tokens, task.count, focus=wording.focus, language=wording.language)
+        text = self.redactor.redact(text) if self.redactor else text
+        self._ledgers.append(encodable(quoter(task.forbidden)(text)))
+        return self._ledgers[-1]
+
+    def _job(self, task: Task, material: Material, parts: tree.Leaf, source_tokens: int) -> _Job:
+        text = prompts.prompt(task.wording, material)
+        said = (
+            Said(speaker=Speaker.SYSTEM, text=prompts.rules(task.wording, material.stage)),
+            Said(speaker=Speaker.USER, text=text),
+        )
+        most = int(material.tokens * REPLY_RATIO) + _reasoning_tokens(self.calls[material.stage].model)
+        call = replace(self.calls[material.stage], messages=said, max_tokens=most, prompt_version=prompts.version())
+        ground = Ground(
+            shown=text,
+            salient=salient(((s.transcript, s.indices) for s in _strands(task, parts)), text, task.wording.focus),
+            source_tokens=source_tokens,
+            room_tokens=material.tokens,
+            headings=task.wording.headings,
+            covered=task.covered,
+        )
+        return _Job(call=call, ground=ground, parts=parts)
+
+    def _joined(self, task: Task, parts: list[_Part]) -> _Part:
+        """The parts joined, level by level, the earlier summary with the last of them."""
+        room = self._rooms(task, Stage.MERGE).leaf_tokens
+        while len(parts) > 1:
+            groups = tree.merge_groups([part.tokens for part in parts], room)
+            wanted = [(start, stop) for start, stop in groups if stop - start > 1]
+            jobs = [self._merge(task, parts[start:stop], is_last=len(groups) == 1) for start, stop in wanted]
+            done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
+            if any(part is None for part in done.values()):
+                if room <= 2 * min(part.tokens for part in parts):
+                    raise StillTooLong("the summaries of the parts are too long to be joined")
+                room //= 2
+                continue
+            parts = [done.get(place) or parts[place[0]] for place in groups]
+        return parts[0]
+
+    def _merge(self, task: Task, parts: Sequence[_Part], *, is_last: bool) -> _Job:
+        pieces = tuple(piece for part in parts for piece in part.parts)
+        sizes = sum(piece.tokens for piece in pieces)
+        material = Material(
+            stage=Stage.MERGE,
+            texts=tuple(part.text for part in parts),
+            tokens=self._budget(task, Stage.MERGE, sizes, is_whole=is_last),
+            ledger=self._ledger(task, pieces, sizes),
+            previous=task.previous if is_last else "",
+        )
+        return self._job(task, material, pieces, sizes)
+
+    def _accepted(self, jobs: Sequence[_Job], task: Task) -> list[_Part | None]:
+        """The parts that the jobs come to, in order; None for one whose prompt is too long for the model."""
+        verdicts = self._asked([self.through(job.call) for job in jobs], jobs, task)
+        faulty = [n for n, verdict in enumerate(verdicts) if verdict and verdict.fault]
+        again = [self.through(_again(jobs[n].call, verdicts[n], task.wording)) for n in faulty]
+        faulty = self._replaced(faulty, again, verdicts, jobs, task)
+        others = [self.line.fallback_of(jobs[n].call) for n in faulty]
+        if all(others):
+            faulty = self._replaced(faulty, [call for call in others if call], verdicts, jobs, task)
+        for n in faulty:
+            raise Rejected(f"the reply was not accepted: {verdicts[n]}")
+        return [_part(verdict, job, task) if verdict else None for verdict, job in zip(verdicts, jobs, strict=True)]
+
+    def _replaced(
+        self, places: list[int], calls: list[Call], verdicts: list[Verdict | None], jobs: Sequence[_Job], task: Task
+    ) -> list[int]:
+        """Asks again at these places; those that are still faulty."""
+        new = self._asked(calls, [jobs[n] for n in places], task)
+        for n, verdict in zip(places, new, strict=True):
+            verdicts[n] = verdict or verdicts[n]
+        return [n for n in places if (verdict := verdicts[n]) and verdict.fault]
+
+    def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job], task: Task) -> list[Verdict | None]:
+        replies = self.loop.run(_all(self.line, calls, self.redactor)) if calls else []
+        return [
+            None if reply is None else check(reply, job.ground, task.count)
+            for reply, job in zip(replies, jobs, strict=True)
+        ]
+
+
+async def _all(line: Line, calls: Sequence[Call], redactor: Redactor | None) -> list[Reply | None]:
+    """The replies in order, None for a prompt that is too long. The first failure of another kind stop the others."""
+    import asyncio
+
+    async def one(call: Call) -> Reply | None:
+        try:
+            return await line.ask(call, redactor)
+        except ContextTooLong:
+            return None
+
+    tasks = [asyncio.ensure_future(one(call)) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _again(call: Call, verdict: Verdict | None, wording: Wording) -> Call:
+    """The call with what was wrong with the first reply behind the prompt, which stays as it is for the cache."""
+    if verdict is None or verdict.fault is None:
+        return call
+    *before, last = call.messages
+    note = prompts.retry(wording, verdict.fault.value, verdict.details)
+    return replace(call, messages=(*before, replace(last, text=f"{last.text}\n\n{note}")))
+
+
+def _part(verdict: Verdict, job: _Job, task: Task) -> _Part:
+    text = as_text(verdict.outline.sections, task.wording.headings)
+    return _Part(outline=verdict.outline, text=text, tokens=task.count(text), parts=job.parts)
+
+
+def _strands(task: Task, leaf: tree.Leaf) -> list[Strand]:
+    """The records of these pieces by transcript."""
+    by_strand: dict[int, list[int]] = {}
+    for piece in leaf:
+        by_strand.setdefault(piece.strand, []).append(piece.block.record)
+    return [replace(task.strands[number], indices=tuple(records)) for number, records in by_strand.items()]
+
+
+def _marks(jobs: Iterable[_Job]) -> list[str]:
+    return [name for job in jobs for name in prompts.marks(job.ground.shown)]
+
+
+def _names(outline: Outline) -> list[str]:
+    from compactor_cli.digest.atoms import atom_texts
+
+    return sorted({atom for part in outline.sections for item in part.items for atom in atom_texts(item.text)})
+
+
+def _reasoning_tokens(model: str) -> int:
+    entry = table_entry(model)
+    reasons = entry.get("supports_reasoning") and entry.get("litellm_provider") not in _REASON_WHEN_ASKED
+    return _REASONING_TOKENS if reasons else 0

@@ -1,0 +1,84 @@
+"""The errors, each family with one exit code.
+
+CompactError
+├── UsageError        2   the command or the configuration is wrong; nothing was touched
+├── InputError        3   this input cannot be read; the other inputs go on
+│   ├── InvalidLine       a line is not JSON, or the last one is torn
+│   ├── UnknownShape      valid JSON, but no dialect knows it
+│   └── Unreadable        missing, a directory, no permission, broken compression
+├── OutputError       3   this output cannot be written; the source is as it was
+│   ├── Changed           the source changed while it was read
+│   ├── KeptAsIs          no summary could be had, and the transcript is to stay as it is
+│   ├── PluginFailed      a part that another package brings raised, or broke an invariant
+│   └── InvariantError    an invariant of the house would be broken: a defect, nothing is written
+└── TryLater         75   a lock is held, or a provider asks to wait
+"""
+
+from __future__ import annotations
+
+from compactor_cli.model.records import Place
+
+
+class CompactError(Exception):
+    """Something a user can read: where (if known), what happened, and what to do next."""
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, next_step: str = "", place: Place | str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.next_step = next_step
+        self.place = place
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        advice = f": {self.next_step}" if self.next_step else ""
+        return f"{where}{self.what}{advice}"
+
+
+class UsageError(CompactError):
+    """The command or the configuration is wrong; nothing was touched."""
+
+    exit_code = 2
+
+
+class InputError(CompactError):
+    """This input cannot be used; the others go on."""
+
+
+class InvalidLine(InputError):  # noqa: N818 -- named for what is wrong
+    """A line that is not JSON."""
+
+
+class UnknownShape(InputError):  # noqa: N818
+    """Valid JSON that no dialect knows."""
+
+
+class Unreadable(InputError):  # noqa: N818
+    """An input that cannot be opened or unpacked."""
+
+
+class OutputError(CompactError):
+    """This output cannot be written; the source is as it was."""
+
+
+class Changed(OutputError):  # noqa: N818
+    """The source changed between the first look and the replacement."""
+
+
+class PluginFailed(OutputError):  # noqa: N818
+    """A part that another package brings raised, or what it gave breaks an invariant."""
+
+
+class KeptAsIs(OutputError):  # noqa: N818 -- named for what is done
+    """No summary could be had from the model, and then the transcript is to stay as it is."""
+
+
+class InvariantError(OutputError):
+    """An invariant would be broken by what is about to be written: nothing is written."""
+
+
+class TryLater(CompactError):  # noqa: N818
+    """Nothing is wrong, but not now."""
+
+    exit_code = 75

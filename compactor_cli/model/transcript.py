@@ -1,0 +1,181 @@
+"""Transcript: records with what each of them says, the same in every dialect.
+
+A transcript has as many messages as records: ``messages[i]`` is what ``records[i]`` says. Records
+that are not part of the conversation are messages with the role ``META``. The record is thus the one
+unit that grouping, planning and writing count in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from compactor_cli.model.errors import InputError
+from compactor_cli.model.records import Record
+
+
+class Role(StrEnum):
+    """Who speaks. META records are bookkeeping that no model is shown."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    META = "meta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Words of the speaker."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thinking:
+    """Reasoning the model wrote for itself; never shortened, kept or dropped whole."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool the model asked for.
+
+    ``id`` is empty where the dialect has none (pairing is then by order). ``arguments`` is the parsed
+    object, or the text as it stood where that text is not a JSON object.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool answered. ``media_count`` counts images and files that came with the text.
+
+    ``is_told`` is False, and the text empty, where the transcript does not hold what the tool answered.
+    """
+
+    id: str
+    text: str
+    name: str = ""
+    is_error: bool = False
+    media_count: int = 0
+    is_told: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """An image, a document or another content block that is not text, or opaque (encrypted) content.
+
+    ``url``: the content of an image (a ``data:`` URL) or its address, where it is on its way into another dialect.
+    """
+
+    kind: str
+    size_bytes: int
+    url: str = ""
+
+
+Part = Text | Thinking | ToolCall | ToolResult | Media
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviousSummary:
+    """A summary found in the transcript: one of ours (``origin == "compact"``) or a client's own.
+
+    ``text`` is the summary without its frame where the frame is known, else the whole text.
+    """
+
+    origin: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What one record says.
+
+    ``group`` is not empty where several records are one message of the model's API (Claude Code writes a
+    block a line): records that share it are never parted. ``superseded`` marks records that the client
+    itself no longer sends, because a native boundary behind them replaced them.
+    """
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    group: str = ""
+    timestamp: str = ""
+    summary: PreviousSummary | None = None
+    superseded: bool = False
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether no model is shown this record."""
+        return self.role is Role.META
+
+    @property
+    def text(self) -> str:
+        """The speaker's own words: text parts only, a line break between them."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The tool results, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+
+class Container(StrEnum):
+    """What holds the records: lines of a file, or elements of a JSON array."""
+
+    LINES = "lines"
+    ARRAY = "array"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The bytes around the records: ``prefix + records + suffix`` is the whole transcript.
+
+    LINES: a byte-order mark or leading blank lines before, nothing behind. ARRAY: everything of the
+    row (or document) up to and with ``[``, and everything from ``]`` on, other keys included.
+    """
+
+    container: Container = Container.LINES
+    prefix: bytes = b""
+    suffix: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """One conversation: a session file, a part of a stream, or a row of a dataset.
+
+    ``sha256`` (hex) is of ``source()``. ``model`` is the model the transcript itself last used, empty if
+    unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata). ``fault``: why
+    this row of a dataset is no conversation; it has no records then, and its bytes are all in the frame.
+    """
+
+    dialect: str
+    records: tuple[Record, ...]
+    messages: tuple[Message, ...]
+    frame: Frame = field(default_factory=Frame)
+    sha256: str = ""
+    model: str = ""
+    row: Any = None
+    fault: InputError | None = None
+
+    def source(self) -> bytes:
+        """The bytes this transcript was read from."""
+        body = b"".join(record.raw + record.ending for record in self.records)
+        return self.frame.prefix + body + self.frame.suffix
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of ``source()``, without joining it."""
+        body = sum(len(record.raw) + len(record.ending) for record in self.records)
+        return len(self.frame.prefix) + body + len(self.frame.suffix)

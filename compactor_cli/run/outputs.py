@@ -1,0 +1,93 @@
+"""Output: what is written for one input, taking effect only after its original is archived."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import IO, Self
+
+from compactor_cli.archive.targets import Kind, Target, open_target
+from compactor_cli.model.errors import OutputError
+from compactor_cli.read.compression import Compression
+from compactor_cli.read.streams import Stream
+
+# So much of an input that seems to stay as it is waits before a replacement is begun.
+HELD_BYTES = 8 << 20
+
+
+class Output:
+    """The target of one input.
+
+    Appended, everything is held until `finish`. In place, nothing is begun before something changes, and a file
+    that stays as it is is not touched. On standard output the newest transcript is held back until `finish`, so
+    that an input of one transcript is archived before a byte of it is out.
+    """
+
+    def __init__(self, target: Target, stream: Stream) -> None:
+        self._target = target
+        self._stream = stream
+        self._stack = ExitStack()
+        self._file: IO[bytes] | None = None
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+
+    def __enter__(self) -> Self:
+        if self._target.kind not in (Kind.IN_PLACE, Kind.APPEND):
+            self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def write(self, data: bytes, changed: bool) -> None:
+        """The next transcript."""
+        if self._target.kind is Kind.STDOUT:
+            self._release()
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._target.kind is Kind.IN_PLACE and (changed or self._held_bytes > HELD_BYTES):
+            self._open()
+        if self._target.kind is not Kind.STDOUT:
+            self._release()
+
+    def finish(self, altered: bool) -> str:
+        """Everything was given and archived: let it take effect. The path written, empty if none was."""
+        if self._target.kind in (Kind.IN_PLACE, Kind.APPEND) and not altered:
+            self._abandon()
+            return ""
+        if self._target.kind is Kind.APPEND:
+            self._append()
+            return self._target.path
+        self._open()
+        self._release()
+        self._stack.close()
+        return self._target.path
+
+    def _append(self) -> None:
+        path, look = self._target.path, self._stream.look
+        if look is None or self._stream.compression is not Compression.NONE:
+            advice = "use -i: the archive keeps the original"
+            raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
+        from compactor_cli.archive.append import append_to
+
+        append_to(path, b"".join(self._held), look)
+
+    def _open(self) -> None:
+        if self._file is None:
+            self._file = self._stack.enter_context(open_target(self._target, self._stream))
+
+    def _release(self) -> None:
+        if self._file is not None:
+            for data in self._held:
+                self._file.write(data)
+            self._held.clear()
+            self._held_bytes = 0
+
+    def _abandon(self) -> None:
+        """Leave the target as it is."""
+        abandoned = OutputError("abandoned")
+        with suppress(OutputError):
+            self._stack.__exit__(OutputError, abandoned, None)
+        self._stack.pop_all()

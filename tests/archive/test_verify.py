@@ -1,0 +1,112 @@
+"""Every kind of damage to an archive is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compactor_cli.archive.layout import Blob, Part, stored_blobs
+from compactor_cli.archive.manifest import MANIFEST
+from compactor_cli.archive.store import Archive
+from compactor_cli.archive.verify import verify
+from compactor_cli.model.errors import Unreadable
+
+ROWS = (b'{"row":1}\n', b'{"row":2}\n')
+
+
+def make(folder: Path) -> tuple[Archive, Blob]:
+    import hashlib
+
+    archive = Archive(folder)
+    offset = 0
+    with archive.writer() as writer:
+        for row in ROWS:
+            writer(row)
+            writer.add_part(Part(sha256=hashlib.sha256(row).hexdigest(), offset=offset, length=len(row)))
+            offset += len(row)
+        blob = writer.commit()
+    archive.record(blob, records=2, dialect="openai-chat", source="a.jsonl")
+    return archive, blob
+
+
+def problems(folder: Path) -> list[str]:
+    found = verify(folder)
+    assert found.is_sound == (not found.problems)
+    return [str(problem) for problem in found.problems]
+
+
+def test_a_sound_archive_is_sound(tmp_path: Path) -> None:
+    archive, _ = make(tmp_path)
+    archive.store_state(b"table")
+    found = verify(tmp_path)
+    assert found.is_sound
+    assert (found.originals, found.transcripts, found.states, found.size_bytes) == (1, 2, 1, 20)
+    assert found.unlisted == ()
+
+
+def test_a_missing_original_is_named(tmp_path: Path) -> None:
+    _, blob = make(tmp_path)
+    (tmp_path / blob.stored).unlink()
+    names = problems(tmp_path)
+    assert any(f"{MANIFEST}:1: {blob.stored} is not here" in name for name in names)
+    assert any("lists transcripts" in name for name in names)
+
+
+@pytest.mark.parametrize("rot", [b"rot", b"", b"\x28\xb5\x2f\xfd\x00"])
+def test_a_damaged_original_is_named_once(tmp_path: Path, rot: bytes) -> None:
+    _, blob = make(tmp_path)
+    (tmp_path / blob.stored).write_bytes(rot)
+    (name,) = problems(tmp_path)
+    assert blob.stored in name
+
+
+def test_a_list_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    archive, blob = make(tmp_path)
+    with archive.writer() as writer:
+        for row in ROWS:
+            writer(row)
+        writer.add_part(Part(sha256="0" * 64, offset=3, length=5))
+        writer.add_part(Part(sha256="1" * 64, offset=900, length=5))
+        writer.commit()
+    names = problems(tmp_path)
+    assert len(names) == 2
+    assert all(blob.sha256 in name and "no transcript" in name for name in names)
+
+
+def test_damaged_tables_and_manifest_lines_are_named(tmp_path: Path) -> None:
+    archive, blob = make(tmp_path)
+    name = archive.store_state(b"table")
+    (tmp_path / "state" / f"{name}.zst").write_bytes(b"rot")
+    with (tmp_path / MANIFEST).open("ab") as file:
+        file.write(b"torn\n")
+    archive.record(Blob(sha256=blob.sha256, size_bytes=7, stored=blob.stored), records=1, dialect="", source="")
+    names = problems(tmp_path)
+    assert len(names) == 3
+    assert sum(MANIFEST in text for text in names) == 2
+
+
+def test_an_original_without_a_line_is_mentioned_and_no_problem(tmp_path: Path) -> None:
+    _, blob = make(tmp_path)
+    (tmp_path / MANIFEST).unlink()
+    found = verify(tmp_path)
+    assert found.is_sound
+    assert found.unlisted == (blob.stored,)
+
+
+def test_no_archive_at_all_is_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable):
+        verify(tmp_path / "none")
+
+
+def test_an_original_that_is_added_meanwhile_is_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive, _ = make(tmp_path)
+
+    def found_before(root: Path, *more: str) -> Iterator[tuple[str, Path]]:
+        found = list(stored_blobs(root, *more))
+        archive.record(archive.add(b"later"), records=1, dialect="", source="")
+        return iter(found)
+
+    monkeypatch.setattr("compactor_cli.archive.verify.stored_blobs", found_before)
+    assert problems(tmp_path) == []

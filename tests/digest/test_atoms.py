@@ -1,0 +1,51 @@
+"""Atoms: what counts as a fact."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compactor_cli.digest.atoms import Kind, atom_kinds, atom_texts, find_atoms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see https://a.example/b?c=d&e=f).", {"https://a.example/b?c=d&e=f": Kind.URL}),
+        ("id 550e8400-e29b-41d4-a716-446655440000", {"550e8400-e29b-41d4-a716-446655440000": Kind.UUID}),
+        ("at src/app/main.py:12, ok", {"src/app/main.py": Kind.PATH}),
+        ("in ~/notes/x.md.", {"~/notes/x.md": Kind.PATH}),
+        ("the /tmp directory and </div>", {"/tmp": Kind.PATH}),
+        ("open config.toml now", {"config.toml": Kind.FILE}),
+        ("run --dry-run=yes", {"--dry-run": Kind.FLAG}),
+        ("commit 3fa9c1e7 is", {"3fa9c1e7": Kind.HEX}),
+        ("on 2026-01-31 it", {"2026-01-31": Kind.DATE}),
+        ("fixes #123", {"#123": Kind.ISSUE}),
+        ("port 8080, 99, 12.5 and 1.2", {"8080": Kind.NUM, "12.5": Kind.NUM}),
+        ("version v1.22.3", {"1.22.3": Kind.NUM}),
+        ("took 1500ms", {"1500": Kind.NUM}),
+        ("user_id and parseLine, utf8x", {"user_id": Kind.ID, "parseLine": Kind.ID, "utf8x": Kind.ID}),
+        ("obj_one.call_two(arg)", {"obj_one": Kind.ID, "call_two": Kind.ID}),
+        ("a word and Another, console.log(x)", {}),
+        ("请看src/app.py文件的config_name参数", {"src/app.py": Kind.PATH, "config_name": Kind.ID}),
+    ],
+)
+def test_each_kind(text: str, expected: dict[str, Kind]) -> None:
+    assert atom_kinds(text) == expected
+
+
+def test_encoded_data_is_no_name() -> None:
+    assert find_atoms("iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4aaaaBBBBccccDDDD") == ()
+
+
+@given(st.text(alphabet="ab1_/.-#:@ \n\"'(){}X~é文" + "https", max_size=200))
+def test_atoms_are_verbatim_and_the_bulk_variant_agrees(text: str) -> None:
+    found = find_atoms(text)
+    assert all(atom.text in text for atom in found)
+    assert {atom.text for atom in found} == atom_texts(text)
+
+
+@given(st.lists(st.text(alphabet="ab1_/.-#: X", max_size=40), max_size=6))
+def test_lines_are_read_one_by_one_or_together(lines: list[str]) -> None:
+    assert atom_texts("\n".join(lines)) == {atom for line in lines for atom in atom_texts(line)}

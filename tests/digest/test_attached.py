@@ -1,0 +1,79 @@
+"""Skills in use and work in the background, as Claude Code writes them."""
+
+from __future__ import annotations
+
+from talk import answer, call, digest, says, talk, texts, told, user
+
+from compactor_cli.digest.attached import attached
+from compactor_cli.digest.events import events
+from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message, Transcript
+
+
+def skill(name: str) -> tuple[Message, ...]:
+    return call("Skill", f"s-{name}", skill=name), answer(f"Launching skill: {name}", f"s-{name}")
+
+
+def start(key: str, about: str) -> tuple[Message, ...]:
+    said = f"Async agent launched successfully.\nagentId: {key} (This is an internal ID for your use)"
+    task = call("Task", f"t-{key}", description=about, prompt="Look at it.", run_in_background=True)
+    return task, answer(said, f"t-{key}")
+
+
+def notice(key: str, status: str = "completed") -> Message:
+    return user(f"<task-notification>\n<task-id>{key}</task-id>\n<status>{status}</status>\n</task-notification>")
+
+
+TALK = (
+    user("Please review the pull request with all its history, and tell me what you think."),
+    skill("git:review"),
+    user("Base directory for this skill: /home/a/.claude/skills/review\n\n# Review"),
+    start("a1b2c3", "Look at the git history"),
+    call("Bash", "b", command="make long", run_in_background=True),
+    answer("Command running in background with ID: b77f00. Output is being written to: /tmp/x", "b"),
+    says("Both run now; I go on with the files."),
+)
+
+
+def plan(transcript: Transcript, **more: object) -> list[str]:
+    return texts(digest(transcript, **more), Section.PLAN)
+
+
+def test_skills_and_what_still_runs_are_told() -> None:
+    said = plan(talk(*TALK))
+    assert said == [
+        "Skills in use: git:review",
+        'Running in the background: "Look at the git history" (a1b2c3)',
+        'Running in the background: "make long" (b77f00)',
+    ]
+
+
+def test_what_ended_is_not_told_wherever_that_is_shown() -> None:
+    over = (notice("a1b2c3"), call("TaskStop", "k", task_id="b77f00"), answer("Successfully stopped task", "k"))
+    assert plan(talk(*TALK, *over)) == ["Skills in use: git:review"]
+    whole = talk(*TALK, *over)
+    covered = range(len(whole.messages) - 3)
+    kept = tuple(range(len(whole.messages) - 3, len(whole.messages)))
+    assert plan(whole, covered=covered, kept=kept) == ["Skills in use: git:review"]
+
+
+def test_a_look_at_work_that_is_not_done_leaves_it_running() -> None:
+    def look(status: str) -> tuple[Message, ...]:
+        return call("TaskOutput", "o", task_id="a1b2c3"), answer(f"<status>{status}</status>", "o")
+
+    assert len(attached(told(*TALK, look("running"))).running) == 2
+    assert [work.id for work in attached(told(*TALK, look("completed"))).running] == ["b77f00"]
+
+
+def test_they_are_carried_from_one_summary_to_the_next() -> None:
+    first = digest(talk(*TALK))
+    later = talk(user("And now the docs, please, all of them."), says("Yes."), skill("docs"))
+    assert plan(later, state=first.state)[0] == "Skills in use: git:review, docs"
+    assert any("a1b2c3" in line for line in plan(later, state=first.state))
+    ended = talk(user("And now the docs, please."), notice("a1b2c3"), notice("b77f00", "failed"), says("Yes."))
+    assert plan(ended, state=first.state) == ["Skills in use: git:review"]
+
+
+def test_talk_without_any_has_none() -> None:
+    transcript = talk(user("hello"), says("hi"))
+    assert attached(events(transcript, range(2))) == attached(())

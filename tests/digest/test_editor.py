@@ -1,0 +1,87 @@
+"""SWE-agent's shell and editor: what its commands do to files, and what its screen shows around them."""
+
+from __future__ import annotations
+
+from talk import digest, texts
+
+from compactor_cli.digest.commands import runs
+from compactor_cli.digest.events import events
+from compactor_cli.digest.labels import Labels
+from compactor_cli.digest.touches import Act, touches
+from compactor_cli.formats.registry import get
+from compactor_cli.model.records import Place, Record
+from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Transcript
+
+TASK = "Our gauge prints 7.05 as 7.5: " + "please find out where the zero is lost and mend it, with a test. " * 6
+PROMPT = "\n\n(Open file: n/a)\n(Current directory: /harbour)\nbash-$"
+
+
+def _said(role: str, text: str, **more: object) -> dict[str, object]:
+    return {"role": role, "content": text, "agent": "primary", **more}
+
+
+def _step(thought: str, action: str, observation: str) -> list[dict[str, object]]:
+    words = f"{thought}\n```\n{action}\n```"
+    shown = f"{observation}\n(Open file: /harbour/gauge.py)\n(Current directory: /harbour)\nbash-$"
+    return [_said("assistant", words, thought=thought, action=action), _said("user", shown)]
+
+
+def _window(*lines: str) -> str:
+    return "\n".join(("[File: /harbour/gauge.py (90 lines total)]", "(40 more lines above)", *lines))
+
+
+HISTORY = [
+    _said("system", "You use a special interface."),
+    _said("user", f"Here is how it is done.{PROMPT}".replace("harbour", "bakery"), is_demo=True),
+    _said("assistant", "I look for oven.py.\n```\nls\n```", thought="I look", action="ls", is_demo=True),
+    _said("user", TASK + PROMPT),
+    *_step("First the file.", "open gauge.py 41", _window("41:def shown(value):", "42:    return str(value)")),
+    *_step(
+        "Wrong here.",
+        "edit 42:42\n    return value\nend_of_edit",
+        "Your proposed edit has introduced new syntax error(s).",
+    ),
+    *_step("Again.", "edit 42:42\n    return f'{value:.2f}'\nend_of_edit", _window("41:def shown(value):")),
+    *_step("Now the test.", "python -m pytest test_gauge.py", "2 passed in 0.01s"),
+]
+
+
+def _transcript() -> Transcript:
+    place = Place(path="-", line=1)
+    records = tuple(Record(raw=b"{}", ending=b"\n", value=value, place=place) for value in HISTORY)
+    return Transcript(dialect="swe-agent", records=records, messages=get("swe-agent").read(records))
+
+
+def test_an_edit_is_of_the_file_that_the_editor_shows_and_a_refused_one_is_none() -> None:
+    transcript = _transcript()
+    found = touches(events(transcript, range(len(HISTORY))))
+    assert [(touch.act, touch.path) for touch in found] == [(Act.READ, "gauge.py"), (Act.EDIT, "gauge.py")]
+
+
+def test_editing_is_no_command_that_was_run() -> None:
+    found = runs(events(_transcript(), range(len(HISTORY))))
+    assert [run.command for run in found] == ["python -m pytest test_gauge.py"]
+
+
+def test_lines_of_the_editor_stand_under_the_file() -> None:
+    found = events(_transcript(), range(len(HISTORY)))
+    labels = Labels(found)
+    opened = next(number for number, event in enumerate(found) if event.text.endswith("open gauge.py 41"))
+    assert labels.of(opened) == labels.of(opened + 1) == "gauge.py"
+    assert labels.is_file(opened)
+
+
+def test_prompts_line_numbers_and_demonstrations_are_left_out() -> None:
+    found = events(_transcript(), range(len(HISTORY)))
+    shown = "\n".join(event.text for event in found)
+    assert "bash-$" not in shown
+    assert "oven.py" not in shown
+    assert "\ndef shown(value):" in shown
+
+
+def test_the_only_thing_that_was_asked_is_quoted_whole_where_the_users_words_would_stand() -> None:
+    one = digest(_transcript(), 900)
+    request = texts(one, Section.TASK)[0]
+    assert request.endswith(TASK.strip())
+    assert texts(one, Section.USER) == []

@@ -1,0 +1,97 @@
+"""The file ledger: what became of every file, told from tools, patches and command lines."""
+
+from __future__ import annotations
+
+from talk import answer, call, meter, ran, told
+
+from compactor_cli.digest.files import FileState, file_items, ledger
+from compactor_cli.digest.files import told as words_for
+from compactor_cli.digest.language import words_of
+from compactor_cli.digest.touches import touches
+
+EN = words_of("en")
+
+
+def states(*messages: object) -> dict[str, str]:
+    return {state.path: words_for(state, EN) for state in ledger(touches(told(*messages)))}  # type: ignore[arg-type]
+
+
+def test_tools_are_counted_by_what_they_do() -> None:
+    assert states(
+        call("Read", file_path="a.py"),
+        call("Edit", file_path="a.py", old_string="x", new_string="y"),
+        call("Edit", file_path="a.py", old_string="y", new_string="z"),
+        call("Write", file_path="b.py", content="1"),
+        call("Write", file_path="b.py", content="2"),
+        call("Grep", pattern="x", path="src"),
+    ) == {"b.py": "created, edited", "a.py": "edited ×2, read"}
+
+
+def test_an_edit_that_failed_did_nothing() -> None:
+    assert states(call("Edit", "1", file_path="a.py"), answer("no match", "1", is_error=True)) == {}
+
+
+def test_patches_name_many_files() -> None:
+    patch = (
+        "*** Begin Patch\n*** Add File: new.py\n+x\n*** Update File: old.py\n*** Move to: moved.py\n@@\n-a\n+b\n"
+        "*** Delete File: gone.py\n*** End Patch"
+    )
+    assert states(call("apply_patch", input=patch)) == {
+        "old.py": "edited, moved to moved.py",
+        "moved.py": "edited",
+        "new.py": "created",
+        "gone.py": "deleted",
+    }
+
+
+def test_command_lines_touch_files_too() -> None:
+    assert states(
+        ran("cat src/a.py | head -3", "x"),
+        ran("sed -n '1,5p' src/b.py && sed -i 's/x/y/' src/c.py", ""),
+        ran("cat > notes.md <<'EOF'\nrm -rf src/a.py > junk.txt\nEOF", ""),
+        ran("git mv old.txt new.txt; rm -f gone.txt", ""),
+        ran("ls -la 2>&1 >/dev/null", ""),
+    ) == {
+        "gone.txt": "deleted",
+        "new.txt": "",
+        "old.txt": "moved to new.txt",
+        "notes.md": "created",
+        "src/c.py": "edited",
+        "src/b.py": "read",
+        "src/a.py": "read",
+    }
+
+
+def test_a_script_in_a_here_document_writes_files() -> None:
+    script = (
+        "p='src/a.py'\ns=open(p).read()\nif ok:\n    open(p, 'w').write(s)\nPath(\"b.py\").write_text(s)\nopen('c.py')"
+    )
+    assert states(ran(f"python - <<'PY'\n{script}\nPY", "done")) == {"src/a.py": "edited", "b.py": "edited"}
+    assert states(ran(f"cat <<'PY'\n{script}\nPY", "done")) == {}
+
+
+def test_a_deleted_file_that_is_written_again_is_there() -> None:
+    assert states(ran("rm a.py", ""), call("Write", file_path="a.py", content="x")) == {"a.py": "created"}
+
+
+def test_changed_files_come_first_and_every_path_is_whole() -> None:
+    names = [f"src/package/module_{number}.py" for number in range(12)]
+    messages = [call("Read", file_path=name) for name in names] + [call("Edit", file_path=names[3])]
+    items = file_items(ledger(touches(told(*messages))), 400, meter(), EN)
+    assert items[0].text == f"{names[3]} — edited, read"
+    assert all(name in " ".join(item.text for item in items) for name in names)
+
+
+def test_where_a_line_each_is_too_much_paths_share_one() -> None:
+    all_states = [FileState(path=f"src/file_{n}.py", edits=1, worked=n, records=[n]) for n in range(20)]
+    tight = file_items(all_states, 130, meter(), EN)
+    assert sum(text.count("src/file_") for text in (item.text for item in tight)) >= 15
+    assert sum(meter().item(item) for item in tight) <= 130
+
+
+def test_a_sign_in_quotes_redirects_nothing_and_windows_has_a_file_for_nothing() -> None:
+    assert states(
+        ran("jules new \"add it before the <Chat> component.\" && echo 'a > b.txt'", ""),
+        ran("netstat -an >nul", ""),
+        ran('sh -c "date > stamp.txt"', ""),
+    ) == {"stamp.txt": "created"}

@@ -1,0 +1,36 @@
+"""Labels: what the lines of an event stand under."""
+
+from __future__ import annotations
+
+from digest_events import event
+
+from compactor_cli.digest.events import EventKind, ToolKind
+from compactor_cli.digest.labels import Labels, short_names
+
+EVENTS = [
+    event(EventKind.USER, "Fix it."),
+    event(EventKind.CALL, "", tool=ToolKind.READ, name="Read", arguments={"file_path": "src/a.py"}),
+    event(EventKind.RESULT, "def f(): ...", tool=ToolKind.READ, name="Read", call=1),
+    event(EventKind.CALL, "", tool=ToolKind.COMMAND, name="Bash", arguments={"command": "pytest -q\nls"}),
+    event(EventKind.CALL, "", tool=ToolKind.READ, name="Grep", arguments={"pattern": "load_", "path": "src"}),
+    event(EventKind.CALL, "", name="search_flights", arguments={"query": "to Oslo"}),
+    event(EventKind.RESULT, "orphan", name="Bash", call=-1),
+]
+
+
+def test_labels() -> None:
+    labels = Labels(EVENTS)
+    found = [labels.of(number) for number in range(len(EVENTS))]
+    assert found == ["", "src/a.py", "src/a.py", "`pytest -q …`", "Grep load_", "search_flights to Oslo", "Bash"]
+    assert [labels.is_file(number) for number in range(len(EVENTS))] == [False, True, True, False, False, False, False]
+
+
+def test_a_short_name_is_the_shortest_ending_of_its_own() -> None:
+    found = short_names(["src/app/main.py", "src/cli/main.py", "src/cli/util.py", "main.py", "/etc/hosts"])
+    assert found == {
+        "src/app/main.py": "app/main.py",
+        "src/cli/main.py": "cli/main.py",
+        "src/cli/util.py": "util.py",
+        "main.py": "main.py",
+        "/etc/hosts": "hosts",
+    }

@@ -1,0 +1,64 @@
+"""Plan state: what is done, in progress and open after the last plan call, whoever made it."""
+
+from __future__ import annotations
+
+import pytest
+from talk import answer, call, meter, told
+
+from compactor_cli.digest.language import words_of
+from compactor_cli.digest.plan_state import State, plan_items, plan_state
+
+STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pending"))
+
+
+def states(*messages: object) -> list[tuple[str, State]]:
+    return [(todo.text, todo.state) for todo in plan_state(told(*messages)).todos]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS]),
+        call("update_plan", plan=[{"step": text, "status": state} for text, state in STEPS]),
+        call("write_todos", todos=[{"description": text, "status": state} for text, state in STEPS]),
+        call("SetTodoList", todos=[{"title": text, "status": state} for text, state in STEPS]),
+        call("update_todo_list", todos="[x] Write it\n[-] Test it\n[ ] Ship it"),
+        call("task_tracker", task_list=[{"title": text, "status": state} for text, state in STEPS]),
+    ],
+)
+def test_lists_of_every_agent(plan: object) -> None:
+    assert states(plan) == [("Write it", State.DONE), ("Test it", State.DOING), ("Ship it", State.OPEN)]
+
+
+def test_the_last_list_counts_and_failed_calls_do_not() -> None:
+    old = call("TodoWrite", "1", todos=[{"content": "Old", "status": "pending"}])
+    new = call("TodoWrite", "2", todos=[{"content": "New", "status": "pending"}])
+    assert states(old, answer("ok", "1"), new, answer("ok", "2")) == [("New", State.OPEN)]
+    assert states(old, answer("ok", "1"), new, answer("invalid", "2", is_error=True)) == [("Old", State.OPEN)]
+
+
+def test_tasks_made_one_by_one_are_replayed() -> None:
+    assert states(
+        call("TaskCreate", "1", subject="Write it"),
+        answer("Task #7 created successfully: Write it", "1"),
+        call("TaskCreate", "2", subject="Test it"),
+        answer("Task #8 created successfully: Test it", "2"),
+        call("TaskUpdate", "3", taskId="7", status="completed"),
+        call("TaskUpdate", "4", taskId="8", status="deleted"),
+    ) == [("Write it", State.DONE)]
+
+
+def test_open_work_is_told_before_what_is_done() -> None:
+    plan = plan_state(told(call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS])))
+    texts = [item.text for item in plan_items(plan, 200, meter(), words_of("en"))]
+    assert texts == ["in progress: Test it", "open: Ship it", "done: Write it"]
+    assert plan.next_step is not None
+    assert plan.next_step.text == "Test it"
+    assert [item.text for item in plan_items(plan, 12, meter(), words_of("en"))] == ["in progress: Test it"]
+
+
+def test_a_plan_written_as_text_is_quoted() -> None:
+    plan = plan_state(told(call("ExitPlanMode", plan="# Plan\n\n- move the parser\n- drop the cache")))
+    assert [item.text for item in plan_items(plan, 200, meter(), words_of("en"))] == [
+        "Plan: # Plan\n• move the parser\n• drop the cache"
+    ]

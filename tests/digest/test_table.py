@@ -1,0 +1,92 @@
+"""The counter table: merging is exact, and the state keeps it."""
+
+from __future__ import annotations
+
+from digest_events import event, event_lists
+from hypothesis import given
+
+from compactor_cli.digest import state
+from compactor_cli.digest.candidates import Candidate
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.salience import score
+from compactor_cli.digest.table import Table, build
+
+
+def told(table: Table) -> dict[str, object]:
+    """Everything a table says, without the order in which it came to say it."""
+    rows = {atom: table.columns.row(row) for atom, row in table.atoms.items()}
+    return {
+        "rows": rows,
+        "spoken": (table.spoken.times, table.spoken.events, table.spoken.names, table.spoken.total),
+        "numbers": (table.length_tokens, table.events),
+    }
+
+
+@given(event_lists, event_lists)
+def test_merging_is_as_if_scanned_as_one(older: list[Event], newer: list[Event]) -> None:
+    assert told(build(older).merge(build(newer))) == told(build([*older, *newer]))
+
+
+@given(event_lists, event_lists, event_lists)
+def test_merging_is_associative(a: list[Event], b: list[Event], c: list[Event]) -> None:
+    first = build(a).merge(build(b)).merge(build(c))
+    second = build(a).merge(build(b).merge(build(c)))
+    assert told(first) == told(second)
+
+
+@given(event_lists, event_lists)
+def test_a_state_keeps_the_table(older: list[Event], newer: list[Event]) -> None:
+    table = build(older)
+    data = state.serialise(score(table))
+    assert data == state.serialise(score(build(older)))
+    parsed = state.parse(data)
+    assert parsed is not None
+    assert told(parsed.table) == told(table)
+    assert told(parsed.table.merge(build(newer))) == told(build([*older, *newer]))
+
+
+def test_counters_say_who_held_an_atom() -> None:
+    table = build(
+        [
+            event(EventKind.USER, "look at src/a.py"),
+            event(EventKind.CALL, "Edit\nfile_path=src/a.py", tool=ToolKind.EDIT),
+            event(EventKind.RESULT, "error in src/a.py\nerror in src/a.py", is_error=True),
+        ]
+    )
+    columns, row = table.columns, table.atoms["src/a.py"]
+    seen = {name: column[row] for name, column in columns.items()}
+    assert {name: seen[name] for name in ("users", "assistants", "calls", "results", "edits", "errors", "lines")} == {
+        "users": 1,
+        "assistants": 0,
+        "calls": 1,
+        "results": 1,
+        "edits": 1,
+        "errors": 1,
+        "lines": 4,
+    }
+    assert seen["first"] == 0 < seen["last"]
+
+
+def test_lines_of_a_merged_table_point_to_its_rows() -> None:
+    merged = build([event(EventKind.USER, "old_name first")]).merge(build([event(EventKind.USER, "new_name second")]))
+    names = list(merged.atoms)
+    assert [names[row] for row in merged.lines.atoms[merged.lines.numbers["new_name second"]]] == ["new_name"]
+
+
+def test_candidates_and_extra_survive() -> None:
+    table = build([event(EventKind.ASSISTANT, "use load_items here")])
+    line = Candidate(
+        text="use load_items here", event=0, place=1, kind=EventKind.ASSISTANT, records=(3,), turn=2, at_tokens=7
+    )
+    parsed = state.parse(state.serialise(score(table), [line], {"files": ["a"]}))
+    assert parsed is not None
+    (found,) = parsed.candidates
+    assert (found.text, found.event, found.records, found.turn, found.at_tokens) == (line.text, -1, (), 2, 7)
+    assert parsed.extra == {"files": ["a"]}
+
+
+def test_bytes_that_are_no_state() -> None:
+    good = state.serialise(score(build([event(EventKind.USER, "src/a.py " * 50)])))
+    assert state.parse(b"") is None
+    assert state.parse(b"not a state") is None
+    assert state.parse(good[: len(good) // 2]) is None

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from compaction import LONG, compacted, round_trip, value_of
+from opening import inserted, message, open_bytes, open_one, shortened
+
+from compactor_cli.formats.registry import get
+from compactor_cli.group.exchanges import group
+from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.transcript import Role, Text, Thinking, ToolCall, ToolResult
+
+ASK = {"role": "user", "content": "Find a flight."}
+
+
+def sdk_call(number: int) -> dict[str, Any]:
+    block = {"type": "tool-call", "toolCallId": f"c{number}", "toolName": "search", "input": {"to": "Lisbon"}}
+    return {"role": "assistant", "content": [{"type": "reasoning", "text": "why"}, block]}
+
+
+def sdk_results(*numbers: int, text: str = "none") -> dict[str, Any]:
+    def block(number: int) -> dict[str, Any]:
+        output = {"type": "error-text", "value": text}
+        return {"type": "tool-result", "toolCallId": f"c{number}", "toolName": "search", "output": output}
+
+    return {"role": "tool", "content": [block(number) for number in numbers]}
+
+
+def test_calls_and_results_of_the_ai_sdk() -> None:
+    call, results = open_one([ASK, sdk_call(1), sdk_results(1, 2)]).messages[1:]
+    assert call.parts == (Thinking(text="why"), ToolCall(id="c1", name="search", arguments={"to": "Lisbon"}))
+    assert results.role is Role.TOOL
+    assert [result.id for result in results.results] == ["c1", "c2"]
+    assert results.results[0] == ToolResult(id="c1", text="none", name="search", is_error=True)
+
+
+def test_results_of_before_version_5() -> None:
+    block = {"type": "tool-result", "toolCallId": "c1", "toolName": "search", "result": {"fare": 90}}
+    found = message("openai-chat", {"role": "tool", "content": [block]})
+    assert found.results == (ToolResult(id="c1", text='{"fare":90}', name="search"),)
+
+
+def test_calls_of_the_ai_sdk_keep_their_results() -> None:
+    talk = [item for i in range(12) for item in (ASK, sdk_call(i), sdk_results(i, text=LONG))]
+    kept = value_of(round_trip(talk, "openai-chat"))
+    calls = [b["toolCallId"] for m in kept if m["role"] == "assistant" for b in m["content"] if "input" in b]
+    results = [b["toolCallId"] for m in kept if m["role"] == "tool" for b in m["content"]]
+    assert calls == results
+
+
+def test_a_result_of_the_ai_sdk_is_shortened_in_its_block() -> None:
+    assert shortened("openai-chat", sdk_results(1, 2, text="long"), {0: "…", 1: "…"}) == sdk_results(1, 2, text="…")
+
+
+def test_haystack_s_messages_are_not_bedrock_s() -> None:
+    origin = {"tool_name": "search", "arguments": {"to": "Lisbon"}, "id": "c1"}
+    talk = [
+        {"role": "user", "meta": {}, "name": None, "content": [{"text": "Find a flight."}]},
+        {"role": "assistant", "meta": {}, "name": None, "content": [{"tool_call": origin}]},
+        {"role": "tool", "meta": {}, "content": [{"tool_call_result": {"result": "one", "origin": origin}}]},
+    ]
+    transcript = open_one(talk)
+    assert transcript.dialect == "openai-chat"
+    assert transcript.messages[1].calls == (ToolCall(id="c1", name="search", arguments={"to": "Lisbon"}),)
+    assert transcript.messages[2].results == (ToolResult(id="c1", text="one", name="search"),)
+
+
+def valued(role: str, **values: str) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": kind, "value": value} for kind, value in values.items()]}
+
+
+def test_a_result_answers_all_calls_without_ids() -> None:
+    call = {"type": "tool_call", "value": '{"name": "search", "arguments": {}}'}
+    asking = {"role": "assistant", "content": [call, call]}
+    transcript = open_one({"messages": [valued("user", text="Find."), asking, valued("tool", text="[1, 2]")]})
+    assert transcript.messages[2].results == (ToolResult(id="", text="[1, 2]"), ToolResult(id="", text=""))
+    short = get("openai-chat").shorten(transcript.records[2], {0: "…"})
+    assert json.loads(short) == valued("tool", text="…")
+
+
+def test_rows_of_llama_factory() -> None:
+    call = valued("assistant", reasoning="why", tool_call='{"name": "search", "arguments": {"to": "Lisbon"}}')
+    transcript = open_one({"messages": [valued("user", text="Find."), call, valued("tool", text="one")]})
+    assert transcript.messages[0].parts == (Text(text="Find."),)
+    assert transcript.messages[1].parts == (
+        Thinking(text="why"),
+        ToolCall(id="", name="search", arguments={"to": "Lisbon"}),
+    )
+    assert transcript.messages[2].results == (ToolResult(id="", text="one"),)
+    assert inserted(transcript, 1, "So far.") == [valued("user", text="So far.")]
+    assert shortened("openai-chat", valued("tool", text="long"), {0: "…"}) == valued("tool", text="…")
+
+
+def test_results_of_several_calls_that_were_shortened_still_answer_them_all() -> None:
+    call = {"type": "tool_call", "value": '{"name": "search", "arguments": {}}'}
+    asking = {"role": "assistant", "content": [call, call]}
+    long = " ".join(f"board {number} is oak" for number in range(1_500))
+    talk = [valued("user", text="Find."), asking, valued("tool", text=long)]
+    settings = Settings(target=Size(tokens=900))
+    done = compacted(open_one({"messages": talk}), settings)
+    assert done.changed
+    assert not group(open_bytes(done.output)[0].messages).orphan_calls

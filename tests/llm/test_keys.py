@@ -1,0 +1,76 @@
+"""Keys: found by litellm's names, never shown."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from compactor_cli.llm.calls import NO_SECRET, Call, Secret
+from compactor_cli.llm.keys import environment_secrets, provider_of, read_keys
+from compactor_cli.model.errors import UsageError
+
+MODEL = "anthropic/claude-haiku-4-5"
+
+
+def key_file(folder: Path, text: str, mode: int = 0o600) -> Path:
+    file = folder / "keys"
+    file.write_text(text, encoding="utf-8")
+    file.chmod(mode)
+    return file
+
+
+def test_names_are_litellms(tmp_path: Path) -> None:
+    text = "# mine\nANTHROPIC_API_KEY=one\n\nexport OPENAI_API_KEY='two'\nGOOGLE_API_KEY = \"three\"\n"
+    keys = read_keys(key_file(tmp_path, text), MODEL)
+    assert keys.for_model(MODEL) == Secret("one")
+    assert keys.for_model("claude-haiku-4-5") == Secret("one")
+    assert keys.for_model("gpt-4o-mini") == Secret("two")
+    assert keys.for_model("gemini/gemini-2.5-flash") == Secret("three")
+    assert keys.for_model("mistral/mistral-small-latest") == NO_SECRET
+    assert not keys.warnings
+
+
+def test_a_bare_key_goes_to_the_models_provider_only(tmp_path: Path) -> None:
+    keys = read_keys(key_file(tmp_path, "sk-bare\n"), MODEL)
+    assert keys.for_model(MODEL) == Secret("sk-bare")
+    assert keys.for_model("openai/gpt-4o-mini") == NO_SECRET
+    assert keys.secrets == (Secret("sk-bare"),)
+
+
+def test_others_may_not_read_it_unnoticed(tmp_path: Path) -> None:
+    (warning,) = read_keys(key_file(tmp_path, "sk-bare", 0o644), MODEL).warnings
+    assert "chmod 600" in warning
+    assert "sk-bare" not in warning
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "sk-one\nsk-two", "OPENAI_API_KEY=x\nwhat is this"])
+def test_a_file_that_makes_no_sense_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_keys(key_file(tmp_path, text), MODEL)
+    assert "keys" in str(caught.value)
+    assert "sk-" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere"):
+        read_keys(tmp_path / "nowhere", MODEL)
+
+
+def test_a_secret_is_never_shown() -> None:
+    call = Call(model=MODEL, messages=(), max_tokens=1, key=Secret("sk-hidden"))
+    assert "sk-hidden" not in f"{call!r} {call.key} {call.key!s:>20} {[call.key]}"
+    with pytest.raises(TypeError):
+        pickle.dumps(call.key)
+
+
+def test_providers() -> None:
+    assert provider_of(MODEL) == provider_of("claude-haiku-4-5") == "anthropic"
+    assert provider_of("openai/anything") == "openai"
+    assert provider_of("nobody-knows-this") == ""
+
+
+def test_the_environments_secrets_are_known_by_their_names() -> None:
+    environ = {"A_API_KEY": "k" * 12, "HOME": "/home/me/somewhere", "MY_TOKEN": "short", "SSH_KEY": "/home/me/.ssh/id"}
+    assert environment_secrets(environ) == (Secret("k" * 12),)

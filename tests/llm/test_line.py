@@ -1,0 +1,225 @@
+"""The way to the models as a whole, with a provider that behaves and one that does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_server.client import LlmServer
+
+from compactor_cli.llm import failures as f
+from compactor_cli.llm import llm
+from compactor_cli.llm.breaker import Breaker
+from compactor_cli.llm.calls import Call, Origin, Reply, Said, Secret, Speaker
+from compactor_cli.llm.keys import Keys
+from compactor_cli.llm.ladder import Retries
+from compactor_cli.llm.line import Fallback, Line
+from compactor_cli.llm.loop import Loop
+from compactor_cli.llm.pace import Pace, Tempo
+from compactor_cli.llm.redact import Redactor
+from compactor_cli.llm.replies import ReplyCache
+from compactor_cli.llm.spend import Limits, Spend
+
+PASSWORD = "Tr0ub4dor" + "and3"
+TEXT = f"## Task\nfix src/login.py\npassword: {PASSWORD}\n"
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[Loop]:
+    with Loop(at_end=llm.close) as running:
+        yield running
+
+
+class Waits:
+    """Sleeps that take no time."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+def line(waits: Waits, **parts: Any) -> Line:
+    tempo = parts.pop("tempo", Tempo())
+    pace = Pace(tempo, clock=waits, sleep=waits.sleep)
+    return Line(pace=pace, sleep=waits.sleep, **{"retries": Retries(attempts=3, seed=1), **parts})
+
+
+def call(server: LlmServer, name: str, text: str = TEXT, **changes: Any) -> Call:
+    said = (Said(speaker=Speaker.USER, text=text),)
+    values = {"model": f"openai/{name}", "api_base": server.openai, "key": Secret("k" * 20), "messages": said}
+    return Call(**{**values, "max_tokens": 300, "timeout_seconds": 20.0, **changes})
+
+
+@pytest.mark.parametrize("name", ["rate_limit.2.1", "server_error.2", "overloaded.2", "broken.2", "garbage.2"])
+def test_a_passing_fault_costs_retries_and_no_summary(
+    llm_server: LlmServer, loop: Loop, waits: Waits, name: str
+) -> None:
+    way = line(waits)
+    assert "src/login.py" in loop.run(way.ask(call(llm_server, name))).text
+    assert len(llm_server.requests()) == 3
+    spent = way.spend.spent
+    assert (spent.requests, spent.retries, spent.failures) == (3, 2, 2)
+    assert spent.tokens_sent > spent.input_tokens
+
+
+def test_retry_after_holds_the_other_calls_too(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    way = line(waits, tempo=Tempo(concurrency=1))
+
+    async def both() -> None:
+        await asyncio.gather(way.ask(call(llm_server, "rate_limit.1.9")), way.ask(call(llm_server, "well")))
+
+    loop.run(both())
+    assert waits.now >= 9
+    assert [round(seconds) for seconds in waits.seconds].count(9) >= 1
+    assert len(llm_server.requests("well")) == 1
+
+
+@pytest.mark.parametrize("name", ["auth", "not_found", "server_error", "garbage"])
+def test_the_fallback_model_answers_when_the_first_does_not(
+    llm_server: LlmServer, loop: Loop, waits: Waits, name: str
+) -> None:
+    fallback = Fallback(model="anthropic/well", api_base=llm_server.anthropic, key=Secret("f" * 20))
+    reply = loop.run(line(waits, fallback=fallback).ask(call(llm_server, name)))
+    assert reply.model == "anthropic/well"
+    assert llm_server.requests("well")[0]["headers"]["x-api-key"] == "f" * 20
+    assert len(llm_server.requests(name)) == (1 if name in ("auth", "not_found") else 3)
+
+
+def test_when_nobody_answers_the_reasons_are_told(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    fallback = Fallback(model="openai/auth", api_base=llm_server.openai)
+    with pytest.raises(f.GaveUp) as caught:
+        loop.run(line(waits, fallback=fallback).ask(call(llm_server, "server_error")))
+    assert "openai/server_error: Internal server error; then openai/auth: Incorrect API key" in caught.value.reason
+    assert "kkkk" not in caught.value.reason
+
+
+def test_a_prompt_that_is_too_long_is_told_upwards_at_once(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    fallback = Fallback(model="openai/well", api_base=llm_server.openai)
+    way = line(waits, fallback=fallback)
+    asked = call(llm_server, "context.100", TEXT * 20)
+    with pytest.raises(f.ContextTooLong):
+        loop.run(way.ask(asked))
+    assert len(llm_server.requests()) == 1
+    other = way.fallback_of(asked)
+    assert other
+    assert loop.run(way.ask(other)).model == "openai/well"
+
+
+def test_secrets_do_not_reach_the_server_and_stay_out_of_the_cache(
+    llm_server: LlmServer, loop: Loop, waits: Waits, tmp_path: Path
+) -> None:
+    redactor = Redactor()
+    cache = ReplyCache(tmp_path / "replies.sqlite3")
+    reply = loop.run(line(waits, cache=cache).ask(call(llm_server, "well"), redactor))
+    assert PASSWORD not in llm_server.log.read_text()
+    assert "[REDACTED:password:1]" in llm_server.log.read_text()
+    assert PASSWORD not in reply.text
+    assert redactor.counts == {"password": 1}
+
+
+def test_a_secret_in_a_reply_is_redacted_before_it_is_stored(waits: Waits, tmp_path: Path) -> None:
+    async def complete(asked: Call) -> Reply:
+        return Reply(text=f"the password: {PASSWORD}", model=asked.model)
+
+    cache = ReplyCache(tmp_path / "replies.sqlite3")
+    asked = Call(model="m", messages=(Said(speaker=Speaker.USER, text="hi"),), max_tokens=9)
+    reply = asyncio.run(line(waits, cache=cache, complete=complete).ask(asked, Redactor()))
+    assert reply.text == "the password: [REDACTED:password:1]"
+    assert PASSWORD.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_without_redaction_texts_go_as_they_are(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    loop.run(line(waits).ask(call(llm_server, "well")))
+    assert PASSWORD in llm_server.log.read_text()
+
+
+def test_what_was_paid_once_is_not_sent_again(llm_server: LlmServer, loop: Loop, waits: Waits, tmp_path: Path) -> None:
+    first = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
+    replies = [loop.run(first.ask(call(llm_server, "well", f"{TEXT} {n}"))) for n in range(5)]
+    second = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
+    again = [loop.run(second.ask(call(llm_server, "well", f"{TEXT} {n}"))) for n in range(5)]
+    assert [replace(reply, origin=Origin.MODEL) for reply in again] == replies
+    assert len(llm_server.requests()) == 5
+    assert (second.spend.spent.requests, second.spend.spent.cache_hits) == (0, 5)
+
+
+@pytest.mark.parametrize("name", ["empty", "cut_off", "refusal", "tool_call"])
+def test_a_reply_that_is_no_use_is_not_stored(
+    llm_server: LlmServer, loop: Loop, waits: Waits, tmp_path: Path, name: str
+) -> None:
+    way = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
+    loop.run(way.ask(call(llm_server, name)))
+    loop.run(way.ask(call(llm_server, name)))
+    assert len(llm_server.requests()) == 2
+
+
+def test_a_limit_stops_before_sending(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    way = line(waits, spend=Spend(Limits(requests=2)))
+    with pytest.raises(f.LimitReached, match="2 requests"):
+        loop.run(way.ask(call(llm_server, "server_error")))
+    assert len(llm_server.requests()) == 2
+
+
+def test_an_open_breaker_stops_what_is_under_way(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    breaker = Breaker("openai/well")
+    for _ in range(3):
+        breaker.failed("down")
+    with pytest.raises(f.CircuitOpen):
+        loop.run(line(waits, breaker=breaker).ask(call(llm_server, "well")))
+    assert not llm_server.requests()
+
+
+def test_a_key_file_serves_each_provider_with_its_own(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    keys = Keys(by_name={"OPENAI_API_KEY": Secret("for-openai"), "ANTHROPIC_API_KEY": Secret("for-anthropic")})
+    way = line(waits, keys=keys)
+    loop.run(way.ask(call(llm_server, "well", key=Secret(""))))
+    asked = call(llm_server, "well", key=Secret(""), model="anthropic/well", api_base=llm_server.anthropic)
+    loop.run(way.ask(asked))
+    openai, anthropic = llm_server.requests()
+    assert openai["headers"]["authorization"] == "Bearer for-openai"
+    assert anthropic["headers"]["x-api-key"] == "for-anthropic"
+
+
+def test_threads_share_the_concurrency(llm_server: LlmServer, loop: Loop) -> None:
+    way = Line(pace=Pace(Tempo(concurrency=3)))
+
+    def one(number: int) -> str:
+        return loop.run(way.ask(call(llm_server, "well", f"{TEXT} {number}"))).text
+
+    with ThreadPoolExecutor(10) as threads:
+        assert all(threads.map(one, range(30)))
+    assert len(llm_server.requests()) == 30
+    assert max(request["at_once"] for request in llm_server.requests()) <= 3
+
+
+def test_a_cancelled_request_is_counted_as_sent(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+    way = line(waits)
+
+    async def leave() -> None:
+        task = asyncio.create_task(way.ask(call(llm_server, "hang")))
+        while not llm_server.requests():
+            await asyncio.sleep(0.02)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    loop.run(leave())
+    assert (way.spend.spent.requests, way.spend.spent.failures) == (1, 1)
+    assert way.spend.spent.tokens_sent > 0
