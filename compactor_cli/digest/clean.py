@@ -240,6 +240,43 @@ def _quoted(text: str) -> str:
     return text
 
 
+# What clients write in the place of a result where the user turned a call down or stopped it: Claude Code, Codex,
+# Gemini CLI, Cline and Roo, OpenHands, pi.
+_REFUSALS = (
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action right now",
+    "[Request interrupted by user",
+    "The user denied this operation",
+    "User rejected",
+    "User denied",
+    "The user rejected",
+    "User canceled",
+    "User cancelled",
+    "rejected by user",
+    "exec command rejected by user",
+    "Operation aborted",
+    "Command aborted by user",
+)
+_REASON_MARKS = ("the user said:\n", "the user said:", "with the following feedback:", "<feedback>")
+_AFTER_REASON = ("\n\nNote:", "</feedback>")
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a result says that the user turned the call down, or stopped it."""
+    return text.lstrip().removeprefix("<error>").startswith(_REFUSALS)
+
+
+def refusal_words(text: str) -> str:
+    """What the user said when turning a call down; empty where nothing was said."""
+    for mark in _REASON_MARKS:
+        if mark in text[:600]:
+            reason = text.partition(mark)[2]
+            for end in _AFTER_REASON:
+                reason = reason.partition(end)[0]
+            return reason.strip()
+    return ""
+
+
 def said_words(text: str) -> str:
     """What the model said; empty for what its client wrote in its name."""
     text = text.strip()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
 from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
-from compactor_cli.digest.language import Words
-from compactor_cli.digest.quote import ELLIPSIS, Meter, chosen, head, records_of
+from compactor_cli.digest.edits import editor_step, patch_of
+from compactor_cli.digest.quote import ELLIPSIS, head
 from compactor_cli.digest.tools import command_of
-from compactor_cli.digest.touches import editor_step, patch_of
-from compactor_cli.model.summary import Item
 
 
 class Outcome(StrEnum):
@@ -41,6 +39,21 @@ class Run:
     line: str = ""
     is_look: bool = False
 
+    @property
+    def changes_world(self) -> bool:
+        """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
+        return _changes_world().search(self.command) is not None
+
+
+@cache
+def _changes_world() -> re.Pattern[str]:
+    return re.compile(
+        r"\bgit (?:-C \S+ )?(?:commit|push|merge|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|worktree add|stash)\b"
+        r"|\bgh (?:pr|issue|release|repo|api)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)|\b(?:npm|twine|cargo|poetry) publish\b"
+        r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
+        r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b|\bdeploy\b"
+    )
+
 
 # Commands that change nothing and only show: told last.
 _LOOKING = frozenset(
@@ -51,7 +64,8 @@ _LOOKING = frozenset(
 _LOOKING_GIT = frozenset({"status", "log", "diff", "show", "branch", "blame", "rev-parse", "remote", "grep"})
 _EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220
-_MOST_LINE_CHARS = 240
+_MOST_LINE_CHARS = 320
+_MAX_PLACES = 4
 
 
 _CODE_WORDS = ("exit", "returncode")
@@ -66,7 +80,7 @@ def _code() -> re.Pattern[str]:
 
 
 @cache
-def trouble() -> re.Pattern[str]:
+def error_pattern() -> re.Pattern[str]:
     """A line that says that something went wrong."""
     return re.compile(
         r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
@@ -77,7 +91,7 @@ def trouble() -> re.Pattern[str]:
 
 
 # Whatever reports begins with one of these, or has one of the others in it.
-_REPORT_STARTS = ("ok", "PASS", "OK (", "[", "All checks passed", "test result: ok")
+_REPORT_STARTS = ("Switched to ", "Your branch is ", "branch '", "Deleted ", "Created ", "HEAD is now at ", "ok", "PASS", "OK (", "[", "All checks passed", "test result: ok")
 _REPORT_PARTS = (
     *(" passed", " passing", " test ok", " tests ok", " file changed", " files changed", "BUILD SUCC", "Success"),
     *("->", "/pull/", "/issues/"),
@@ -95,13 +109,16 @@ def _report() -> re.Pattern[str]:
     return re.compile(
         r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
         r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
-        r"|->\s+\S+$|/pull/\d+|/issues/\d+"
+        r"|->\s+\S+$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up|^(?:Deleted|Created) |^HEAD is now at "
     )
 
 
 @cache
 def _failure() -> re.Pattern[str]:
-    return re.compile(r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()")
+    return re.compile(
+        r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()"
+        r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
+    )
 
 
 def runs(events: Sequence[Event]) -> tuple[Run, ...]:
@@ -161,7 +178,7 @@ def _looks(words: list[str]) -> bool:
 
 
 def _outcome(result: Event | None, look: bool) -> tuple[Outcome, int]:
-    if result is None:
+    if result is None or result.is_refusal:
         return Outcome.UNKNOWN, -1
     code = _exit_code(result.text)
     if code > 0 or result.is_error:
@@ -190,7 +207,15 @@ def _line(text: str, outcome: Outcome, look: bool) -> str:
         return error_line(text)
     if look or outcome is Outcome.UNKNOWN:
         return ""
-    return _short(next((line.strip() for line in reversed(_edges(text)) if _reports(line)), ""))
+    lines = _edges(text)
+    # A commit tells its branch and hash in the first line, and sizes after it.
+    commit = next((line for line in lines if _commit().match(line)), "")
+    return _short(commit or next((line.strip() for line in reversed(lines) if _reports(line)), ""))
+
+
+@cache
+def _commit() -> re.Pattern[str]:
+    return re.compile(r"\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,40}\] ")
 
 
 def _reports(line: str) -> bool:
@@ -199,7 +224,7 @@ def _reports(line: str) -> bool:
 
 
 def error_line(text: str) -> str:
-    """The line that says what went wrong: a traceback's end, the first line of trouble, or the last line.
+    """What went wrong, in one line: a traceback's end, the places that a compiler or linter names, or the last line.
 
     Empty where nothing but an exit code is told.
     """
@@ -207,14 +232,22 @@ def error_line(text: str) -> str:
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
     if traced >= 0:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
+    elif places := [line.strip() for line in lines if _place().match(line) and ": # " not in line][:_MAX_PLACES]:
+        return _short(" · ".join(places))
     found = next((line for line in lines if _says_why(line)), "")
     last = found or next((line for line in reversed(lines) if not _code().search(line)), "")
     return _short(last.strip())
 
 
+@cache
+def _place() -> re.Pattern[str]:
+    # As compilers and linters name the place of an error.
+    return re.compile(r"\s*[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )")
+
+
 def _says_why(line: str) -> bool:
     """Whether a line names the trouble, or the place of it as compilers and linters do."""
-    named = trouble().search(line) is not None or re.match(r"\s*[\w./\\-]+\.\w{1,5}:\d+(?::\d+)?:? ", line) is not None
+    named = error_pattern().search(line) is not None or _place().match(line) is not None
     return named and not _code().fullmatch(line.strip())
 
 
@@ -234,37 +267,3 @@ def shown(command: str) -> str:
     if len(line) > _MOST_SHOWN_CHARS:
         line, more = head(line, _MOST_SHOWN_CHARS), "more"
     return f"{line} {ELLIPSIS}" if more and line else line
-
-
-def told(run: Run, words: Words) -> str:
-    """How a run ended, in fixed words and the line that says more."""
-    if run.outcome is Outcome.UNKNOWN:
-        return ""
-    if run.outcome is Outcome.OK:
-        return words.ok
-    return f"{words.failed} ({words.code} {run.code})" if run.code > 0 else words.failed
-
-
-def command_items(all_runs: Sequence[Run], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
-    """Distinct commands with the outcome of their last run, newest first, those that only look last."""
-    offers = _offers(all_runs, words)
-    return chosen((item for item in offers if item.text), budget_tokens, meter)
-
-
-def _offers(all_runs: Sequence[Run], words: Words) -> Iterable[Item]:
-    by_key: dict[str, list[Run]] = {}
-    for run in all_runs:
-        by_key.setdefault(run.key, []).append(run)
-    groups = sorted(by_key.values(), key=lambda group: (group[-1].is_look, -group[-1].event))
-    return (_item(group, words) for group in groups)
-
-
-def _item(group: Sequence[Run], words: Words) -> Item:
-    last = group[-1]
-    line = shown(last.command)
-    times = f" ×{len(group)}" if len(group) > 1 else ""
-    outcome = told(last, words)
-    ending = f" → {outcome}{times}" if outcome else times
-    said = f"{words.colon}{last.line}" if last.line else ""
-    text = f"`{line}`{ending}{said}" if line else ""
-    return Item(text=text, records=records_of((last.record, last.result_record)))

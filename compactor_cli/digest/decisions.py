@@ -1,34 +1,25 @@
-"""Decisions with their reasons: sentences in which a cue word says that something was chosen, or why."""
+"""Decisions: a question with the reply that chose, sentences that choose with their reason, and what was overturned.
+
+A proposal is no decision until the user takes it; a question answered by a question is none; what a later message of
+the user overturns is no longer told as settled.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.questions import last_question
-from compactor_cli.digest.quote import (
-    COLONS,
-    QUESTION_MARKS,
-    Meter,
-    chosen,
-    one_line,
-    opening,
-    records_of,
-    sentences,
-)
-from compactor_cli.model.summary import Item
+from compactor_cli.digest.quote import COLONS, QUESTION_MARKS, one_line, opening, records_of, sentences
+from compactor_cli.digest.user_words import last_question
 
-_LEAST_CHARS, _MOST_CHARS = 12, 320
-_LEAST_REASON_WORDS = 6
-# What newest means against the strength of a cue: the last sentence of a transcript gains as much as a choice.
-_RECENCY = 2.0
-_MOST_ANSWER_CHARS = 200
-_ANSWER_WEIGHT = 2.5
-_MOST_PER_MESSAGE = 2
+_MIN_CHARS, _MAX_CHARS = 12, 320
+_MIN_REASON_WORDS = 6
+_MAX_ANSWER_CHARS = 200
+_MAX_OPTION_CHARS = 220
+_MAX_PER_MESSAGE = 3
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
@@ -36,12 +27,13 @@ _ANSWERED = ("User has answered your questions:", "User answered:", "User's answ
 class Decision:
     """A sentence that decides or gives a reason, or a question with the user's answer.
 
-    ``weight``: how surely it decides, 1 (a reason) to 4 (the user chose from a list).
+    ``weight``: how surely it decides, 1 (a reason) to 4 (the user chose). ``given_up``: the options not taken.
     """
 
     text: str
     records: tuple[int, ...]
     weight: float
+    given_up: tuple[str, ...] = ()
 
 
 # Patterns of cues, each by a part that every text with the cue has in lower case.
@@ -53,15 +45,12 @@ _CHOICES = {
     "opt": "opt(?:ed|ing)? for",
     "instead": "instead of",
     "rather": "rather than",
-    "let": "let'?s (?:use|go|keep|drop|skip)",
-    "we": "we(?:'ll| will| should) (?:use|keep|go)",
-    "ll use": "I'?ll use",
-    "prefer": "prefer(?:red|s)?",
-    "switch": "switch(?:ed|ing)? to",
+    "ll use": "(?:I|we)'?ll use",
+    "switch": "switched to",
+    "replac": "replaced",
     "intentional": "intentional(?:ly)?",
     "design": "by design",
     "agreed": "agreed",
-    "trade": "trade-?off",
     "the fix": "the fix (?:is|was)",
     "the solution": "the solution (?:is|was)",
 }
@@ -76,10 +65,21 @@ _REASONS = {
     "the bug": "the bug (?:is|was)",
     "so that": "so that",
     "due to": "due to",
-    "since": "since (?:it|the|we)",
+    "since": "since (?:it|the|we|there|that|this)",
     "that's why": "that's why",
     "which means": "which means",
+    "can't": "can't|cannot",
 }
+_PROPOSES = (
+    r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"
+    r"|want me|shall|prefer)\w*|建议|可以考虑|是否|要不要|提案"
+)
+# How a message of the user begins that takes back what was said before it.
+_CORRECTS = (
+    r"(?:no\b|nope\b|wait\b|hm+\b|actually\b|don'?t\b|stop\b|undo\b|revert\b|that'?s (?:not|wrong|no)|that is (?:not|wrong|no)"
+    r"|not (?:that|like|what)|wrong\b|i (?:meant|didn'?t|don'?t (?:want|think|like))|let'?s not\b|rather\b|instead\b|but\b"
+    r"|不对|不是|别|等等|错|いや|違|ちがう)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class _Cues:
 
 @cache
 def _choice() -> _Cues:
-    return _cues(_CHOICES, "决定|改用|采用|选择|改为|而不是|建议使用|决议|ことにし|採用|に決め|ではなく|代わりに")
+    return _cues(_CHOICES, "决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに")
 
 
 @cache
@@ -111,73 +111,122 @@ def _cues(by_part: Mapping[str, str], dense: str) -> _Cues:
     return _Cues(parts=tuple(by_part), pattern=pattern)
 
 
-def decisions(events: Sequence[Event]) -> tuple[Decision, ...]:
+@cache
+def _proposal() -> re.Pattern[str]:
+    return re.compile(_PROPOSES, re.IGNORECASE)
+
+
+@cache
+def _correction() -> re.Pattern[str]:
+    return re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
+
+
+def chooses(sentence: str) -> bool:
+    """Whether a sentence says that something was chosen."""
+    return _choice().are_in(sentence)
+
+
+def gives_reason(sentence: str) -> bool:
+    """Whether a sentence gives a reason."""
+    return _reason().are_in(sentence)
+
+
+def proposes(sentence: str) -> bool:
+    """Whether a sentence only proposes, or offers a choice."""
+    return _proposal().search(sentence) is not None
+
+
+def overturned(events: Sequence[Event]) -> frozenset[int]:
+    """The positions of assistant messages that the user's next words take back: corrections and refusals."""
+    found: set[int] = set()
+    spoken = -1
+    for number, event in enumerate(events):
+        if event.kind is EventKind.ASSISTANT:
+            spoken = number
+        elif spoken >= 0 and (event.is_refusal or (event.kind is EventKind.USER and _correction().match(event.text))):
+            found.add(spoken)
+            spoken = -1
+        elif event.kind is EventKind.USER:
+            spoken = -1
+    return frozenset(found)
+
+
+def decisions(events: Sequence[Event], taken_back: frozenset[int] = frozenset()) -> tuple[Decision, ...]:
     """What was decided, in order: sentences of the assistant, and its questions with what the user answered.
 
-    Other messages of the user are not searched: they are kept verbatim elsewhere.
+    ``taken_back``: positions of messages whose sentences settle nothing (see `overturned`).
     """
     found: dict[str, Decision] = {}
-    asked = _Asked()
-    for event in events:
-        for decision in (*_sentences_of(event), *asked.answered(event)):
+    last = -1
+    for number, event in enumerate(events):
+        if event.kind is EventKind.ASSISTANT:
+            last = number
+            new = _of_assistant(event) if number not in taken_back else iter(())
+        elif event.kind is EventKind.USER:
+            new = _answered(events[last], event) if last >= 0 else iter(())
+            last = -1
+        elif event.kind is EventKind.RESULT and event.text.startswith(_ANSWERED):
+            new = iter((Decision(text=opening(event.text, 2 * _MAX_CHARS), records=(event.record,), weight=4.0),))
+        else:
+            continue
+        for decision in new:
             found.pop(decision.text, None)
             found[decision.text] = decision
     return tuple(found.values())
 
 
-def _sentences_of(event: Event) -> Iterator[Decision]:
-    if event.kind is EventKind.ASSISTANT:
-        for sentence in sentences(event.text):
-            if weight := _weight(sentence):
-                yield Decision(text=sentence, records=(event.record,), weight=weight)
-    elif event.kind is EventKind.RESULT and event.text.startswith(_ANSWERED):
-        yield Decision(text=opening(event.text, 2 * _MOST_CHARS), records=(event.record,), weight=4.0)
-
-
-class _Asked:
-    """The assistant's last question, until somebody goes on."""
-
-    def __init__(self) -> None:
-        self.question = ""
-        self.record = -1
-
-    def answered(self, event: Event) -> Iterator[Decision]:
-        """The question with its answer, if this event is the user's short answer."""
-        if event.kind is EventKind.ASSISTANT:
-            self.question, self.record = last_question(event.text), event.record
-            return
-        if event.kind is EventKind.USER and self.question and len(event.text) <= _MOST_ANSWER_CHARS:
-            text = f'{opening(self.question, _MOST_CHARS)} → "{one_line(event.text)}"'
-            yield Decision(text=text, records=records_of((self.record, event.record)), weight=_ANSWER_WEIGHT)
-        self.question = ""
+def _of_assistant(event: Event) -> Iterator[Decision]:
+    number = 0
+    for sentence in sentences(event.text):
+        if (weight := _weight(sentence)) and number < _MAX_PER_MESSAGE:
+            number += 1
+            yield Decision(text=sentence, records=(event.record,), weight=weight)
 
 
 def _weight(sentence: str) -> float:
-    if not _LEAST_CHARS <= len(sentence) <= _MOST_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
+    if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    chooses, reasons = _choice().are_in(sentence), _reason().are_in(sentence)
+    if proposes(sentence):
+        return 0.0
     # "The problem is clear." names no reason.
-    tells = chooses or not sentence.isascii() or len(sentence.split()) >= _LEAST_REASON_WORDS
-    return 2.0 * chooses + 1.0 * reasons if tells else 0.0
+    if sentence.isascii() and len(sentence.split()) < _MIN_REASON_WORDS:
+        return 0.0
+    return 2.0 * chooses(sentence) + 1.0 * gives_reason(sentence)
 
 
-def decision_items(found: Sequence[Decision], budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    """The strongest and newest decisions that fit, in the order they were made."""
-    ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
-    items = [Item(text=one.text, records=one.records) for one in found]
-    taken = {item.text for item in chosen(_spread(items[at] for at in ranked), budget_tokens, meter)}
-    return tuple(item for item in items if item.text in taken)
+def _answered(before: Event, event: Event) -> Iterator[Decision]:
+    """The assistant's last question with the user's short answer, and what of the options was not taken."""
+    answer = one_line(event.text)
+    question = last_question(before.text)
+    if not question or len(answer) > _MAX_ANSWER_CHARS or answer.endswith(QUESTION_MARKS):
+        return
+    records = records_of((before.record, event.record))
+    options = options_of(before.text)
+    chosen = _chosen_option(answer, options)
+    asked = opening(question, _MAX_CHARS)
+    if chosen:
+        rest = tuple(opening(text, 60) for key, text in options.items() if key != chosen)
+        text = f'{asked} → "{answer}": {opening(options[chosen], _MAX_OPTION_CHARS)}'
+        yield Decision(text=text, records=records, weight=4.0, given_up=rest)
+    else:
+        yield Decision(text=f'{asked} → "{answer}"', records=records, weight=2.5)
 
 
-def _spread(items: Iterable[Item]) -> Iterator[Item]:
-    """The items without all but the first few of one message: what follows argues for the same."""
-    seen: Counter[tuple[int, ...]] = Counter()
-    for item in items:
-        seen[item.records] += 1
-        if not item.records or seen[item.records] <= _MOST_PER_MESSAGE:
-            yield item
+@cache
+def _option() -> re.Pattern[str]:
+    return re.compile(
+        r"^\s*(?:[-*•]\s+)?(?:#{1,4}\s+)?(?:\*\*)?(?:option\s+)?(?P<key>[A-Ha-h]|\d)(?:\)|\.|:|\s[-–—])\**\s+(?P<text>\S.*)$",
+        re.IGNORECASE | re.MULTILINE,
+    )
 
 
-def last_decision(found: Sequence[Decision]) -> Decision | None:
-    """The newest sentence that chooses (a reason alone is none)."""
-    return next((one for one in reversed(found) if one.weight >= 2.0), None)
+def options_of(text: str) -> dict[str, str]:
+    """The options that a message lists, by their letter or number; empty where there are fewer than two."""
+    found = {match["key"].lower(): one_line(match["text"]) for match in _option().finditer(text)}
+    return found if len(found) > 1 else {}
+
+
+def _chosen_option(answer: str, options: Mapping[str, str]) -> str:
+    found = re.match(r"\W*(?:option|the|let'?s do|go with|do|yes,?|ok,?)?\s*#?([A-Ha-h]|\d)\b(?!['’])", answer, re.IGNORECASE)
+    key = found[1].lower() if found else ""
+    return key if key in options else ""

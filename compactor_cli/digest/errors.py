@@ -1,48 +1,144 @@
-"""Errors and what they came to: the change after which an error was gone, or that it was not seen to pass since."""
+"""Errors with a status that a record shows: fixed and by what, failing when last seen, or changed since and not run.
+
+A failing run is fixed by a later passing run of the same command or of one that contains it (the whole suite contains
+one test). A command that failed and was followed by another way to the same end has that as its fix. Slips of
+exploration (a search without a hit, a wrong path) are no errors, nor is a call that the user turned down.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import StrEnum
 
-from compactor_cli.digest.commands import Outcome, Run, error_line, shown
+from compactor_cli.digest.commands import Outcome, Run, error_line
 from compactor_cli.digest.events import Event, EventKind, ToolKind
-from compactor_cli.digest.language import Words
-from compactor_cli.digest.quote import Meter, chosen, opening, records_of
-from compactor_cli.digest.touches import Act, Touch
-from compactor_cli.model.summary import Item
+from compactor_cli.digest.files import FileAction, FileOperation
 
-_MOST_PATHS = 4
-_MOST_COMMAND_CHARS = 90
+# Another way to the same end comes soon, or it is another matter.
+_MAX_STEPS_TO_OTHER_WAY = 3
+# Runs that are looked through for one that passes: time stays linear in very long sessions.
+_MAX_LATER = 300
+_SLIPS = re.compile(
+    r"[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string|String to replace not found"
+    r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
+    r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found|unknown flag|illegal option|parse error near|no matches found: "
+)
+
+
+class Status(StrEnum):
+    """What became of an error."""
+
+    FIXED = "fixed"
+    FAILING = "failing"
+    CHANGED_SINCE = "changed since"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """An error line of a command (or tool), where it was seen first, and how it ended.
+class ErrorRecord:
+    """An error line of a command or tool, the record that shows it, and its status at the end.
 
-    ``fixes``: the files changed between its last sight and the run that did not show it any more.
+    ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
+    where nothing ran. ``other_way``: the command that did it after this one failed. ``records``: of error, change, run.
     """
 
     line: str
     command: str
-    key: str
-    record: int
     event: int
-    is_solved: bool = False
+    status: Status
     fixes: tuple[str, ...] = ()
+    other_way: str = ""
     records: tuple[int, ...] = ()
 
 
-def troubles(events: Sequence[Event], runs: Sequence[Run], touches: Sequence[Touch]) -> tuple[Trouble, ...]:
-    """Every error of a command that does something, and of tools that are neither commands nor file work."""
-    replay = _Replay()
-    acts: list[Run | Touch] = [*_tool_runs(events), *(run for run in runs if not run.is_look), *touches]
-    for act in sorted(acts, key=lambda act: act.event):
-        if isinstance(act, Run):
-            replay.ran(act)
-        elif act.act is not Act.READ:
-            replay.changed(act)
-    return replay.ended()
+def find_errors(
+    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
+) -> tuple[ErrorRecord, ...]:
+    """Every error of a command that does something, and of tools that are neither commands nor file work, in order."""
+    acting = sorted((*_tool_runs(events), *(run for run in runs if not run.is_look)), key=lambda run: run.event)
+    changes = [operation for operation in operations if operation.action is not FileAction.READ]
+    newest: dict[tuple[str, str], ErrorRecord] = {}
+    for number, run in enumerate(acting):
+        if run.outcome is Outcome.FAILED and run.line and not _SLIPS.search(run.line):
+            later = acting[number + 1 : number + 1 + _MAX_LATER]
+            if any(other.line == run.line and other.outcome is Outcome.FAILED for other in later):
+                continue  # seen again: its last sight decides
+            found = _judged(run, later, changes)
+            newest[run.key, run.line] = found
+    return tuple(sorted(newest.values(), key=lambda error: error.event))
+
+
+def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> ErrorRecord:
+    passed = next((other for other in later if other.outcome is Outcome.OK and contains(other.key, run.key)), None)
+    end = passed.event if passed else None
+    between = [change for change in changes if change.event > run.event and (end is None or change.event < end)]
+    fixes = tuple(dict.fromkeys(change.path for change in between))
+    records = [run.result_record, *(change.record for change in between[-1:]), *([passed.result_record] if passed else [])]
+    status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
+    other = None if passed or fixes else _other_way(run, later)
+    if other:
+        status, records = Status.FIXED, [*records, other.result_record]
+    return ErrorRecord(
+        line=run.line,
+        command=run.command,
+        event=run.event,
+        status=status,
+        fixes=fixes,
+        other_way=other.command if other else "",
+        records=tuple(dict.fromkeys(records)),
+    )
+
+
+def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
+    """The next command of the same program that went well, where it comes soon."""
+    program = run.key.split()[:1]
+    for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
+        if other.key.split()[:1] == program and other.outcome is Outcome.OK and other.key != run.key:
+            return other
+    return None
+
+
+def contains(whole: str, part: str) -> bool:
+    """Whether running ``whole`` runs what failed in ``part``: the same, or the same program on all or on a folder of it.
+
+    Of a chain of commands, the last is what failed: those before it went well.
+    """
+    if whole == part:
+        return True
+    narrow = _chain(part)[-1:]
+    return bool(narrow) and any(_covers(wide.split(), narrow[0].split()) for wide in _chain(whole))
+
+
+def _chain(key: str) -> list[str]:
+    return [piece.strip() for piece in re.split(r"&&|;|\|\|", key) if piece.strip()]
+
+
+def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
+    depth = (3 if narrow[0] == "mise" else 2) if narrow[0] in _RUNNERS else 1
+    if wide[:depth] != narrow[:depth]:
+        return False
+    if wide == narrow:
+        return True
+    targets = [word for word in wide[depth:] if not word.startswith("-")]
+    if not targets:
+        return not _selects(wide)
+    named = [word for word in narrow[depth:] if not word.startswith("-")]
+    below = all(any(_is_below(name, target) for target in targets) for name in named)
+    return not _selects(wide) and bool(named) and below
+
+
+_RUNNERS = frozenset("go npm npx git yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn gradle just rake".split())
+
+
+def _selects(words: Sequence[str]) -> bool:
+    """Whether an option chooses some of the tests only."""
+    return any(word in ("-k", "-run", "--run", "-t", "--grep", "--filter") or word.startswith(("-run=", "--filter=")) for word in words)
+
+
+def _is_below(name: str, target: str) -> bool:
+    folder = target.removesuffix("...").rstrip("/")
+    return folder in ("", ".") or name == target or name.startswith((f"{folder}/", f"{folder}::"))
 
 
 def _tool_runs(events: Sequence[Event]) -> list[Run]:
@@ -50,7 +146,7 @@ def _tool_runs(events: Sequence[Event]) -> list[Run]:
     found: list[Run] = []
     for event in events:
         call = events[event.call] if event.kind is EventKind.RESULT and event.call >= 0 else None
-        if call is None or call.tool is not ToolKind.OTHER:
+        if call is None or call.tool is not ToolKind.OTHER or event.is_refusal:
             continue
         failed = event.is_error or event.text.lstrip().startswith(("Error", '{"error"', "错误"))
         found.append(
@@ -65,71 +161,3 @@ def _tool_runs(events: Sequence[Event]) -> list[Run]:
             )
         )
     return found
-
-
-class _Replay:
-    def __init__(self) -> None:
-        self.open: dict[str, Trouble] = {}
-        self.changes: dict[str, list[Touch]] = {}
-        self.closed: list[Trouble] = []
-        self.passed: dict[str, int] = {}
-
-    def changed(self, touch: Touch) -> None:
-        for key in self.open:
-            self.changes[key].append(touch)
-
-    def ran(self, run: Run) -> None:
-        before = self.open.get(run.key)
-        if run.outcome is Outcome.FAILED and run.line:
-            if before and before.line == run.line:
-                self.changes[run.key] = []
-                return
-            if before:
-                self._close(before, run)
-            self.open[run.key] = Trouble(
-                line=run.line, command=run.command, key=run.key, record=run.result_record, event=run.event
-            )
-            self.changes[run.key] = []
-        elif run.outcome is Outcome.OK:
-            self.passed[_program(run.key)] = run.event
-            if before:
-                self._close(before, run)
-
-    def _close(self, trouble: Trouble, run: Run) -> None:
-        changes = self.changes.pop(trouble.key)
-        del self.open[trouble.key]
-        paths = tuple(dict.fromkeys(touch.path for touch in changes))
-        records = (trouble.record, *(touch.record for touch in changes[-1:]), run.result_record)
-        self.closed.append(replace(trouble, is_solved=True, fixes=paths, records=records_of(records)))
-
-    def ended(self) -> tuple[Trouble, ...]:
-        """Solved and unsolved ones in order; one whose program passed later in another form says nothing sure."""
-        left = (
-            replace(trouble, records=(trouble.record,))
-            for trouble in self.open.values()
-            if self.passed.get(_program(trouble.key), -1) < trouble.event
-        )
-        return tuple(sorted((*self.closed, *left), key=lambda trouble: trouble.event))
-
-
-def _program(key: str) -> str:
-    return " ".join(key.split()[:2])
-
-
-def error_items(found: Sequence[Trouble], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
-    """Unsolved errors first, then solved ones with their fix, newest first; the same line is told once."""
-    newest = {trouble.line: trouble for trouble in found}
-    ranked = sorted(newest.values(), key=lambda trouble: (trouble.is_solved, not trouble.fixes, -trouble.event))
-    return chosen((_item(trouble, words) for trouble in ranked), budget_tokens, meter)
-
-
-def _item(trouble: Trouble, words: Words) -> Item:
-    if not trouble.is_solved:
-        ending = f"— {words.unsolved}"
-    elif trouble.fixes:
-        ending = f"→ {words.gone} {', '.join(trouble.fixes[-_MOST_PATHS:])}"
-    else:
-        ending = f"→ {words.later}"
-    command = opening(shown(trouble.command), _MOST_COMMAND_CHARS)
-    where = f" (`{command}`)" if command and command not in trouble.line else ""
-    return Item(text=f"{trouble.line}{where} {ending}", records=trouble.records)

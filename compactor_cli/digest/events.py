@@ -39,7 +39,8 @@ class Event:
     ``record`` is the index of the record that shows it. ``turn`` counts the user's messages among the events
     asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
     in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
-    sends in the user's name (project instructions, skills, notices) are RESULTs without a call.
+    sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``is_refusal``: the result
+    says that the user turned the call down, or stopped it.
     """
 
     kind: EventKind
@@ -51,6 +52,7 @@ class Event:
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
     call: int = -1
     is_error: bool = False
+    is_refusal: bool = False
 
 
 def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
@@ -58,7 +60,7 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
 
     Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
     terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
-    name and a line ``key=value`` for each argument. Thinking is left out: clients do not send it again; so is a
+    name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor commands. Thinking is left out: clients do not send it again; so is a
     demonstration, which tells of another task.
     """
     reader = _Reader(strip=clean.path_stripper(working_directory(transcript)))
@@ -186,14 +188,17 @@ class _Reader:
 
     def _called(self, index: int, call: ToolCall) -> None:
         arguments = _cleaned(call.arguments, lambda text: self.strip(clean.plain(text)))
+        kind = tool_kind(call.name, arguments)
+        # What a file tool or a shell calls its arguments is its schema, and says nothing of the work.
+        lines = _argument_lines(arguments) if kind is ToolKind.OTHER else _values(arguments)
         self.waiting[call.id].append(len(self.found))
         self.found.append(
             Event(
                 kind=EventKind.CALL,
                 record=index,
-                text="\n".join((call.name, *_argument_lines(arguments))),
+                text="\n".join((call.name, *lines)),
                 turn=self.turn,
-                tool=tool_kind(call.name, arguments),
+                tool=kind,
                 name=call.name,
                 arguments=arguments,
             )
@@ -216,6 +221,7 @@ class _Reader:
                 name=name,
                 call=call,
                 is_error=result.is_error,
+                is_refusal=clean.is_refusal(text),
             )
         )
 
@@ -240,6 +246,21 @@ def _argument_lines(arguments: Any, key: str = "") -> Iterator[str]:
             yield from _argument_lines(item, key)
     else:
         yield (f"{key}=" if key else "") + _scalar(arguments)
+
+
+def _values(arguments: Any) -> Iterator[str]:
+    """The texts among the arguments; numbers, switches and modes say how a tool was used, not what on."""
+    if isinstance(arguments, Mapping):
+        for value in arguments.values():
+            yield from _values(value)
+    elif isinstance(arguments, tuple):
+        if arguments and all(isinstance(item, str) for item in arguments):
+            yield " ".join(arguments)
+        else:
+            for item in arguments:
+                yield from _values(item)
+    elif isinstance(arguments, str):
+        yield arguments
 
 
 def _scalar(value: Any) -> str:

@@ -1,24 +1,47 @@
-"""The file ledger: what became of every file, by replaying the acts on it."""
+"""Files: which file each call wrote, read, removed or moved, and the last state of every file by replay of that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
 
-from compactor_cli.digest.language import Words
-from compactor_cli.digest.quote import Meter, chosen, records_of
-from compactor_cli.digest.touches import Act, Touch
-from compactor_cli.model.summary import Item
+from compactor_cli.digest.edits import added_names, changes_of, editor_step, patch_of, viewed_file
+from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
+from compactor_cli.digest.tools import PATH_KEYS, argument, command_of, short_name
 
-# Share of the section that files which were only read may always have, where there is room for a few lines.
-_READ_RATIO = 0.3
-_TIGHT_TOKENS = 100
-_PATHS_PER_LINE = 8
+
+class FileAction(StrEnum):
+    """What happened to a file."""
+
+    CREATE = "create"
+    EDIT = "edit"
+    READ = "read"
+    DELETE = "delete"
+    MOVE = "move"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOperation:
+    """One action on one file by the call ``event``. ``target``: where a MOVE went. ``added``: names it defines."""
+
+    action: FileAction
+    path: str
+    event: int
+    record: int
+    target: str = ""
+    added: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class FileState:
-    """What is known about a path. ``last`` is the position of the last act, ``worked`` of the last change."""
+    """What is known about a path. ``last`` is the position of the last action, ``changed`` of the last change.
+
+    ``added``: names that its edits define, newest last. ``commit``: the hash of the commit that holds the last change.
+    """
 
     path: str
     is_created: bool = False
@@ -28,111 +51,248 @@ class FileState:
     moved_to: str = ""
     records: list[int] = field(default_factory=list)
     last: int = -1
-    worked: int = -1
+    changed: int = -1
+    added: dict[str, None] = field(default_factory=dict)
+    commit: str = ""
 
     @property
     def is_changed(self) -> bool:
         """Whether anything but reading happened to it."""
-        return self.worked >= 0 or self.is_created or self.edits > 0 or self.is_deleted or bool(self.moved_to)
+        return self.changed >= 0 or self.is_created or self.edits > 0 or self.is_deleted or bool(self.moved_to)
 
 
-def ledger(touches: Iterable[Touch], before: Iterable[FileState] = ()) -> tuple[FileState, ...]:
-    """The state of every path after all acts on it, the one changed last first, files only read behind them.
+_CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
+_SEARCHING = frozenset(
+    "grep glob ls listfiles listdirectory listdir searchfiles findfiles searchfilecontent grepsearch globsearch"
+    " filesearch find codebasesearch searchtext listcodedefinitionnames searchdir finddir grepfiles".split()
+)
+_PATCH_ACTIONS = {"Add File": FileAction.CREATE, "Update File": FileAction.EDIT, "Delete File": FileAction.DELETE}
+_MAX_PATH_CHARS = 200
+_NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
+_MAX_ADDED = 40
 
-    ``before``: states known from an earlier summary, in the order they were worked on.
+
+def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
+    """Every action on a file, in order. Calls whose result is an error, or that the user turned down, did nothing."""
+    results = results_of(events)
+    return tuple(
+        operation
+        for number, event in enumerate(events)
+        if event.kind is EventKind.CALL and not ((result := results.get(number)) and result.is_error)
+        for operation in _operations(event, number, result)
+        if _is_path(operation.path)
+    )
+
+
+def _is_path(path: str) -> bool:
+    return 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
+
+
+def _operations(event: Event, number: int, result: Event | None) -> Iterator[FileOperation]:
+    if event.tool is ToolKind.COMMAND and (step := editor_step(event)):
+        yield from _by_editor(step, event, number, result)
+    elif event.tool is ToolKind.COMMAND:
+        for action, path, target in shell_operations(command_of(event.arguments)):
+            yield FileOperation(action=action, path=path, event=number, record=event.record, target=target)
+    elif event.tool is ToolKind.EDIT:
+        yield from _by_edit(event, number)
+    elif event.tool is ToolKind.READ and short_name(event.name) not in _SEARCHING:
+        path = argument(event.arguments, PATH_KEYS)
+        yield FileOperation(action=FileAction.READ, path=path, event=number, record=event.record)
+
+
+def _by_edit(event: Event, number: int) -> Iterator[FileOperation]:
+    patch = patch_of(event)
+    if patch:
+        yield from _by_patch(patch, event, number)
+        return
+    name = short_name(event.name)
+    is_creating = name in _CREATING or argument(event.arguments, ("command",)) == "create"
+    action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
+    path = argument(event.arguments, PATH_KEYS)
+    added = tuple(added_names(changes_of(event, path)))
+    yield FileOperation(action=action, path=path, event=number, record=event.record, added=added)
+
+
+def _by_editor(step: str, event: Event, number: int, result: Event | None) -> Iterator[FileOperation]:
+    """The file is the one that the result shows: an edit does not name it."""
+    path = viewed_file(result.text) if result else ""
+    if result and path and not (step == "edit" and "introduced new syntax error" in result.text):
+        action = {"edit": FileAction.EDIT, "open": FileAction.READ, "create": FileAction.CREATE}[step]
+        yield FileOperation(action=action, path=path, event=number, record=event.record)
+
+
+def _by_patch(patch: str, event: Event, number: int) -> Iterator[FileOperation]:
+    path = ""
+    for kind, named in re.findall(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", patch, re.MULTILINE):
+        if kind == "Move to":
+            yield FileOperation(
+                action=FileAction.MOVE, path=path, event=number, record=event.record, target=named.strip()
+            )
+        else:
+            path = named.strip()
+            added = tuple(added_names(changes_of(event, path)))
+            action = _PATCH_ACTIONS[kind]
+            yield FileOperation(action=action, path=path, event=number, record=event.record, added=added)
+
+
+@cache
+def _redirect() -> re.Pattern[str]:
+    return re.compile(r"(?<![0-9&<>=-])>{1,2}\s*([^\s;&|<>()]+)")
+
+
+@cache
+def _quoted() -> re.Pattern[str]:
+    # Not the script of `sh -c "…"`, whose redirections are real.
+    return re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
+
+
+_SEGMENT = r"&&|\|\||;|\n|\|"
+_MAX_COMMAND_CHARS = 4_000
+_MAX_SCRIPT_CHARS = 20_000
+_READERS = frozenset({"cat", "sed", "head", "tail", "nl", "bat", "less", "more"})
+# Their first operand is a script or a pattern, unless it was given by an option.
+_SCRIPT_FIRST = frozenset({"sed"})
+
+
+def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str]]:
+    """What a command line does to files, as (action, path, target): redirections, ``rm``, ``mv``, ``cp``, ``tee``,
+    readers, ``sed -i``, and what a Python script in a here-document writes.
+
+    Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
+    that cannot be known, no path is given. A here-document's body is content, not commands.
     """
-    states = {state.path: state for state in before}
-    for touch in touches:
-        state = states.setdefault(touch.path, FileState(path=touch.path))
-        _apply(state, touch)
-        if touch.act is Act.MOVE and touch.target:
-            target = states.setdefault(touch.target, FileState(path=touch.target))
-            target.is_deleted, target.worked, target.last = False, touch.event, touch.event
+    shown, marker, body = command.partition("<<")
+    if marker:
+        opening, _, body = body.partition("\n")
+        shown += opening
+        # What follows the here-document is commands again.
+        word = opening.strip().lstrip("-").split()[:1]
+        end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
+        shown += body[end.end() :] if end else ""
+    shown = _quoted().sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
+    directory: str | None = ""
+    for segment in re.split(_SEGMENT, shown):
+        words = segment.split()
+        if words[:1] == ["cd"]:
+            directory = _entered(directory, words[1:])
+            continue
+        for action, path, target in _segment_operations(segment):
+            found = _located(directory, path)
+            if found:
+                yield action, found, _located(directory, target) if target else ""
+    if marker and "python" in shown:
+        for path in _written_by_script(body[:_MAX_SCRIPT_CHARS]):
+            yield FileAction.EDIT, path, ""
+
+
+def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
+    """The directory after a ``cd``; None where it cannot be known (home, back, a variable)."""
+    place = operands[0].strip("'\"") if operands else "~"
+    if place.startswith(("~", "-", "$")):
+        return None
+    if place.startswith("/"):
+        return place
+    return None if directory is None else posixpath.normpath(posixpath.join(directory, place)).removeprefix("./")
+
+
+def _located(directory: str | None, path: str) -> str:
+    if path.startswith(("/", "~")) or directory in ("", "."):
+        return path
+    return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
+
+
+def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
+    for path in _redirect().findall(segment):
+        if _looks_like_file(path := path.strip("'\"")):
+            yield FileAction.CREATE, path, ""
+    words = [word.strip("'\"") for word in _redirect().sub(" ", segment).split()]
+    while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
+        words = words[1:]
+    if not words:
+        return
+    name, operands = words[0], [word for word in words[1:] if not word.startswith("-")]
+    if name in ("rm", "tee"):
+        action = FileAction.DELETE if name == "rm" else FileAction.CREATE
+        yield from ((action, path, "") for path in operands if _looks_like_file(path))
+    elif name == "mv" and len(operands) == 2 and all(map(_looks_like_file, operands)):
+        yield FileAction.MOVE, operands[0], operands[1]
+    elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
+        if "." in posixpath.basename(operands[1]):
+            yield FileAction.CREATE, operands[1], ""
+    elif name in _READERS:
+        in_place = name == "sed" and any(word.startswith("-i") for word in words)
+        scripted = name in _SCRIPT_FIRST and not any(word in ("-e", "-f") for word in words)
+        action = FileAction.EDIT if in_place else FileAction.READ
+        files = operands[1:] if scripted else operands
+        yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
+
+
+def _looks_like_file(word: str) -> bool:
+    named = re.fullmatch(r"[\w./~@+-]*[A-Za-z][\w./~@+-]*", word) is not None
+    return named and not word.startswith("/dev/") and not word.endswith((".", "/"))
+
+
+@cache
+def _named_file() -> re.Pattern[str]:
+    return re.compile(r"^\s*(\w+)\s*=\s*(?:pathlib\.)?(?:Path\(\s*)?[\"']([^\"'\n]+)[\"']\s*\)?\s*$", re.MULTILINE)
+
+
+@cache
+def _write() -> re.Pattern[str]:
+    opened, written = (
+        r"\bopen\(\s*([^,()\n]+?)\s*,\s*(?:mode=)?[\"'][wa]",
+        r"(?:Path\(\s*([^()\n]+?)\s*\)|\b(\w+))\.write_text\(",
+    )
+    return re.compile(f"{opened}|{written}")
+
+
+def _written_by_script(script: str) -> Iterator[str]:
+    """The files that a Python script writes: literal paths, and names that one was given to on a line of its own."""
+    named: dict[str, str] = dict(_named_file().findall(script))
+    places = dict.fromkeys("".join(found) for found in _write().findall(script))
+    paths = (place.strip("\"'") if place[:1] in "\"'" else named.get(place, "") for place in places)
+    return (path for path in dict.fromkeys(paths) if _looks_like_file(path))
+
+
+def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = ()) -> tuple[FileState, ...]:
+    """The state of every path after all operations, the one changed last first, files only read at the end.
+
+    ``carried``: states known from an earlier summary, in the order they were worked on.
+    """
+    states = {state.path: state for state in carried}
+    for operation in operations:
+        state = states.setdefault(operation.path, FileState(path=operation.path))
+        _apply(state, operation)
+        if operation.action is FileAction.MOVE and operation.target:
+            target = states.setdefault(operation.target, FileState(path=operation.target))
+            target.is_deleted, target.changed, target.last = False, operation.event, operation.event
             target.edits, target.is_created = target.edits + state.edits, state.is_created
-            target.records.append(touch.record)
+            target.added |= state.added
+            target.records.append(operation.record)
     # Python's sort is stable: carried files, of which only the order is known, keep it (newest first).
     newest_first = reversed(states.values())
-    return tuple(sorted(newest_first, key=lambda state: (not state.is_changed, -state.worked, -state.last)))
+    return tuple(sorted(newest_first, key=lambda state: (not state.is_changed, -state.changed, -state.last)))
 
 
-def _apply(state: FileState, touch: Touch) -> None:
-    state.last = touch.event
-    if touch.act is Act.READ:
+def _apply(state: FileState, operation: FileOperation) -> None:
+    state.last = operation.event
+    if operation.action is FileAction.READ:
         state.reads += 1
         if not state.is_changed:
-            state.records.append(touch.record)
+            state.records.append(operation.record)
         return
-    state.worked = touch.event
-    state.records.append(touch.record)
-    if touch.act is Act.CREATE:
+    state.changed = operation.event
+    state.records.append(operation.record)
+    if operation.action is FileAction.CREATE:
         # Writing a file that was read or edited before replaces it.
         is_new = state.is_deleted or not (state.reads or state.edits or state.is_created)
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
-    elif touch.act is Act.EDIT:
+    elif operation.action is FileAction.EDIT:
         state.edits += 1
-    state.is_deleted = touch.act is Act.DELETE
-    state.moved_to = touch.target if touch.act is Act.MOVE else ""
-
-
-def told(state: FileState, words: Words) -> str:
-    """What happened to a file, in fixed words: ``created, edited ×3, read``."""
-    facts = [words.created] if state.is_created else []
-    facts += [_times(words.edited, state.edits)] if state.edits else []
-    facts += [_times(words.read, state.reads)] if state.reads else []
-    facts += [words.deleted] if state.is_deleted else []
-    facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []
-    return words.comma.join(facts)
-
-
-def _times(word: str, number: int) -> str:
-    return word if number == 1 else f"{word} ×{number}"
-
-
-def file_items(states: Sequence[FileState], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
-    """The ledger as items: changed files one by one, newest first; then those only read, several on a line.
-
-    Where there is no room for a line each, changed files are named together too.
-    """
-    changed = [state for state in states if state.is_changed]
-    read = [state for state in states if not state.is_changed]
-    ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
-    reserve = min(int(budget_tokens * ratio), sum(meter.text(state.path) + 2 for state in read) + 12)
-    lines = _changed_items(changed, budget_tokens - reserve, meter, words)
-    left = budget_tokens - sum(meter.item(item) for item in lines)
-    return (*lines, *_lists(words.read, read, left, meter, words))
-
-
-def _changed_items(states: Sequence[FileState], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
-    items = [_item(state, words) for state in states]
-    if sum(meter.item(item) for item in items) <= budget_tokens:
-        return tuple(items)
-    together = _lists(words.edited, states, budget_tokens // 2, meter, words)
-    left = budget_tokens - sum(meter.item(item) for item in together)
-    single = chosen(items, left, meter)
-    rest = [state for state, item in zip(states, items, strict=True) if item not in single]
-    return (*single, *_lists(words.edited, rest, budget_tokens - sum(map(meter.item, single)), meter, words))
-
-
-def _item(state: FileState, words: Words) -> Item:
-    return Item(text=f"{state.path} — {told(state, words)}", records=records_of(state.records))
-
-
-def _lists(label: str, states: Sequence[FileState], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
-    """Paths together, a few on a line, as many as fit."""
-    items: list[Item] = []
-    left = budget_tokens
-    for start in range(0, len(states), _PATHS_PER_LINE):
-        shown: list[FileState] = []
-        for state in states[start : start + _PATHS_PER_LINE]:
-            if meter.item(_list_item(label, [*shown, state], words)) > left:
-                continue
-            shown.append(state)
-        if shown:
-            items.append(_list_item(label, shown, words))
-            left -= meter.item(items[-1])
-    return tuple(items)
-
-
-def _list_item(label: str, states: Sequence[FileState], words: Words) -> Item:
-    paths = ", ".join(state.path for state in states)
-    return Item(text=f"{label}{words.colon}{paths}", records=records_of(r for state in states for r in state.records))
+    for name in operation.added:
+        state.added.pop(name, None)
+        if len(state.added) < _MAX_ADDED:
+            state.added[name] = None
+    state.is_deleted = operation.action is FileAction.DELETE
+    state.moved_to = operation.target if operation.action is FileAction.MOVE else ""

@@ -19,9 +19,13 @@ class Words:
     """The fixed words of one language."""
 
     request: str
-    decision: str
-    step: str
+    goal: str
+    earlier: str
+    replying: str
     stood: str
+    step: str
+    waiting: str
+    unanswered: str
     done: str
     doing: str
     open: str
@@ -35,21 +39,21 @@ class Words:
     parts: str
     ok: str
     failed: str
-    code: str
-    ran: str
-    called: str
-    gone: str
-    later: str
-    unsolved: str
-    before: str
-    earlier: str
-    also: str
-    since: str
-    goal: str
-    replying: str
-    tools: str
+    fixed: str
+    passed: str
+    instead: str
+    failing: str
+    changed: str
+    uncommitted: str
+    committed: str
+    stale: str
+    stopped: str
+    given_up: str
+    uses: str
     skills: str
     background: str
+    since: str
+    start: str
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon: str = ": "
     comma: str = ", "
@@ -62,11 +66,14 @@ class Words:
 
 _TABLE = {
     "en": Words(
-        request="Latest request",
+        request="Asked",
         goal="First request",
-        decision="Last decision",
+        earlier="Before that",
+        replying="In reply to",
+        stood="Where it stands",
         step="Next open step",
-        stood="Where it stood",
+        waiting="Waiting for an answer",
+        unanswered="No result seen of",
         done="done",
         doing="in progress",
         open="open",
@@ -80,27 +87,31 @@ _TABLE = {
         parts="changed parts and signatures",
         ok="ok",
         failed="failed",
-        code="exit code",
-        ran="ran",
-        called="called",
-        gone="gone after the edit of",
-        later="passed later",
-        unsolved="not seen to pass since",
-        before="From the start",
-        earlier="Before that",
-        also="also named",
-        since="then",
-        replying="In reply to",
-        tools="Tools used",
+        fixed="fixed by",
+        passed="passed later",
+        instead="done by",
+        failing="failing when last run",
+        changed="not run again since changes to",
+        uncommitted="Not committed",
+        committed="in commit",
+        stale="Passed before the newest edits of",
+        stopped="Stopped by the user",
+        given_up="not taken",
+        uses="called",
         skills="Skills in use",
         background="Running in the background",
+        since="then",
+        start="From the start",
     ),
     "zh": Words(
-        request="最近的请求",
+        request="请求",
         goal="最初的请求",
-        decision="最近的决定",
-        step="下一个未完成的步骤",
+        earlier="在此之前",
+        replying="回应的是",
         stood="当时的进展",
+        step="下一个未完成的步骤",
+        waiting="等待答复",
+        unanswered="未见结果",
         done="已完成",
         doing="进行中",
         open="未完成",
@@ -114,27 +125,31 @@ _TABLE = {
         parts="改动部分与签名",
         ok="成功",
         failed="失败",
-        code="退出码",
-        ran="运行",
-        called="调用",
-        gone="编辑以下文件后消失",
-        later="后来通过",
-        unsolved="此后未见通过",
-        before="开始部分",
-        earlier="在此之前",
-        also="另有名称",
-        since="之后",
-        replying="回应的是",
-        tools="用过的工具",
+        fixed="修复于",
+        passed="后来通过",
+        instead="改由以下完成",
+        failing="上次运行时失败",
+        changed="以下改动后未再运行",
+        uncommitted="未提交",
+        committed="已提交",
+        stale="在以下最新改动之前通过",
+        stopped="被用户中止",
+        given_up="未采用",
+        uses="调用",
         skills="使用中的技能",
         background="后台运行中",
+        since="之后",
+        start="开始部分",
     ),
     "ja": Words(
-        request="最新の依頼",
+        request="依頼",
         goal="最初の依頼",
-        decision="直近の決定",
-        step="次の未完了の手順",
+        earlier="その前",
+        replying="返答の対象",
         stood="その時点の状況",
+        step="次の未完了の手順",
+        waiting="返答待ち",
+        unanswered="結果が確認されていない",
         done="完了",
         doing="進行中",
         open="未完了",
@@ -148,20 +163,21 @@ _TABLE = {
         parts="変更部分とシグネチャ",
         ok="成功",
         failed="失敗",
-        code="終了コード",
-        ran="実行",
-        called="呼び出し",
-        gone="編集後に解消",
-        later="後に成功",
-        unsolved="その後の成功は確認されていない",
-        before="最初の部分",
-        earlier="その前",
-        also="ほかの名前",
-        since="その後",
-        replying="返答の対象",
-        tools="使ったツール",
+        fixed="修正",
+        passed="後に成功",
+        instead="代わりに実行",
+        failing="最後の実行で失敗",
+        changed="次の変更後は未実行",
+        uncommitted="未コミット",
+        committed="コミット済み",
+        stale="次の最新編集より前に成功",
+        stopped="利用者が中止",
+        given_up="不採用",
+        uses="呼び出し",
         skills="使用中のスキル",
         background="バックグラウンドで実行中",
+        since="その後",
+        start="最初の部分",
     ),
 }
 LANGUAGES = tuple(_TABLE)

@@ -8,8 +8,8 @@ from functools import cache
 
 from compactor_cli.digest.atoms import Kind
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.material import Material
-from compactor_cli.digest.places import Told
+from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.text_search import TextSearch
 from compactor_cli.digest.plan_state import State
 from compactor_cli.digest.quote import ELLIPSIS, sentences
 from compactor_cli.digest.table import KINDS
@@ -22,14 +22,14 @@ _MOST_NUMBERS = 200
 
 
 def loss(
-    material: Material, text: str
+    analysis: Analysis, text: str
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[tuple[str, float], ...]]:
     """What is not in the summary's text, and the retained share (0 to 1), by kind (if there is any)."""
     lost: list[tuple[str, tuple[str, ...]]] = []
     kept: list[tuple[str, float]] = []
     line = _squeezed(text)
-    shown_text, shown_numbers = Told(line), Told(" ".join(_digits().findall(line)))
-    for kind, things in _things(material).items():
+    shown_text, shown_numbers = TextSearch(line), TextSearch(" ".join(_digits().findall(line)))
+    for kind, things in _things(analysis).items():
         told = shown_numbers if kind == _NUMBERS else shown_text
         missing = tuple(thing for thing in things if _squeezed(thing) not in told)
         if things:
@@ -44,13 +44,13 @@ def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _things(material: Material) -> Mapping[str, tuple[str, ...]]:
+def _things(analysis: Analysis) -> Mapping[str, tuple[str, ...]]:
     return {
-        "user rules": _distinct(rule for said in reversed(material.said) for rule in _rules(said.text)),
-        "paths": _distinct(state.path for state in material.files),
-        "commands": _distinct(shown(run.command).rstrip(" " + ELLIPSIS) for run in reversed(material.runs)),
-        _NUMBERS: _numbers(material),
-        "open items": _distinct(todo.text for state in (State.DOING, State.OPEN) for todo in material.plan.of(state)),
+        "user rules": _distinct(rule for message in reversed(analysis.messages) for rule in _rules(message.text)),
+        "paths": _distinct(state.path for state in analysis.files),
+        "commands": _distinct(shown(run.command).rstrip(" " + ELLIPSIS) for run in reversed(analysis.runs)),
+        _NUMBERS: _numbers(analysis),
+        "open items": _distinct(todo.text for state in (State.DOING, State.OPEN) for todo in analysis.plan.of(state)),
     }
 
 
@@ -77,8 +77,8 @@ def _rules(text: str) -> list[str]:
     return [sentence for sentence in sentences(text[:20_000]) if len(sentence) <= 400 and _rule().search(sentence)]
 
 
-def _numbers(material: Material) -> tuple[str, ...]:
-    code, p = KINDS.index(Kind.NUM), material.scores.rows
-    numbers = [row for row, kind in enumerate(material.table.columns.kinds) if kind == code]
-    atoms = list(material.table.atoms)
+def _numbers(analysis: Analysis) -> tuple[str, ...]:
+    code, p = KINDS.index(Kind.NUM), analysis.scores.rows
+    numbers = [row for row, kind in enumerate(analysis.table.columns.kinds) if kind == code]
+    atoms = list(analysis.table.atoms)
     return tuple(atoms[row] for row in sorted(numbers, key=p.__getitem__, reverse=True)[:_MOST_NUMBERS])

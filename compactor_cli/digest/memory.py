@@ -1,7 +1,7 @@
-"""Memory: what an earlier summary of ours said, section by section, so that the next one updates it.
+"""Memory: what an earlier summary written by compact held, section by section, so that the next one updates it.
 
-It comes from the state stored beside that summary, else from the summary's own text (see `readback`): both
-give the same kind of value, the text just fewer of them.
+It comes from the state stored with that summary, else from the summary's own text (see `readback`): both give the
+same kind of value, the text just fewer of them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from compactor_cli.digest.files import FileState
 from compactor_cli.digest.plan_state import PlanState, State, Todo
 
 # What is carried of each kind, newest kept: a state stays small however often it is renewed.
-_MOST_ITEMS = 400
-_MOST_CHARS = 100_000
+_MAX_ITEMS = 400
+_MAX_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,7 @@ class Memory:
     """Carried statements by kind, oldest first.
 
     ``files``: path, created, edits, reads, deleted, moved to. ``todos``: state and text. ``turns``: one line
-    each. ``lines``: key lines and what no other kind holds, each with the label it stood under. ``running``: id of
-    what runs in the background, and what it does.
+    each. ``lines``: statements that no other kind holds, each with the label it stood under. ``running``: id of
     """
 
     users: tuple[str, ...] = ()
@@ -75,8 +74,8 @@ def _tuples(value: Any) -> Any:
 def bounded(values: Sequence[Any]) -> list[Any]:
     """The newest values within the bounds of a state."""
     kept: list[Any] = []
-    left = _MOST_CHARS
-    for value in reversed(values[-_MOST_ITEMS:]):
+    left = _MAX_CHARS
+    for value in reversed(values[-_MAX_ITEMS:]):
         left -= len(str(value))
         if left < 0:
             break
@@ -84,7 +83,7 @@ def bounded(values: Sequence[Any]) -> list[Any]:
     return kept[::-1]
 
 
-def of_files(states: Iterable[FileState]) -> tuple[tuple[str, bool, int, int, bool, str], ...]:
+def carried_files(states: Iterable[FileState]) -> tuple[tuple[str, bool, int, int, bool, str], ...]:
     """File states as a memory holds them, the one worked on last at the end."""
-    told = [(s.path, s.is_created, s.edits, s.reads, s.is_deleted, s.moved_to) for s in states]
-    return tuple(reversed(told))
+    rows = [(s.path, s.is_created, s.edits, s.reads, s.is_deleted, s.moved_to) for s in states]
+    return tuple(reversed(rows))

@@ -1,299 +1,255 @@
-"""Sections: the shares of the budget, and the items that each reserved section gets for its share."""
+"""Sections: one table of what the digest tells, in which share of its tokens, and what is dropped first.
+
+Every builder takes the analysis and a number of tokens and gives items in the order they are read; what does not fit
+is left out from the end of its own ranking. To add a section: a value of `Section`, a row of `SECTIONS`, a heading in
+the templates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from compactor_cli.digest.actions import action_items
+from compactor_cli.digest import now
+from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.attached import attached_items
-from compactor_cli.digest.commands import command_items
-from compactor_cli.digest.contents import content_items, contents
-from compactor_cli.digest.decisions import decision_items, last_decision
-from compactor_cli.digest.errors import error_items
-from compactor_cli.digest.events import EventKind
-from compactor_cli.digest.files import file_items
-from compactor_cli.digest.labels import short_names
-from compactor_cli.digest.language import Words
-from compactor_cli.digest.material import Material
-from compactor_cli.digest.plan_state import plan_items
+from compactor_cli.digest.commands import Outcome, Run, shown
+from compactor_cli.digest.decisions import Decision
+from compactor_cli.digest.errors import ErrorRecord, Status
+from compactor_cli.digest.facts import fact_items
+from compactor_cli.digest.file_items import content_items, file_items
+from compactor_cli.digest.plan_state import State, plan_items
 from compactor_cli.digest.previous import whole_summaries
-from compactor_cli.digest.questions import question_items
 from compactor_cli.digest.quote import ELLIPSIS, Meter, chosen, clipped, opening, records_of
-from compactor_cli.digest.tool_use import tool_items
-from compactor_cli.digest.turn_lines import MILESTONE_TOKENS, turn_items
-from compactor_cli.digest.turns import Turn, renamed
-from compactor_cli.digest.user_words import Said, user_items
-from compactor_cli.model.settings import HIERARCHICAL, NEWEST
+from compactor_cli.digest.user_words import UserMessage, water_level
 from compactor_cli.model.summary import Item, Section
 
-# Shares of the whole budget (docs, "Reserved sections", and for the other sections what reads well at 2,000
-# tokens); key lines get what is left. Below `SMALL_TOKENS` the task and the user's words come first.
-SHARES: Mapping[Section, float] = {
-    Section.TASK: 0.08,
-    Section.PLAN: 0.05,
-    Section.QUESTIONS: 0.02,
-    Section.FILES: 0.09,
-    Section.ERRORS: 0.03,
-    Section.DECISIONS: 0.03,
-    Section.COMMANDS: 0.03,
-    Section.USER: 0.18,
-    Section.HISTORY: 0.10,
-}
-SMALL_SHARES: Mapping[Section, float] = {
-    Section.TASK: 0.44,
-    Section.PLAN: 0.14,
-    Section.QUESTIONS: 0.02,
-    Section.FILES: 0.12,
-    Section.ERRORS: 0.04,
-    Section.DECISIONS: 0.0,
-    Section.COMMANDS: 0.0,
-    Section.USER: 0.15,
-    Section.HISTORY: 0.09,
-}
-# The same where nothing is about files: what was done and looked up stands beside these (`_ACTIONS_RATIO`).
-TALK_SHARES: Mapping[Section, float] = {
-    Section.TASK: 0.24,
-    Section.PLAN: 0.08,
-    Section.QUESTIONS: 0.02,
-    Section.FILES: 0.04,
-    Section.ERRORS: 0.02,
-    Section.DECISIONS: 0.0,
-    Section.COMMANDS: 0.0,
-    Section.USER: 0.22,
-    Section.HISTORY: 0.05,
-}
-SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
+Build = Callable[[Analysis, int, Meter], tuple[Item, ...]]
+
 HEADING_TOKENS = 6
+_MIN_TOKENS = 8
+# Between these sizes of a summary, shares go from the small column to the large one.
+SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
+_MIN_QUOTE_TOKENS = 24
+_MAX_PATHS = 4
+_MAX_COMMAND_CHARS = 90
+# What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
+_RECENCY = 2.0
 # Where very many files were changed, their paths may take more than the ledger's share.
 _PATH_TOKENS = 12
-_MOST_FILES_RATIO = 0.16
-_MOST_TASK_TOKENS = 600
-# Where the user said but one thing, it is the task, and may take the room of the user's words beside.
-_MOST_WHOLE_TASK_TOKENS = 1_500
+_MAX_FILES_RATIO = 0.16
 # Another client's summary that takes no more than this is carried whole: its author knew what mattered.
-_PREVIOUS_RATIO = 0.35
-# What the contents of files may take where they are asked for.
+_PREVIOUS_RATIO = 0.3
+# What the contents of files may take where they are asked for, and skills and background work where there are any.
 _CONTENTS_RATIO = 0.25
-_TOOLS_RATIO = 0.04
-# What skills and background work may take, where there are any.
 _ATTACHED_RATIO = 0.06
-# A turn that is told with what came of it takes about so many tokens; with very many turns, the history may
-# take up to 1 + `_MANY_TURNS` times its share, and more where not even a few words would be left for each turn.
-_TURN_TOKENS = 40
-_MANY_TURNS = 0.7
-_MOST_HISTORY_RATIO = 0.25
-# By hierarchy, a turn's line may take so many tokens, and all of them such a share.
-_LINE_TOKENS = 60
-_HIERARCHY_RATIO = 0.5
-# In a conversation without files, what is done through tools may take so much, and what they were asked about,
-# beside their names; its turns say little that the user's words do not.
-_ACTIONS_RATIO = 0.2
-_VALUES_RATIO = 0.15
-_MOST_TALK_HISTORY_RATIO = 0.1
-_STOOD_CHARS = 500
-_MOST_ANSWERED_CHARS = 240
+NAMES_RATIO = 0.08
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reserved:
-    """The items of the reserved sections; ``turns`` are the history's lines by turn.
+class SectionPlan:
+    """One row: the section, its builder, and its share of the tokens in large and small summaries and in talk.
 
-    ``names``: what the history calls the files that the ledger names in full.
+    ``drop``: when it is dropped where the whole is over its budget, the lowest first.
     """
 
-    items: Mapping[Section, tuple[Item, ...]]
-    turns: Mapping[int, Item]
-    names: Mapping[str, str]
+    section: Section
+    build: Build
+    large: float
+    small: float
+    talk: float
+    drop: int
+
+    def budget(self, tokens: int, coding: float) -> int:
+        """Its tokens out of so many, by size and by how much of the conversation is about files (0 to 1)."""
+        size = min(1.0, max(0.0, (tokens - SMALL_TOKENS) / (LARGE_TOKENS - SMALL_TOKENS)))
+        small = self.small * coding + self.talk * (1.0 - coding)
+        large = self.large * coding + self.talk * (1.0 - coding)
+        return int(tokens * (large * size + small * (1.0 - size)))
 
 
-def share(section: Section, tokens: int, coding: float = 1.0) -> int:
-    """The tokens of a section out of so many: between the tables by size, and by how much is about files (0 to 1)."""
-    large = min(1.0, max(0.0, (tokens - SMALL_TOKENS) / (LARGE_TOKENS - SMALL_TOKENS)))
-    small = SMALL_SHARES[section] * coding + TALK_SHARES[section] * (1.0 - coding)
-    return int(tokens * (SHARES[section] * large + small * (1.0 - large)))
-
-
-def reserved(material: Material, tokens: int, meter: Meter, restore_files: int = 0, kept_by: str = NEWEST) -> Reserved:
-    """The reserved sections for a summary of so many tokens, with the contents of so many files.
-
-    Kept by hierarchy, every turn has a line of its own where half of the summary holds them.
-    A third of what is not used goes to the user's words, the rest is left to the key lines.
-    """
+def build_sections(analysis: Analysis, tokens: int, meter: Meter) -> dict[Section, tuple[Item, ...]]:
+    """The items of every section of known cost, for a summary of so many tokens without its frame."""
     found: dict[Section, tuple[Item, ...]] = {}
-    spare, coding = 0, material.scores.coding
-    for section, build in _BUILDERS.items():
-        room = share(section, tokens, coding)
-        if section is Section.TASK and _is_one_task(material):
-            room += share(Section.USER, tokens, coding)
-        if section is Section.FILES:
-            changed = sum(state.is_changed for state in material.files)
-            room = max(room, min(changed * _PATH_TOKENS, int(_MOST_FILES_RATIO * tokens)))
-        found[section] = build(material, room - HEADING_TOKENS, meter) if room > HEADING_TOKENS + 8 else ()
-        spare += room - _cost(found[section], meter)
-    talk = tokens * (1.0 - coding)
-    found[Section.COMMANDS] = (
-        *action_items(material.events, int(talk * _ACTIONS_RATIO), meter, material.words),
-        *found[Section.COMMANDS],
-        *tool_items(material.events, int(tokens * _TOOLS_RATIO + talk * _VALUES_RATIO), meter, material.words),
+    for row in SECTIONS:
+        room = row.budget(tokens, analysis.scores.coding) - HEADING_TOKENS
+        if row.section is Section.FILES:
+            changed = sum(state.is_changed for state in analysis.files)
+            room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * tokens)))
+        if row.section is Section.USER:
+            room += max(0, _unused(found, tokens, analysis, meter)) // 3
+        found[row.section] = row.build(analysis, room, meter) if room > _MIN_TOKENS else ()
+    found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), meter, analysis.words)
+    if analysis.restore_files:
+        found[Section.FILES] += content_items(analysis, int(tokens * _CONTENTS_RATIO), meter)
+    found[Section.PREVIOUS] = whole_summaries(
+        analysis.events, analysis.own_summaries, int(tokens * _PREVIOUS_RATIO), meter
     )
-    found[Section.FILES] += _contents(material, restore_files, int(tokens * _CONTENTS_RATIO), meter)
-    found[Section.PLAN] += attached_items(material.attached, int(tokens * _ATTACHED_RATIO), meter, material.words)
-    found[Section.PREVIOUS] = whole_summaries(material.events, int(tokens * _PREVIOUS_RATIO), meter)
-    room = share(Section.USER, tokens, coding) + max(0, spare) // 3
-    found[Section.USER] = user_items(_still_to_quote(material, found), room - HEADING_TOKENS, meter)
-    many = min(1.0, len(material.turns) * _TURN_TOKENS / max(1, tokens))
-    room = int(share(Section.HISTORY, tokens, coding) * (1.0 + many * _MANY_TURNS))
-    room = max(room, min(len(material.turns) * MILESTONE_TOKENS, int(_MOST_HISTORY_RATIO * (tokens - talk))))
-    room = max(room, min(len(material.turns) * _TURN_TOKENS, int(_MOST_TALK_HISTORY_RATIO * talk)))
-    if kept_by == HIERARCHICAL:
-        room = max(room, min(int(tokens * _HIERARCHY_RATIO), len(material.turns) * _LINE_TOKENS))
-    names = _names(material, found[Section.FILES])
-    told = _untold(renamed(material.turns, names), found[Section.TASK], material.words)
-    turns = turn_items(told, room - HEADING_TOKENS, meter, material.words)
-    return Reserved(items=found, turns=turns, names=names)
+    return found
 
 
-def _untold(found: Sequence[Turn], task: Sequence[Item], words: Words) -> list[Turn]:
-    """The turns, the newest without its closing words where the task section says where it stood."""
-    is_told = any(item.text.startswith(f"{words.stood}{words.colon}") for item in task)
-    return [*found[:-1], *(replace(turn, closing="" if is_told else turn.closing) for turn in found[-1:])]
+def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: Analysis, meter: Meter) -> int:
+    given = sum(row.budget(tokens, analysis.scores.coding) for row in SECTIONS if row.section in found)
+    return given - sum(meter.item(item) for items in found.values() for item in items)
 
 
-def _names(material: Material, ledger: Sequence[Item]) -> dict[str, str]:
-    """Short names of the files that the ledger names in full."""
-    told = {name for item in ledger for name in item.text.replace(", ", " ").split(" ")}
-    return {path: name for path, name in short_names(state.path for state in material.files).items() if path in told}
+def _open(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    """What is not finished: to-dos, errors not fixed, edits that are not committed or not tested, steps that are done."""
+    words = analysis.words
+    todos = plan_items(analysis.plan, budget_tokens, meter, words)
+    done = tuple(item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}")))
+    undone = tuple(item for item in todos if item not in done)
+    unfixed = (_error_item(error, analysis) for error in reversed(analysis.errors) if error.status is not Status.FIXED)
+    return chosen((*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, meter)
 
 
-def _cost(items: tuple[Item, ...], meter: Meter) -> int:
-    return sum(meter.item(item) for item in items) + (HEADING_TOKENS if items else 0)
+def _unfinished(analysis: Analysis) -> Iterator[Item]:
+    words, work = analysis.words, analysis.work
+    if work.uncommitted:
+        states = {state.path: state for state in analysis.files}
+        text = f"{words.uncommitted}{words.colon}{_listed(work.uncommitted, 2 * _MAX_PATHS)}"
+        yield Item(text=text, records=records_of(states[path].records[-1] for path in work.uncommitted if states[path].records))
+    for run, since in work.stale:
+        paths = _listed(tuple(dict.fromkeys(operation.path for operation in since)), _MAX_PATHS)
+        text = f"{words.stale} {paths}{words.colon}`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`"
+        yield Item(text=text, records=records_of((run.result_record, since[-1].record)))
 
 
-def _still_to_quote(material: Material, found: Mapping[Section, tuple[Item, ...]]) -> tuple[Said, ...]:
-    """The user's messages but those that the task section shows."""
-    words = material.words
-    shown = [item.text for item in found[Section.TASK] if item.text.startswith((words.request, words.earlier))]
-    return tuple(one for one in material.said if not any(_quotes(text, one.text) for text in shown))
+def _carried_errors(analysis: Analysis) -> Iterator[Item]:
+    words = analysis.words
+    known = [f"`{run.key}`" for run in analysis.runs]
+    for text in reversed(analysis.memory.errors):
+        if (words.failing in text or words.changed in text) and not any(key in text for key in known):
+            yield Item(text=text)
 
 
-def _quotes(item: str, text: str) -> bool:
-    """Whether an item shows this text, whole or shortened."""
-    quoted = item.partition(": ")[2]
-    return quoted == text or (ELLIPSIS in quoted and text.startswith(quoted.partition(ELLIPSIS)[0].rstrip()))
+def _listed(names: Sequence[str], number: int) -> str:
+    return ", ".join(names[:number]) + (f" {ELLIPSIS}" if len(names) > number else "")
 
 
-def _is_one_task(material: Material) -> bool:
-    """Whether one message of the user is all there is to quote, and the latest."""
-    return len(material.said) == 1 and not material.said[0].is_short
+def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
+    words = analysis.words
+    command = opening(shown(error.command), _MAX_COMMAND_CHARS)
+    where = f"`{command}`{words.colon}" if command and command not in error.line else ""
+    if error.status is Status.FAILING:
+        ending = f"— {words.failing}"
+    elif error.status is Status.CHANGED_SINCE:
+        ending = f"— {words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+    elif error.other_way:
+        ending = f"→ {words.instead} `{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
+    elif error.fixes:
+        ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+    else:
+        ending = f"→ {words.passed}"
+    return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))
 
 
-def _task(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
-    room = min(room, _MOST_WHOLE_TASK_TOKENS if _is_one_task(material) else _MOST_TASK_TOKENS)
-    requests, standing = _requests(material, room * 3 // 4, meter), _standing(material, meter, room)
-    replied = _replied(material, standing[0].text if standing else "")
-    items: list[Item] = []
-    for offer in (*requests, *standing[:1], *replied, *standing[1:]):
-        if sum(map(meter.item, items)) + meter.item(offer) <= room:
-            items.append(offer)
-    # What a request replies to is read with it, but where it stood matters more where there is no room for both.
-    read = (*requests[:1], *replied, *requests[1:], *standing)
-    return tuple(item for item in read if item in items)
+def _fixed(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    """Errors that were fixed, with what fixed them: those with an edit first, newest first."""
+    words = analysis.words
+    fixed = [error for error in analysis.errors if error.status is Status.FIXED]
+    newest = {error.line: error for error in fixed}
+    ranked = sorted(newest.values(), key=lambda error: (not error.fixes, not error.other_way, -error.event))
+    known = {error.line for error in analysis.errors}
+    carried = (
+        Item(text=text)
+        for text in reversed(analysis.memory.errors)
+        if not (words.failing in text or words.changed in text) and not any(line in text for line in known)
+    )
+    return chosen((*(_error_item(error, analysis) for error in ranked), *carried), budget_tokens, meter)
 
 
-def _requests(material: Material, room: int, meter: Meter) -> list[Item]:
-    """The newest message of the user, with the one before it that says more where it is a few words only."""
-    words = material.words
-    newest = material.said[-1:]
-    longer = [message for message in material.said if not message.is_short]
-    before = longer[-1:] if newest and newest[0].is_short else ()
-    items = []
-    for label, messages in ((words.request, newest), (words.earlier, before)):
-        for message in messages:
-            text = clipped(message.text, max(12, room - 10), meter)
-            items.append(Item(text=f"{label}{words.colon}{text}", records=records_of((message.record,))))
-    return items
+def _wants(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size."""
+    newest = analysis.messages[-1:]
+    kept = [m for m in analysis.messages if m.stopped or not (m.is_short or m in newest and now.quotes_whole(m))]
+    kept = _affordable(kept, budget_tokens)
+    costs = [meter.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept]
+    level = water_level(costs, budget_tokens)
+    items = (
+        _user_item(message, message.text if cost <= level else clipped(message.text, level - 8, meter), analysis)
+        for message, cost in zip(kept, costs, strict=True)
+    )
+    return tuple(item for item in items if item.text)
 
 
-def _replied(material: Material, stood: str) -> list[Item]:
-    """What the newest message of the user replies to, where it is a few words only; not what ``stood`` says."""
-    words = material.words
-    replies = [one for one in material.said[-1:] if one.answers and one.answers not in stood]
-    return [
-        Item(
-            text=f"{words.replying}{words.colon}{opening(one.answers, _MOST_ANSWERED_CHARS)}",
-            records=records_of((one.asked,)),
-        )
-        for one in replies
-    ]
+def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
+    words = analysis.words
+    if message.stopped:
+        quoted = f" → {words.quoted(text)}" if text else ""
+        text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}"
+    return Item(text=text, records=records_of((message.record,)))
 
 
-def _standing(material: Material, meter: Meter, room: int) -> list[Item]:
-    """The next open step, the last decision, and what the assistant said last."""
-    words = material.words
-    items = []
-    if step := material.plan.next_step:
-        items.append(Item(text=f"{words.step}{words.colon}{step.text}", records=records_of((step.record,))))
-    answered = "".join(one.answers for one in material.said[-1:]) or "\n"
-    last = next((event for event in reversed(material.events) if event.kind is EventKind.ASSISTANT), None)
-    stood = opening(last.text, min(_STOOD_CHARS, room)) if last else ""
-    if last:
-        items.insert(0, Item(text=f"{words.stood}{words.colon}{stood}", records=(last.record,)))
-    decision = last_decision([one for one in material.decisions if not one.text.startswith(answered)])
-    if decision and decision.text not in stood:
-        text = f"{words.decision}{words.colon}{decision.text}"
-        items.append(Item(text=text, records=decision.records))
-    return [item for item in items if not item.text.endswith(words.colon)]
+def _affordable(messages: Sequence[UserMessage], budget_tokens: int) -> list[UserMessage]:
+    """As many messages as can have a useful size: the newest, the first, then newest to oldest."""
+    most = budget_tokens // _MIN_QUOTE_TOKENS
+    if len(messages) <= most:
+        return list(messages)
+    if most < 1:
+        return []
+    first, rest = list(messages[: most > 1]), messages[1:]
+    return first + list(rest[len(rest) - (most - len(first)) :])
 
 
-def _plan(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
-    return plan_items(material.plan, room, meter, material.words)
+def _settled(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    """The strongest and newest decisions that fit, in the order they were made."""
+    found = [one for one in analysis.decisions if one.weight >= 2.0]
+    ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
+    items = [_decision_item(one, analysis) for one in found]
+    taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, meter)}
+    return tuple(item for item in items if item.text in taken)
 
 
-def _questions(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
-    return question_items(material.events, material.kept, room, meter)
+def _decision_item(decision: Decision, analysis: Analysis) -> Item:
+    words = analysis.words
+    rest = f" ({words.given_up}{words.colon}{' · '.join(decision.given_up)})" if decision.given_up else ""
+    return Item(text=f"{decision.text}{rest}", records=decision.records)
 
 
-def _files(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
-    return file_items(material.files, room, meter, material.words)
+def _facts(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    return fact_items(analysis, budget_tokens, meter)
 
 
-def _contents(material: Material, number: int, room: int, meter: Meter) -> tuple[Item, ...]:
-    """The last known contents of the files worked on last."""
-    there = [state for state in material.files if state.is_changed and not (state.is_deleted or state.moved_to)]
-    states = there[:number]
-    if not states:
-        return ()
-    found = contents(material.events, material.touches, [state.path for state in states])
-    return content_items(states, found, room, meter, material.words)
+def _files(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    return file_items(analysis.files, frozenset(analysis.work.uncommitted), budget_tokens, meter, analysis.words)
 
 
-def _errors(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
-    new = error_items(material.troubles, room, meter, material.words)
-    known = [f"`{run.key}`" for run in material.runs]
-    carried = (Item(text=text) for text in reversed(material.memory.errors) if not any(key in text for key in known))
-    return (*new, *chosen(carried, room - sum(map(meter.item, new)), meter))
+SECTIONS: tuple[SectionPlan, ...] = (
+    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.40, talk=0.40, drop=10),
+    SectionPlan(section=Section.PLAN, build=_open, large=0.10, small=0.12, talk=0.06, drop=9),
+    SectionPlan(section=Section.QUESTIONS, build=now.question_items, large=0.03, small=0.04, talk=0.02, drop=6),
+    SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.10, talk=0.02, drop=5),
+    SectionPlan(section=Section.ERRORS, build=_fixed, large=0.06, small=0.03, talk=0.02, drop=3),
+    SectionPlan(section=Section.DECISIONS, build=_settled, large=0.05, small=0.0, talk=0.02, drop=2),
+    SectionPlan(section=Section.COMMANDS, build=_facts, large=0.08, small=0.05, talk=0.22, drop=1),
+    SectionPlan(section=Section.USER, build=_wants, large=0.17, small=0.10, talk=0.14, drop=8),
+)
+# What is dropped first where the whole is over its budget; the sections without a row of their own among them.
+DROP_ORDER: tuple[Section, ...] = (
+    Section.NAMES,
+    Section.PREVIOUS,
+    *(row.section for row in sorted(SECTIONS, key=lambda row: row.drop) if row.drop <= 3),
+    Section.HISTORY,
+    *(row.section for row in sorted(SECTIONS, key=lambda row: row.drop) if row.drop > 3),
+)
 
 
-def _decisions(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
-    shown = last_decision(material.decisions)
-    others = [one for one in material.decisions if shown is None or one.text != shown.text]
-    return decision_items(others, room, meter)
+def remembered_errors(analysis: Analysis) -> tuple[str, ...]:
+    """Every error with its status as a line, for the next digest."""
+    new = [_error_item(error, analysis).text for error in analysis.errors]
+    return tuple(dict.fromkeys((*analysis.memory.errors, *new)))
 
 
-def _commands(material: Material, room: int, meter: Meter) -> tuple[Item, ...]:
-    new = command_items(material.runs, room, meter, material.words)
-    names = {item.text.partition("` ")[0] for item in new}
-    carried = (Item(text=text) for text in reversed(material.memory.commands) if text.partition("` ")[0] not in names)
-    return (*new, *chosen(carried, room - sum(map(meter.item, new)), meter))
+def texts_of(sections: Mapping[Section, Iterable[Item]]) -> list[str]:
+    """All texts of some sections."""
+    return [item.text for items in sections.values() for item in items]
 
 
-_BUILDERS: Mapping[Section, Callable[[Material, int, Meter], tuple[Item, ...]]] = {
-    Section.TASK: _task,
-    Section.PLAN: _plan,
-    Section.QUESTIONS: _questions,
-    Section.FILES: _files,
-    Section.ERRORS: _errors,
-    Section.DECISIONS: _decisions,
-    Section.COMMANDS: _commands,
-}
+def runs_of(analysis: Analysis) -> list[Run]:
+    """The newest run of each command, oldest first."""
+    newest: dict[str, Run] = {}
+    for run in analysis.runs:
+        newest.pop(run.key, None)
+        newest[run.key] = run
+    return [run for run in newest.values() if run.outcome is not Outcome.UNKNOWN]

@@ -1,7 +1,6 @@
-"""State: the counter table and the remembered candidates as bytes, kept beside a summary.
+"""State: the counter table and the remembered statements as bytes, kept beside a summary.
 
-Bounds: the atoms most likely to be used again (50,000), the words said most (20,000) and 400 kB of candidate
-lines, so a state is at most a few hundred kilobytes however long the history. What is within the bounds is exact.
+Bounds: the atoms most likely to be used again (50,000), the words said most (20,000) and 400 kB of statements, so a state is at most a few hundred kilobytes however long the history. What is within the bounds is exact.
 """
 
 from __future__ import annotations
@@ -17,20 +16,19 @@ from typing import Any
 import orjson
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.candidates import Candidate, Form
-from compactor_cli.digest.events import EventKind, ToolKind
 from compactor_cli.digest.salience import Scores
+from compactor_cli.digest.statements import Form, Statement
 from compactor_cli.digest.table import Columns, Spoken, Table
 from compactor_cli.read.compression import zstd
 
-MOST_ATOMS = 50_000
-MOST_TERMS = 20_000
-MOST_CANDIDATE_BYTES = 400_000
+MAX_ATOMS = 50_000
+MAX_TERMS = 20_000
+MAX_STATEMENT_BYTES = 400_000
 # A frame that unpacks to more than this was not written here.
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 # Higher levels take three times as long for a tenth less.
 _LEVEL = 3
-_MAGIC = b"compact-state/1\n"
+_MAGIC = b"compact-state/2\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +36,11 @@ class State:
     """What a digest knows of records that are gone. ``extra``: what the sections remember, JSON values by name."""
 
     table: Table
-    candidates: tuple[Candidate, ...] = ()
+    statements: tuple[Statement, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def serialise(scores: Scores, candidates: Sequence[Candidate] = (), extra: Mapping[str, Any] | None = None) -> bytes:
+def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mapping[str, Any] | None = None) -> bytes:
     """The state as bytes; the same state gives the same bytes."""
     table = scores.table
     rows = _kept_rows(scores)
@@ -52,7 +50,7 @@ def serialise(scores: Scores, candidates: Sequence[Candidate] = (), extra: Mappi
         "columns": [name for name, _ in table.columns.items()],
         "spoken": _packed_words(table.spoken),
         "numbers": [table.length_tokens, table.events],
-        "candidates": [_packed(candidate) for candidate in _kept_candidates(scores, candidates)],
+        "statements": [_packed(statement) for statement in _kept_statements(scores, statements)],
         "extra": dict(extra or {}),
     }
     text = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
@@ -75,7 +73,7 @@ def parse(data: bytes) -> State | None:
         head = orjson.loads(raw[start:stop])
         return State(
             table=_table(head, raw[stop:]),
-            candidates=tuple(_unpacked(fields) for fields in head["candidates"]),
+            statements=tuple(_unpacked(fields) for fields in head["statements"]),
             extra=dict(head["extra"]),
         )
     except (ValueError, KeyError, TypeError, OverflowError, MemoryError):
@@ -84,25 +82,25 @@ def parse(data: bytes) -> State | None:
 
 def _kept_rows(scores: Scores) -> list[int]:
     rows = scores.rows
-    if len(rows) <= MOST_ATOMS:
+    if len(rows) <= MAX_ATOMS:
         return list(range(len(rows)))
-    return sorted(nlargest(MOST_ATOMS, range(len(rows)), key=lambda row: (rows[row], row)))
+    return sorted(nlargest(MAX_ATOMS, range(len(rows)), key=lambda row: (rows[row], row)))
 
 
-def _kept_candidates(scores: Scores, candidates: Sequence[Candidate]) -> Iterable[Candidate]:
-    sizes = [len(candidate.text.encode("utf-8", "replace")) for candidate in candidates]
-    if sum(sizes) <= MOST_CANDIDATE_BYTES:
-        return candidates
-    totals = (sum(map(scores.of, sorted(atom_texts(candidate.text)))) for candidate in candidates)
-    worth = [total / (size + 12) for total, size in zip(totals, sizes, strict=True)]
+def _kept_statements(scores: Scores, statements: Sequence[Statement]) -> Iterable[Statement]:
+    sizes = [len(statement.text.encode("utf-8", "replace")) for statement in statements]
+    if sum(sizes) <= MAX_STATEMENT_BYTES:
+        return statements
+    totals = (sum(map(scores.of, sorted(atom_texts(statement.text)))) for statement in statements)
+    density = [total / (size + 12) for total, size in zip(totals, sizes, strict=True)]
     kept: list[int] = []
-    left = MOST_CANDIDATE_BYTES
-    for number in sorted(range(len(candidates)), key=lambda number: (-worth[number], number)):
+    left = MAX_STATEMENT_BYTES
+    for number in sorted(range(len(statements)), key=lambda number: (-density[number], number)):
         left -= sizes[number]
         if left < 0:
             break
         kept.append(number)
-    return [candidates[number] for number in sorted(kept)]
+    return [statements[number] for number in sorted(kept)]
 
 
 def _bytes(column: Sequence[int]) -> bytes:
@@ -119,26 +117,25 @@ def _column(data: bytes) -> list[int]:
     return numbers.tolist()
 
 
-_packed = attrgetter("text", "kind", "form", "tool", "label", "lead", "turn", "at_tokens")
+_packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight")
 
 
-def _unpacked(values: Sequence[Any]) -> Candidate:
-    text, kind, form, tool, label, lead, turn, at_tokens = values
-    return Candidate(
+def _unpacked(values: Sequence[Any]) -> Statement:
+    text, form, lead, label, at_tokens, weight = values
+    return Statement(
         text=str(text),
         event=-1,
-        kind=EventKind(kind),
+        place=0,
         form=Form(form),
-        tool=ToolKind(tool),
-        label=str(label),
         lead=str(lead),
-        turn=int(turn),
+        label=str(label),
         at_tokens=int(at_tokens),
+        weight=float(weight),
     )
 
 
 def _packed_words(said: Spoken) -> dict[str, Any]:
-    kept = sorted(nlargest(MOST_TERMS, said.times, key=lambda word: (said.times[word], word)))
+    kept = sorted(nlargest(MAX_TERMS, said.times, key=lambda word: (said.times[word], word)))
     counts = [[said.times[word], said.events[word], said.names[word]] for word in kept]
     return {"total": said.total, "words": kept, "counts": counts}
 
@@ -171,7 +168,7 @@ def _decompress(data: bytes) -> bytes:
     module = zstd()
     try:
         reader = module.ZstdDecompressor()
-        raw: bytes = reader.decompress(data, _MOST_BYTES)
+        raw: bytes = reader.decompress(data, _MAX_BYTES)
     except module.ZstdError as error:
         raise ValueError(str(error)) from error
     if not reader.eof:

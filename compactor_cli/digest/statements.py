@@ -1,45 +1,53 @@
-"""Statements: the pieces of a text that can stand alone — a sentence, a command, a signature, an error.
-
-Every statement is a verbatim piece of the text it comes from: only what stands around it is taken off
-(bullets, quotes, trailing commas), and of a line too long to be shown the parts around its facts remain.
-"""
+"""Statements: what was said, and what tools answered, cut into pieces that read alone and can be quoted verbatim."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from functools import cache
 from string import ascii_letters, digits
+from typing import NamedTuple
 
-MOST_CHARS = 320
-# A line longer than this is cut into sentences where it has any.
-_SENTENCE_CHARS = 160
+from compactor_cli.digest.quote import plain_line
+
+MAX_CHARS = 320
 _WINDOW_CHARS = 110
 GAP = " … "
-_LEAST_CHARS = 6
+_MIN_CHARS = 6
 # A word of so many characters is data, and so are so many marks in a row.
 _RUN_CHARS = 80
-_MOST_MARKS = 12
+_MAX_MARKS = 12
 _LETTERS = (ascii_letters + digits).encode()
-# Lines that differ in numbers only: so many are told as any other line, more of them are worth a part of that.
-_MOST_ALIKE = 3
-_ALIKE_QUALITY = 0.3
 
 
-@cache
-def _sentence_end() -> re.Pattern[str]:
-    # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
-    return re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#\d])|(?<=[。！？；])")
+class Form(StrEnum):
+    """What a statement is."""
+
+    SENTENCE = "sentence"
+    ITEM = "item"  # an entry of a list
+    ROW = "row"  # of a table
+    CODE = "code"  # a line inside a fence
+    OUTPUT = "output"  # a line of a tool's answer
 
 
-@cache
-def _call_opening() -> re.Pattern[str]:
-    # What names a file or a command, or is a file's text, stands for itself; other arguments are told with their names.
-    return re.compile(
-        r"^(?:command|cmd|script|code|input|file_?path|path|absolute_path|filename|target_file|pattern"
-        r"|content|file_text)="
-    )
+class Statement(NamedTuple):
+    """A verbatim piece of an event; a tuple, as very many are made.
+
+    ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
+    event. ``lead``: the heading or the line with a colon that it stands under. ``label``: file, command or tool of an
+    output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its place makes of its worth.
+    """
+
+    text: str
+    event: int
+    place: int
+    form: Form = Form.SENTENCE
+    lead: str = ""
+    label: str = ""
+    record: int = -1
+    at_tokens: int = 0
+    weight: float = 1.0
 
 
 @cache
@@ -48,72 +56,78 @@ def _item() -> re.Pattern[str]:
 
 
 @cache
+def _sentence_end() -> re.Pattern[str]:
+    # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
+    return re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
+
+
+def statements_of(text: str) -> Iterator[tuple[str, Form, str]]:
+    """The statements of a spoken text in order, with their form and what they stand under.
+
+    Headings, and lines that introduce a list, are no statements of their own but the lead of what follows.
+    """
+    fenced, lead = False, ""
+    for raw in text.split("\n"):
+        line = raw.strip()
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not line:
+            continue
+        elif fenced:
+            yield raw.rstrip(), Form.CODE, lead
+        elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
+            lead = plain_line(line)
+        elif line.startswith("|"):
+            if row := plain_line(line):
+                yield row, Form.ROW, lead
+        elif _item().match(raw):
+            yield from ((piece, Form.ITEM, lead) for piece in _pieces(plain_line(line)))
+        else:
+            shown = plain_line(line)
+            if shown.endswith((":", "：")) and len(shown) <= 160:
+                lead = shown
+            else:
+                lead = "" if lead.endswith((":", "：")) else lead  # a colon introduces what stands next only
+                yield from ((piece, Form.SENTENCE, lead) for piece in _pieces(shown))
+
+
+def _pieces(line: str) -> list[str]:
+    if len(line) <= 100:
+        return [line] if line else []
+    return [piece.strip() for piece in _sentence_end().split(line) if piece and piece.strip()]
+
+
+@cache
+def _narration() -> re.Pattern[str]:
+    # What the agent says it is about to do: the calls that follow say it better.
+    lead = r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure)[,.!:]?\s+)*"
+    return re.compile(
+        rf"^{lead}(?:let me|let'?s|let us|i'?ll|i will|i'?m going to|i need to|we need to|i should|i want to|i can see"
+        r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?|fix(?:ing)?"
+        r"|the (?:next|last|remaining)|one (?:more|remaining|last))\b[^.!?]{0,140}[.:!]?(?: let me[^.]*[.:]?)?$|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
+        re.IGNORECASE,
+    )
+
+
+def is_narration(text: str) -> bool:
+    """Whether a sentence only announces the next call."""
+    return len(text) <= 200 and _narration().match(text) is not None
+
+
+@cache
 def _noise() -> re.Pattern[str]:
     # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
-    return re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}|(?:[^\s\w]\s*){{{_MOST_MARKS}}}")
-
-
-@cache
-def _signature() -> re.Pattern[str]:
-    return re.compile(
-        r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
-        r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|let|var|package"
-        r"|CREATE|ALTER|SELECT|INSERT|UPDATE|DELETE)\b"
-    )
-
-
-@cache
-def _import() -> re.Pattern[str]:
-    return re.compile(
-        r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"
-    )
-
-
-@cache
-def _trouble() -> re.Pattern[str]:
-    return re.compile(r"\b(?:\w*Error|\w*Exception|[Ee]rror|FAILED|FAIL|[Ff]ailed|panic|[Ww]arning|fatal)\b")
-
-
-# One of these is in whatever tells of trouble.
-_TROUBLES = ("rror", "xception", "FAIL", "ailed", "panic", "arning", "fatal")
-
-
-def is_item(line: str) -> bool:
-    """Whether a line is an item of a list."""
-    return _item().match(line) is not None
-
-
-def without_key(line: str) -> str:
-    """A line of a call without the ``key=`` of an argument that is a path, a command, a pattern or a file's text."""
-    found = _call_opening().match(line)
-    return line[found.end() :] if found else line
-
-
-@cache
-def _setting() -> re.Pattern[str]:
-    return re.compile(r"^[A-Za-z_]\w{0,30}=(?:true|false|null|None|[\d.]+|[a-z_]{1,20})?$")
-
-
-def is_setting(line: str) -> bool:
-    """Whether a line of a call sets a number, a switch or a mode: how the tool was used, not what on."""
-    return _setting().match(line) is not None
-
-
-def sentences(line: str) -> tuple[str, ...]:
-    """A line as the sentences it consists of; a short line is one."""
-    if len(line) <= _SENTENCE_CHARS:
-        return (line,)
-    return tuple(piece for piece in _sentence_end().split(line) if piece)
+    return re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}|(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
 
 
 def is_noise(text: str) -> bool:
     """Whether a text says nothing to a reader: brackets, rules, encoded or minified data."""
-    if len(text) < _LEAST_CHARS:
+    if len(text) < _MIN_CHARS:
         return True
     letters = _letters(text)
     if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):
         return True
-    if len(text) < _RUN_CHARS and len(text) - letters - text.count(" ") < _MOST_MARKS and "\\x" not in text:
+    if len(text) < _RUN_CHARS and len(text) - letters - text.count(" ") < _MAX_MARKS and "\\x" not in text:
         return False
     return _noise().search(text) is not None and "://" not in text
 
@@ -125,47 +139,29 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def quality(text: str) -> float:
-    """How well a line reads alone, from 0.8 (a scrap) to 1.1 (an error); 0.5 for what every file begins with."""
-    if any(map(text.__contains__, _TROUBLES)) and _trouble().search(text):
-        return 1.1
-    if _import().match(text):
-        return 0.5
-    if _signature().match(text):
-        return 1.0
-    blanks = text.count(" ")
-    if text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return ")):
-        return 0.8
-    if blanks == 0:
-        return 0.8
-    return 1.0 if blanks >= 3 else 0.9
-
-
-def repetition(texts: Iterable[str]) -> list[float]:
-    """For each line 1, or less where several before it are the same but for numbers: some examples tell the rest."""
-    seen: Counter[str] = Counter()
-    found: list[float] = []
-    for text in texts:
-        shape = _digits().sub("0", text)
-        seen[shape] += 1
-        found.append(1.0 if seen[shape] <= _MOST_ALIKE else _ALIKE_QUALITY)
-    return found
-
-
 @cache
-def _digits() -> re.Pattern[str]:
-    return re.compile(r"\d+")
+def _import() -> re.Pattern[str]:
+    return re.compile(
+        r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"
+    )
 
 
-def windowed(text: str, spots: Sequence[tuple[int, int]], most_chars: int = MOST_CHARS) -> str:
+def is_scrap(text: str) -> bool:
+    """Whether a line of code or output reads as a piece of something larger, or as what every file begins with."""
+    if _import().match(text):
+        return True
+    return text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))
+
+
+def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_CHARS) -> str:
     """The parts of a long text around ``spots`` (start, stop), most important first, cut at blanks, joined by ``GAP``.
 
-    Guarantee: every part is verbatim, and the whole is no longer than ``most_chars`` plus the gaps.
+    Guarantee: every part is verbatim, and the whole is no longer than ``max_chars`` plus the gaps.
     """
-    if len(text) <= most_chars:
+    if len(text) <= max_chars:
         return text
     taken: list[tuple[int, int]] = []
-    left = most_chars
+    left = max_chars
     for start, stop in spots:
         if any(a <= start and stop <= b for a, b in taken):
             continue

@@ -22,6 +22,7 @@ class Section(StrEnum):
     QUESTIONS = "questions"  # questions that nobody has answered yet
     HISTORY = "history"  # turn by turn: what was asked, done, came of it; key lines
     PREVIOUS = "previous"  # what an earlier summary said that no record here shows
+    NAMES = "names"  # one index of names that stand nowhere else, by file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,254 @@
+"""Choice: the statements that tell most of what the rest of the summary does not, for a budget.
+
+Budgeted weighted coverage by lazy greedy choice: what one statement tells, another need not, so a statement's gain only
+falls and a stale value is an upper bound; the best is weighed again and taken if it is still best (Minoux 1978; gain
+divided by a power of the cost for budgets: Lin & Bilmes 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush, nlargest
+from math import log
+
+from compactor_cli.digest import words
+from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.labels import Labels
+from compactor_cli.digest.salience import Scores
+from compactor_cli.digest.statements import (
+    MAX_CHARS,
+    Form,
+    Statement,
+    is_narration,
+    is_noise,
+    is_scrap,
+    statements_of,
+    windowed,
+)
+
+# What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
+ATOM_VALUE = 6.0
+NAME_FACTOR = 1.5
+COST_POWER = 0.7
+# A statement opens an item (list mark, records) unless its event has one already.
+ITEM_TOKENS = 6
+# The factors of a statement's worth. Chosen on the training probes; none is worth more than two points there.
+RECENCY = 1.0
+FINAL_FACTOR = 1.6
+CUE_FACTOR = 1.4
+NARRATION_FACTOR = 0.15
+TAKEN_BACK_FACTOR = 0.4
+CODE_FACTOR = 0.4
+OUTPUT_FACTOR = 0.55
+SUMMARY_FACTOR = 0.8
+# Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
+_SPOKEN_CHARS_PER_TOKEN = 60
+_OUTPUTS_PER_TOKEN = 0.12
+_MIN_OUTPUTS = 40
+_MIN_ATOM_CHANCE = 0.02
+_SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
+
+
+class Worth:
+    """What the facts of a text are worth: names by the chance that they are used again, words by how telling they are."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores
+        self._spoken = scores.table.spoken
+        self._known: dict[str, float] = {}
+
+    def of_word(self, word: str) -> float:
+        """The worth of a word: often said, in few messages; 0 for one that nobody said or that carries no meaning."""
+        value = self._known.get(word)
+        if value is None:
+            value = self._known[word] = self._weigh(word)
+        return value
+
+    def _weigh(self, word: str) -> float:
+        times, events = self._spoken.times[word], self._spoken.events[word]
+        if not times or not words.is_term(word):
+            return 0.0
+        is_name = self._spoken.names[word] * 2 >= events
+        return (1 + 0.5 * log(times)) * log(1 + self._spoken.total / max(1, events)) * (NAME_FACTOR if is_name else 1.0)
+
+    def facts(self, text: str) -> dict[str, float]:
+        """The facts of a text with their worth; names of the table stand for themselves."""
+        found = {word: value for word in set(words.raw_terms(text)) if (value := self.of_word(word))}
+        for atom in atom_texts(text):
+            chance = self._scores.of(atom)
+            if chance >= _MIN_ATOM_CHANCE:
+                found[f"\0{atom}"] = ATOM_VALUE * chance
+        return found
+
+
+def choose(
+    candidates: Sequence[Statement], shown: Iterable[str], budget_tokens: int, count: Callable[[str], int], worth: Worth
+) -> list[Statement]:
+    """The candidates that tell most beyond ``shown`` within the budget, in the order of the transcript.
+
+    Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
+    ``budget_tokens`` by ``count``; the same input gives the same choice.
+    """
+    covered: set[str] = set()
+    for text in shown:
+        covered.update(worth.facts(text))
+    facts = [worth.facts(candidate.text) for candidate in candidates]
+    opened: set[Hashable] = set()
+    heap = [(-_gain(facts[i], covered, candidate, opened), i) for i, candidate in enumerate(candidates)]
+    heapify(heap)
+    taken: list[int] = []
+    left = budget_tokens
+    while heap and left > ITEM_TOKENS:
+        stale, number = heappop(heap)
+        if stale >= 0.0:
+            break
+        candidate = candidates[number]
+        gain = _gain(facts[number], covered, candidate, opened)
+        if heap and -gain > heap[0][0]:
+            heappush(heap, (-gain, number))
+            continue
+        cost = _cost(candidate, opened, count)
+        if cost > left or gain <= 0.0:
+            continue
+        left -= cost
+        taken.append(number)
+        opened.update(_opens(candidate))
+        covered.update(facts[number])
+    return sorted((candidates[number] for number in taken), key=order)
+
+
+def order(statement: Statement) -> tuple[bool, int, int, int, str]:
+    """The order of the transcript; remembered ones first, by where they stood."""
+    is_new = statement.event >= 0
+    return is_new, statement.event, 0 if is_new else statement.at_tokens, statement.place, statement.text
+
+
+def _gain(facts: dict[str, float], covered: set[str], candidate: Statement, opened: set[Hashable]) -> float:
+    gain = sum([value for fact, value in facts.items() if fact not in covered])
+    chars = len(candidate.text) + sum(len(_text_of(thing)) for thing in _opens(candidate) if thing not in opened)
+    tokens = chars / 4 + (0 if (candidate.event, candidate.label) in opened else ITEM_TOKENS)
+    return candidate.weight * gain / float(max(4.0, tokens) ** COST_POWER)
+
+
+def _opens(candidate: Statement) -> tuple[tuple[int, str], ...]:
+    """What a statement needs shown once: its item, and the lead that it stands under."""
+    item = (candidate.event, candidate.label)
+    return (item, (candidate.event, f"\0{candidate.lead}")) if candidate.lead else (item,)
+
+
+def _text_of(thing: tuple[int, str]) -> str:
+    return thing[1].lstrip("\0")
+
+
+def _cost(candidate: Statement, opened: set[Hashable], count: Callable[[str], int]) -> int:
+    cost = count(candidate.text) + 1
+    for thing in _opens(candidate):
+        if thing not in opened:
+            text = _text_of(thing)
+            cost += (count(text) + 1 if text else 0) + (ITEM_TOKENS if thing[1][:1] != "\0" else 0)
+    return cost
+
+
+def candidates_of(
+    events: Sequence[Event],
+    scores: Scores,
+    budget_tokens: int,
+    *,
+    finals: frozenset[int],
+    taken_back: frozenset[int],
+    cues: Callable[[str], bool],
+    skip: Callable[[Event], bool] = lambda event: False,
+) -> list[Statement]:
+    """The statements worth weighing: what was said (turn ends first, then the newest), and the telling lines of output.
+
+    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that the user overturned.
+    """
+    starts = starts_of(events, scores.table.length_tokens)
+    found: list[Statement] = []
+    left = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
+    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN and not skip(event)]
+    for number in sorted(spoken, key=lambda number: (number not in finals, -number)):
+        if left <= 0:
+            break
+        left -= len(events[number].text)
+        weight = _event_weight(events[number], number / len(events))
+        weight *= (FINAL_FACTOR if number in finals else 1.0) * (TAKEN_BACK_FACTOR if number in taken_back else 1.0)
+        found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores))
+    found.extend(_outputs(events, scores, starts, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))))
+    return found
+
+
+def _event_weight(event: Event, age: float) -> float:
+    return (1.0 + RECENCY * age) * (SUMMARY_FACTOR if event.kind is EventKind.SUMMARY else 1.0)
+
+
+def _spoken_statements(
+    event: Event, number: int, start: int, weight: float, cues: Callable[[str], bool], scores: Scores
+) -> Iterator[Statement]:
+    for place, (text, form, lead) in enumerate(statements_of(event.text)):
+        if is_noise(text):
+            continue
+        factor = CODE_FACTOR if form is Form.CODE else 1.0
+        if form is not Form.CODE:
+            factor = NARRATION_FACTOR if is_narration(text) else CUE_FACTOR if cues(text) else 1.0
+        yield Statement(
+            text=shortened(text, scores),
+            event=number,
+            place=place,
+            form=form,
+            lead=lead,
+            record=event.record,
+            at_tokens=start,
+            weight=weight * factor,
+        )
+
+
+def shortened(text: str, scores: Scores) -> str:
+    """A long text as its parts around the names most likely to be used again."""
+    if len(text) <= MAX_CHARS:
+        return text
+    best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
+    return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
+
+
+def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], number: int) -> Iterator[Statement]:
+    """The lines of calls and results that name most of what will be used again, for their length."""
+    lines, rows, labels = scores.table.lines, scores.rows, Labels(events)
+    if not lines.numbers:
+        return
+    value_of = rows.__getitem__
+    values = (
+        (sum(map(value_of, atoms)) / (6 + len(text)) ** COST_POWER, -place)
+        for place, (text, atoms) in enumerate(zip(lines.numbers, lines.atoms, strict=True))
+        if atoms and events[lines.last[place]].kind not in _SPOKEN and events[lines.last[place]].kind is not EventKind.USER
+    )
+    texts = list(lines.numbers)
+    for _, negative in nlargest(number, values):
+        place = -negative
+        text, event_number = texts[place], lines.last[place]
+        event = events[event_number]
+        if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name:
+            continue
+        weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * (0.6 if is_scrap(text) else 1.0)
+        yield Statement(
+            text=shortened(text, scores),
+            event=event_number,
+            place=place,
+            form=Form.OUTPUT,
+            label=labels.of(event_number),
+            record=event.record,
+            at_tokens=starts[event_number],
+            weight=weight,
+        )
+
+
+def starts_of(events: Sequence[Event], length_tokens: int) -> list[int]:
+    """Where each event starts, in the tokens of a table that ends with these events."""
+    sizes = [len(event.text) // 4 + 1 for event in events]
+    at = length_tokens - sum(sizes)
+    starts: list[int] = []
+    for size in sizes:
+        starts.append(at)
+        at += size
+    return starts

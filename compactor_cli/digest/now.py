@@ -1,0 +1,102 @@
+"""Now: the last request, what came of it, and whom the work waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.commands import shown
+from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.quote import QUESTION_MARKS, Meter, chosen, clipped, head, one_line, opening, records_of, sentences, tail
+from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
+from compactor_cli.digest.user_words import UserMessage, last_question
+from compactor_cli.model.summary import Item
+
+_SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
+_MAX_TASK_TOKENS = 900
+_MAX_WHOLE_CHARS = 1_200
+_MAX_REPLIED_CHARS = 240
+_MAX_QUESTIONS = 4
+_MAX_QUESTION_CHARS = 400
+_MAX_CALL_CHARS = 160
+_REQUEST_RATIO = 0.45
+_CHARS_PER_TOKEN = 4
+
+
+def quotes_whole(message: UserMessage) -> bool:
+    """Whether the section quotes this message so fully that no other section needs to."""
+    return len(message.text) <= _MAX_WHOLE_CHARS and not message.stopped
+
+
+def now_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    """The newest request (with an earlier one where it is a few words), what was said last, the next open step."""
+    budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
+    requests = list(_requests(analysis, int(budget_tokens * _REQUEST_RATIO), meter))
+    left = budget_tokens - sum(map(meter.item, requests))
+    standing = list(_standing(analysis, left, meter))
+    ranked = (*requests[:1], *standing[:1], *requests[1:], *standing[1:])
+    taken = set(chosen(ranked, budget_tokens, meter))
+    return tuple(item for item in (*requests, *standing) if item in taken)
+
+
+def _requests(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:
+    words = analysis.words
+    newest = next((m for m in reversed(analysis.messages) if m.text), None)
+    if newest is None:
+        return
+    yield _quoted(words.request, newest, budget_tokens, analysis, meter)
+    if newest.replies_to:
+        text = f"{words.replying}{words.colon}{opening(newest.replies_to, _MAX_REPLIED_CHARS)}"
+        yield Item(text=text, records=records_of((newest.asked,)))
+    longer = [m for m in analysis.messages if m.text and not m.is_short and m is not newest]
+    if newest.is_short and longer:
+        yield _quoted(words.earlier, longer[-1], budget_tokens // 2, analysis, meter)
+
+
+def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, meter: Meter) -> Item:
+    words = analysis.words
+    text = clipped(message.text, max(12, budget_tokens - 10), meter)
+    stopped = f" ({words.stopped}{words.colon}`{message.stopped}`)" if message.stopped else ""
+    return Item(text=f"{label}{words.colon}{text}{stopped}", records=records_of((message.record,)))
+
+
+def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:
+    """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
+    words = analysis.words
+    last = next((event for event in reversed(analysis.events) if event.kind is EventKind.ASSISTANT), None)
+    if last and (text := ending(last.text, budget_tokens * _CHARS_PER_TOKEN * 3 // 5)):
+        yield Item(text=f"{words.stood}{words.colon}{text}", records=(last.record,))
+    if step := analysis.plan.next_step:
+        yield Item(text=f"{words.step}{words.colon}{step.text}", records=records_of((step.record,)))
+    for number in analysis.work.without_result[-2:]:
+        call = analysis.events[number]
+        yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
+
+
+def _call_words(call: Event) -> str:
+    if command := shown(command_of(call.arguments)) if call.tool == "command" else "":
+        return f"`{opening(command, _MAX_CALL_CHARS)}`"
+    return f"{call.name} {argument(call.arguments, PATH_KEYS)}".strip()
+
+
+def ending(text: str, chars: int) -> str:
+    """A message whole where it fits, else how it begins and, where it ends with a question, that end; whole words."""
+    line = one_line(text)
+    if len(line) <= chars:
+        return line
+    if chars < 40:
+        return head(line, chars)
+    if question := last_question(text):
+        asked = question if len(question) <= chars * 2 // 3 else tail(question, chars // 2)
+        first = opening(line, chars - len(asked) - 3)
+        return f"{first} … {asked}" if first and asked not in first else asked
+    return f"{opening(line, chars * 2 // 3)} … {tail(line, chars // 4)}"
+
+
+def question_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+    """The questions of the last speaker, if nothing is said after them, in the records or in those kept, that may answer."""
+    last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
+    if last is None or any(event.kind in _SPEAKERS and event.record > last.record for event in analysis.kept):
+        return ()
+    asked = [text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS]
+    return chosen((Item(text=text, records=(last.record,)) for text in asked[-_MAX_QUESTIONS:]), budget_tokens, meter)

@@ -1,0 +1,108 @@
+"""The state of the work: commits, what is not in them, test runs older than the edits, calls without a result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from compactor_cli.digest.commands import Outcome, Run
+from compactor_cli.digest.events import Event, EventKind, results_of
+from compactor_cli.digest.files import FileAction, FileOperation, FileState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit that a run made: its branch and hash as git wrote them, and where the run stands."""
+
+    branch: str
+    hash: str
+    event: int
+    record: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkState:
+    """What a colleague must know of the work tree. ``stale``: test runs that passed before files changed again.
+
+    ``uncommitted``: files changed after the last commit (or reset), where any git command shows that commits are made.
+    ``without_result``: positions of calls at the end that nothing answered.
+    """
+
+    commits: tuple[Commit, ...] = ()
+    uncommitted: tuple[str, ...] = ()
+    stale: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
+    without_result: tuple[int, ...] = ()
+
+
+@cache
+def _commit() -> re.Pattern[str]:
+    return re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\]", re.MULTILINE)
+
+
+@cache
+def _test() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix"
+        r"|dotnet|swift|deno|gradlew?|rake|mise run) (?:run )?(?:test|check|lint|verify)\S*|\btest:\w+|\blint\b|\btsc\b"
+    )
+
+
+def is_test(command: str) -> bool:
+    """Whether a command checks the work: tests, lint, types."""
+    return _test().search(command) is not None
+
+
+def is_throwaway(path: str) -> bool:
+    """Whether a path lies where nothing is meant to stay."""
+    return path.startswith(("/tmp/", "/var/", "/private/tmp/", "/dev/"))
+
+
+def work_state(
+    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], states: Sequence[FileState]
+) -> WorkState:
+    """The state at the end; sets each file state's ``commit`` where a commit holds its last change."""
+    commits = tuple(_commits(events, runs))
+    changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
+    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff)\b", run.command) for run in runs)
+    last = commits[-1].event if commits else -1
+    uncommitted: list[str] = []
+    for state in states:
+        if not state.is_changed or state.changed < 0:
+            continue
+        if state.changed < last:
+            state.commit = next((commit.hash for commit in commits if commit.event > state.changed), "")
+        elif uses_git and not is_throwaway(state.path) and not state.is_deleted:
+            uncommitted.append(state.path)
+    answered = results_of(events)
+    ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
+    return WorkState(
+        commits=commits,
+        uncommitted=tuple(uncommitted),
+        stale=tuple(_stale(runs, changes)),
+        without_result=tuple(number for number in ending if number not in answered),
+    )
+
+
+def _commits(events: Sequence[Event], runs: Sequence[Run]) -> list[Commit]:
+    results = results_of(events)
+    found: list[Commit] = []
+    for run in runs:
+        result = results.get(run.event)
+        if result is None or "commit" not in run.command or run.outcome is Outcome.FAILED:
+            continue
+        if line := _commit().search(result.text):
+            found.append(Commit(branch=line[1], hash=line[2], event=run.event, record=result.record))
+    return found
+
+
+def _stale(
+    runs: Sequence[Run], changes: Sequence[FileOperation]
+) -> list[tuple[Run, tuple[FileOperation, ...]]]:
+    """The newest passing test run, where files changed after it and none passed since."""
+    passed = [run for run in runs if run.outcome is Outcome.OK and is_test(run.command)]
+    if not passed:
+        return []
+    since = tuple(change for change in changes if change.event > passed[-1].event)
+    return [(passed[-1], since)] if since else []
