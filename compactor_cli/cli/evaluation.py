@@ -49,7 +49,7 @@ _PRESET = "preset:"
     "tails",
     multiple=True,
     metavar="[PART=]TOKENS",
-    help="What is kept before each cut; default 8k. With --questions also for paths that hold PART.",
+    help="What is kept before each cut; default 8k (0 with --at client). With --questions: where the path holds PART.",
 )
 @click.option("--rounds", metavar="LIST", default="1,2,5,10", help="Updates in a row for the drift; default 1,2,5,10.")
 @click.option("--drift/--no-drift", default=True, help="Measure the drift (default).")
@@ -95,7 +95,8 @@ def _ask(
     from compactor_cli.evaluate.question_table import questions_json, render_questions, write_summaries
 
     names = _names(measured["baselines"])
-    tail_tokens, tails = _tails(measured["tails"])
+    # A client's own summary stands for everything before it.
+    tail_tokens, tails = _tails(measured["tails"], everywhere=0 if at_client else DEFAULT_TAIL_TOKENS)
     options = QuestionOptions(
         paths=paths,
         baselines=names or DEFAULT_BASELINES,
@@ -174,11 +175,10 @@ def _sizes(budgets: str | None) -> tuple[Size, ...]:
     return tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
 
 
-def _tails(given: Sequence[str]) -> tuple[int, tuple[tuple[str, int], ...]]:
+def _tails(given: Sequence[str], everywhere: int = DEFAULT_TAIL_TOKENS) -> tuple[int, tuple[tuple[str, int], ...]]:
     """The tail's tokens, and those for paths that hold a part: ``8k``, ``talk=500``."""
     from compactor_cli.presets import values
 
-    everywhere = DEFAULT_TAIL_TOKENS
     parts: list[tuple[str, int]] = []
     for item in given:
         part, is_part, size = item.rpartition("=")
