@@ -5,7 +5,7 @@ A frame (preface and marker) is the same whatever the summary says, and no basel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compactor_cli.evaluate.baselines import Write
@@ -15,9 +15,11 @@ from compactor_cli.model.marker import Marker, without_marker
 from compactor_cli.model.summariser import Answer, Request, Summariser
 from compactor_cli.model.summary import Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.render.read import read_client, read_ours
 from compactor_cli.render.text import load_template, render
 
 TEMPLATE = "hermes"
+WriteSummary = Callable[[Summary], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +59,21 @@ class DigestMethod:
         """See `Method`."""
         return lambda budget: self.digest(asked_of(case), budget, count).text
 
-    def digest(self, asked: Asked, budget_tokens: int, count: Count) -> Digested:
-        """The whole answer, for what more than the text is checked of."""
+    def digest(self, asked: Asked, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
+        """The whole answer, for what more than the text is checked of; ``write`` gives the text that is paid for."""
         request = Request(
             transcript=asked.transcript,
             covered=tuple(asked.covered),
             kept=tuple(asked.kept),
             budget_tokens=budget_tokens,
-            render=body,
+            render=write,
             count=count,
             state=asked.state,
+            read=read_ours,
+            read_client=read_client,
         )
         answer = self.summariser.summarise(request)
-        return Digested(answer=answer, text=body(answer.summary))
+        return Digested(answer=answer, text=write(answer.summary))
 
 
 def asked_of(case: Case) -> Asked:

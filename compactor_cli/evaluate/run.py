@@ -13,10 +13,10 @@ from compactor_cli.evaluate.cuts import Case, CutRule, find_cases
 from compactor_cli.evaluate.digested import DigestMethod, asked_of, the_digest
 from compactor_cli.evaluate.drift import Carry, last_summary
 from compactor_cli.evaluate.external import ExternalMethod
+from compactor_cli.evaluate.facts import reused_facts, score_facts
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.evaluate.gates import gates_of, repeat
 from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
-from compactor_cli.evaluate.questions import answers, score_answers
 from compactor_cli.evaluate.results import (
     DIGEST,
     CaseResult,
@@ -183,14 +183,14 @@ def _allowed(size: Size, case: Case) -> int:
 def _scorer(case: Case) -> Scorer:
     needs = needs_of(case)
     artefacts = artefacts_of(case.middle_events)
-    golds = answers(case) if case.is_chat else ()
+    facts = reused_facts(case) if case.is_chat else ()
 
     def scored(summary: SummaryView) -> dict[Measure, Share]:
         return {
             **score(needs, summary),
             Measure.RETRIEVAL: retrieval(needs.uses, summary),
             **score_artefacts(artefacts, summary),
-            Measure.CHAT: score_answers(golds, summary),
+            Measure.CHAT: score_facts(facts, summary),
         }
 
     return scored
