@@ -29,6 +29,7 @@ _MAX_TRIMS = 12
 _MIN_HISTORY_TOKENS = 24
 _MAX_REMEMBERED = 1_500
 _LINE_CHARS = 320
+_MIN_NAMED_TOKENS = 600
 
 Sections = dict[Section, tuple[Item, ...]]
 
@@ -97,7 +98,7 @@ class _Writer:
             names_tokens = min(names_tokens, left // 6)
         candidates = self._candidates(left)
         worth = Worth(self.analysis.scores)
-        shown = [*texts_of(sections), *(item.text for item in lines.values()), *self._kept_texts()]
+        shown = [*texts_of(sections), *(item.text for item in lines.values())]
         asked = room = left - names_tokens - sum(map(self.meter.item, lines.values()))
         best, most = sections, 0
         for _ in range(_MAX_ROUNDS):
@@ -127,12 +128,9 @@ class _Writer:
         known = {statement.text for statement in new}
         return [*(statement for statement in analysis.remembered if statement.text not in known), *new]
 
-    def _kept_texts(self) -> list[str]:
-        return []
-
     def _with_history(self, sections: Sections, chosen: Sequence[Statement], lines: dict[int, Item]) -> Sections:
         previous = (*remembered_items(chosen), *sections.get(Section.PREVIOUS, ()))
-        history = history_items(self.analysis, chosen, lines)
+        history = history_items(self.analysis, chosen, lines, with_names=self.request.budget_tokens >= _MIN_NAMED_TOKENS)
         return {**sections, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:

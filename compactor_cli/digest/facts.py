@@ -29,6 +29,7 @@ _MAX_VALUE_CHARS = 48
 _MAX_COMMAND_CHARS = 120
 _MAX_VALUES = 8
 _MAX_LINES = 200
+_MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 200
 
 
@@ -132,7 +133,7 @@ def value_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[I
         call = analysis.events[number]
         if call.tool is not ToolKind.OTHER or result.is_error or not is_lookup(call.name):
             continue
-        for item in _value_items(call, result, mentioned, max(80, budget_tokens * 2)):
+        for item in _value_items(call, result, mentioned, max(80, budget_tokens * 3)):
             offers.setdefault(item.text, (0.0, item))
     return chosen((item for _, item in offers.values()), budget_tokens, meter)
 
@@ -183,12 +184,12 @@ def _objects(text: str) -> Iterator[str]:
 
 def _leaves(value: Any, name: str) -> Iterator[str]:
     if isinstance(value, dict):
-        own = [f"{key} {_scalar(item)}" for key, item in value.items() if _is_scalar(item)]
+        own = [f"{key} {_brief(item)}" for key, item in value.items() if _is_brief(item)]
         text = ", ".join(own)
         if text:
             yield f"{name}: {text}"[:_MAX_OBJECT_CHARS] if name else text[:_MAX_OBJECT_CHARS]
         for key, item in value.items():
-            if not _is_scalar(item):
+            if not _is_brief(item):
                 yield from _leaves(item, str(key))
     elif isinstance(value, list):
         if value and all(map(_is_scalar, value)):
@@ -198,6 +199,17 @@ def _leaves(value: Any, name: str) -> Iterator[str]:
                 yield from _leaves(item, name)
     elif name or value:
         yield f"{name}: {_scalar(value)}"[:_MAX_OBJECT_CHARS]
+
+
+def _is_brief(value: Any) -> bool:
+    """Whether a value stands in its object's line: a scalar, or a small object of scalars."""
+    if isinstance(value, dict):
+        return len(value) <= _MAX_BRIEF and all(map(_is_scalar, value.values()))
+    return _is_scalar(value)
+
+
+def _brief(value: Any) -> str:
+    return " ".join(map(_scalar, value.values())) if isinstance(value, dict) else _scalar(value)
 
 
 def _is_scalar(value: Any) -> bool:

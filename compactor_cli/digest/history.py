@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.choice import ITEM_TOKENS
 from compactor_cli.digest.labels import short_names
 from compactor_cli.digest.quote import Meter, listed, records_of
 from compactor_cli.digest.statements import Form, Statement
@@ -17,10 +16,13 @@ _LINE_CHARS = 240
 HIERARCHY_RATIO = 0.5
 
 
-def history_items(analysis: Analysis, chosen: Sequence[Statement], lines: dict[int, Item]) -> tuple[Item, ...]:
+def history_items(
+    analysis: Analysis, chosen: Sequence[Statement], lines: dict[int, Item], *, with_names: bool = True
+) -> tuple[Item, ...]:
     """The statements under the turn they belong to, each event or output one item; a turn without any has its line only.
 
     ``lines``: items that open turns whether or not a statement of theirs was chosen, by the turn's number.
+    ``with_names``: whether the other turns are opened by what was asked, which small summaries quote elsewhere.
     """
     items: list[Item] = []
     by_turn: dict[int, list[Statement]] = {}
@@ -30,7 +32,7 @@ def history_items(analysis: Analysis, chosen: Sequence[Statement], lines: dict[i
     for turn in analysis.turns:
         statements = by_turn.get(turn.number, [])
         opening = lines.get(turn.number)
-        if opening is None and statements and (name := name_of(turn)):
+        if with_names and opening is None and statements and (name := name_of(turn)):
             opening = Item(text=name, records=records_of((analysis.events[turn.first].record,)))
         if opening is not None:
             items.append(opening)
@@ -55,11 +57,6 @@ def turn_lines(analysis: Analysis, budget_tokens: int, meter: Meter) -> dict[int
             found[turn.number] = item
             left -= cost
     return found
-
-
-def header_tokens(analysis: Analysis, meter: Meter) -> int:
-    """What the names of all turns would cost: statements are chosen before it is known which turns they open."""
-    return sum(meter.text(name_of(turn)) + ITEM_TOKENS for turn in analysis.turns if turn.asked)
 
 
 def _grouped(statements: Iterable[Statement], depth: int) -> list[Item]:

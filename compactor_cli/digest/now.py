@@ -8,6 +8,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.quote import QUESTION_MARKS, Meter, chosen, clipped, head, one_line, opening, records_of, sentences, tail
+from compactor_cli.digest.statements import is_narration
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
 from compactor_cli.digest.user_words import UserMessage, last_question
 from compactor_cli.model.summary import Item
@@ -21,11 +22,17 @@ _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
 _REQUEST_RATIO = 0.45
 _CHARS_PER_TOKEN = 4
+_MAX_LOOKED_BACK = 30
 
 
 def quotes_whole(message: UserMessage) -> bool:
     """Whether the section quotes this message so fully that no other section needs to."""
     return len(message.text) <= _MAX_WHOLE_CHARS and not message.stopped
+
+
+def newest_request(analysis: Analysis) -> UserMessage | None:
+    """The newest message of the user that has words."""
+    return next((message for message in reversed(analysis.messages) if message.text), None)
 
 
 def now_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
@@ -41,7 +48,7 @@ def now_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Ite
 
 def _requests(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:
     words = analysis.words
-    newest = next((m for m in reversed(analysis.messages) if m.text), None)
+    newest = newest_request(analysis)
     if newest is None:
         return
     yield _quoted(words.request, newest, budget_tokens, analysis, meter)
@@ -63,7 +70,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
 def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:
     """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
     words = analysis.words
-    last = next((event for event in reversed(analysis.events) if event.kind is EventKind.ASSISTANT), None)
+    last = _last_telling(analysis)
     if last and (text := ending(last.text, budget_tokens * _CHARS_PER_TOKEN * 3 // 5)):
         yield Item(text=f"{words.stood}{words.colon}{text}", records=(last.record,))
     if step := analysis.plan.next_step:
@@ -73,6 +80,15 @@ def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
 
 
+def _last_telling(analysis: Analysis) -> Event | None:
+    """The newest message of the assistant that says more than what it calls next; else the newest."""
+    spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
+    for event in reversed(spoken[-_MAX_LOOKED_BACK:]):
+        if not all(map(is_narration, sentences(event.text))):
+            return event
+    return spoken[-1] if spoken else None
+
+
 def _call_words(call: Event) -> str:
     if command := shown(command_of(call.arguments)) if call.tool == "command" else "":
         return f"`{opening(command, _MAX_CALL_CHARS)}`"
@@ -80,8 +96,13 @@ def _call_words(call: Event) -> str:
 
 
 def ending(text: str, chars: int) -> str:
-    """A message whole where it fits, else how it begins and, where it ends with a question, that end; whole words."""
-    line = one_line(text)
+    """A message whole where it fits, else how it begins and, where it ends with a question, that end; whole words.
+
+    Sentences that only announce a call, and courtesies, are left out where there are others.
+    """
+    pieces = sentences(text)
+    telling = [piece for piece in pieces if not is_narration(piece)] or pieces
+    line = " ".join(telling) if len(telling) < len(pieces) else one_line(text)
     if len(line) <= chars:
         return line
     if chars < 40:

@@ -31,6 +31,8 @@ _MIN_TOKENS = 8
 # Between these sizes of a summary, shares go from the small column to the large one.
 SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
 _MIN_QUOTE_TOKENS = 24
+# Shorter replies (yes, go on) are told with what they reply to only.
+_MIN_SHORT_CHARS = 14
 _MAX_PATHS = 4
 _MAX_COMMAND_CHARS = 90
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
@@ -160,17 +162,29 @@ def _fixed(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, 
 
 
 def _wants(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size."""
-    newest = analysis.messages[-1:]
-    kept = [m for m in analysis.messages if m.stopped or not (m.is_short or m in newest and now.quotes_whole(m))]
-    kept = _affordable(kept, budget_tokens)
+    """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size.
+
+    Replies of a few words come where the others leave room: they are read with what they reply to elsewhere.
+    """
+    shown = now.newest_request(analysis)
+    said = [m for m in analysis.messages if m.stopped or not (m is shown and now.quotes_whole(m))]
+    places = {id(message): place for place, message in enumerate(said)}
+    kept = _affordable([m for m in said if not m.is_short], budget_tokens)
     costs = [meter.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept]
     level = water_level(costs, budget_tokens)
-    items = (
-        _user_item(message, message.text if cost <= level else clipped(message.text, level - 8, meter), analysis)
+    items = {
+        places[id(message)]: _user_item(
+            message, message.text if cost <= level else clipped(message.text, level - 8, meter), analysis
+        )
         for message, cost in zip(kept, costs, strict=True)
-    )
-    return tuple(item for item in items if item.text)
+    }
+    left = budget_tokens - sum(map(meter.item, items.values()))
+    for message in reversed([m for m in said if m.is_short and len(m.text) >= _MIN_SHORT_CHARS]):
+        item = _user_item(message, message.text, analysis)
+        if places[id(message)] not in items and (cost := meter.item(item)) <= left:
+            items[places[id(message)]] = item
+            left -= cost
+    return tuple(items[place] for place in sorted(items) if items[place].text)
 
 
 def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
@@ -216,14 +230,14 @@ def _files(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, 
 
 
 SECTIONS: tuple[SectionPlan, ...] = (
-    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.40, talk=0.40, drop=10),
+    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.40, talk=0.34, drop=10),
     SectionPlan(section=Section.PLAN, build=_open, large=0.10, small=0.12, talk=0.06, drop=9),
     SectionPlan(section=Section.QUESTIONS, build=now.question_items, large=0.03, small=0.04, talk=0.02, drop=6),
     SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.10, talk=0.02, drop=5),
     SectionPlan(section=Section.ERRORS, build=_fixed, large=0.06, small=0.03, talk=0.02, drop=3),
     SectionPlan(section=Section.DECISIONS, build=_settled, large=0.05, small=0.0, talk=0.02, drop=2),
-    SectionPlan(section=Section.COMMANDS, build=_facts, large=0.08, small=0.05, talk=0.22, drop=1),
-    SectionPlan(section=Section.USER, build=_wants, large=0.17, small=0.10, talk=0.14, drop=8),
+    SectionPlan(section=Section.COMMANDS, build=_facts, large=0.08, small=0.05, talk=0.34, drop=1),
+    SectionPlan(section=Section.USER, build=_wants, large=0.17, small=0.10, talk=0.15, drop=8),
 )
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (

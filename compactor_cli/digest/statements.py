@@ -109,9 +109,19 @@ def _narration() -> re.Pattern[str]:
     )
 
 
+@cache
+def _courtesy() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:feel free|let me know|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else|you'?re welcome"
+        r"|happy to help|glad to|here to help|thank you for|thanks for|have a (?:great|nice|good|wonderful)|I apologi[sz]e"
+        r"|I understand your|please (?:wait|hold|bear))|请随时|很高兴|还有什么|不客气",
+        re.IGNORECASE,
+    )
+
+
 def is_narration(text: str) -> bool:
-    """Whether a sentence only announces the next call."""
-    return len(text) <= 200 and _narration().match(text) is not None
+    """Whether a sentence only announces the next call, or is a courtesy."""
+    return len(text) <= 200 and (_narration().match(text) is not None or _courtesy().search(text) is not None)
 
 
 @cache

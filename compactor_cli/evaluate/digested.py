@@ -12,13 +12,14 @@ from compactor_cli.evaluate.baselines import Write
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.model.marker import Marker, without_marker
+from compactor_cli.model.settings import Settings
 from compactor_cli.model.summariser import Answer, Request, Summariser
 from compactor_cli.model.summary import Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.render.read import read_client, read_ours
 from compactor_cli.render.text import load_template, render
 
-TEMPLATE = "hermes"
+TEMPLATE = Settings().template
 WriteSummary = Callable[[Summary], str]
 
 

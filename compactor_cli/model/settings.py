@@ -202,7 +202,7 @@ class Settings:
     strategy: Strategy = Strategy.SUMMARY
     rules: Rules = field(default_factory=Rules)
     fit: Fit = field(default_factory=Fit)
-    template: str = "hermes"
+    template: str = "handover"
     acknowledgement: str = ""
     focus: str = ""
     language: str = "auto"
