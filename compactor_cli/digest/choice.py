@@ -48,10 +48,11 @@ _OUTPUTS_PER_TOKEN = 0.12
 _MIN_OUTPUTS = 40
 _MIN_ATOM_CHANCE = 0.02
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
+_OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
 
 class Worth:
-    """What the facts of a text are worth: names by the chance that they are used again, words by how telling they are."""
+    """What the facts of a text are worth: names by their chance of being used again, words by how telling they are."""
 
     def __init__(self, scores: Scores) -> None:
         self._scores = scores
@@ -221,7 +222,9 @@ def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], num
     values = (
         (sum(map(value_of, atoms)) / (6 + len(text)) ** COST_POWER, -place)
         for place, (text, atoms) in enumerate(zip(lines.numbers, lines.atoms, strict=True))
-        if atoms and events[lines.last[place]].kind not in _SPOKEN and events[lines.last[place]].kind is not EventKind.USER
+        if atoms
+        and events[lines.last[place]].kind not in _SPOKEN
+        and events[lines.last[place]].kind is not EventKind.USER
     )
     texts = list(lines.numbers)
     for _, negative in nlargest(number, values):

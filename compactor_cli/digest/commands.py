@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
 from compactor_cli.digest.edits import editor_step, patch_of
+from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
 from compactor_cli.digest.quote import ELLIPSIS, head
 from compactor_cli.digest.tools import command_of
 
@@ -48,10 +48,12 @@ class Run:
 @cache
 def _changes_world() -> re.Pattern[str]:
     return re.compile(
-        r"\bgit (?:-C \S+ )?(?:commit|push|merge|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|worktree add|stash)\b"
-        r"|\bgh (?:pr|issue|release|repo|api)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)|\b(?:npm|twine|cargo|poetry) publish\b"
+        r"\bgit (?:-C \S+ )?(?:commit|push|merge|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
+        r"|\bgh (?:pr|issue|release|repo|api)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
+        r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
         r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
-        r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b|\bdeploy\b"
+        r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
+        r"|\bdeploy\b"
     )
 
 
@@ -91,7 +93,10 @@ def error_pattern() -> re.Pattern[str]:
 
 
 # Whatever reports begins with one of these, or has one of the others in it.
-_REPORT_STARTS = ("Switched to ", "Your branch is ", "branch '", "Deleted ", "Created ", "HEAD is now at ", "ok", "PASS", "OK (", "[", "All checks passed", "test result: ok")
+_REPORT_STARTS = (
+    *("Switched to ", "Your branch is ", "branch '", "Deleted ", "Created ", "HEAD is now at "),
+    *("ok", "PASS", "OK (", "[", "All checks passed", "test result: ok"),
+)
 _REPORT_PARTS = (
     *(" passed", " passing", " test ok", " tests ok", " file changed", " files changed", "BUILD SUCC", "Success"),
     *("->", "/pull/", "/issues/"),
@@ -109,7 +114,8 @@ def _report() -> re.Pattern[str]:
     return re.compile(
         r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
         r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
-        r"|->\s+\S+$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up|^(?:Deleted|Created) |^HEAD is now at "
+        r"|->\s+\S+$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
+        r"|^(?:Deleted|Created) |^HEAD is now at "
     )
 
 

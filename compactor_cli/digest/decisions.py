@@ -74,10 +74,13 @@ _PROPOSES = (
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"
     r"|want me|shall|prefer)\w*|建议|可以考虑|是否|要不要|提案"
 )
+# What opens a finding or a suggestion in a review.
+_SUGGESTS = ("Fix:", "Suggestion", "Recommendation", "Impact:", "Use ", "Add ", "Extract ", "Pass ", "Note:")
 # How a message of the user begins that takes back what was said before it.
 _CORRECTS = (
-    r"(?:no\b|nope\b|wait\b|hm+\b|actually\b|don'?t\b|stop\b|undo\b|revert\b|that'?s (?:not|wrong|no)|that is (?:not|wrong|no)"
-    r"|not (?:that|like|what)|wrong\b|i (?:meant|didn'?t|don'?t (?:want|think|like))|let'?s not\b|rather\b|instead\b|but\b"
+    r"(?:no\b|nope\b|wait\b|hm+\b|actually\b|don'?t\b|stop\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)"
+    r"|not (?:that|like|what)|wrong\b|i (?:meant|didn'?t|don'?t (?:want|think|like))|let'?s not\b"
+    r"|rather\b|instead\b|but\b"
     r"|不对|不是|别|等等|错|いや|違|ちがう)"
 )
 
@@ -186,7 +189,7 @@ def _of_assistant(event: Event) -> Iterator[Decision]:
 def _weight(sentence: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    if proposes(sentence):
+    if proposes(sentence) or sentence.startswith(_SUGGESTS):
         return 0.0
     # "The problem is clear." names no reason.
     if sentence.isascii() and len(sentence.split()) < _MIN_REASON_WORDS:
@@ -227,6 +230,8 @@ def options_of(text: str) -> dict[str, str]:
 
 
 def _chosen_option(answer: str, options: Mapping[str, str]) -> str:
-    found = re.match(r"\W*(?:option|the|let'?s do|go with|do|yes,?|ok,?)?\s*#?([A-Ha-h]|\d)\b(?!['’])", answer, re.IGNORECASE)
+    found = re.match(
+        r"\W*(?:option|the|let'?s do|go with|do|yes,?|ok,?)?\s*#?([A-Ha-h]|\d)\b(?!['’])", answer, re.IGNORECASE
+    )
     key = found[1].lower() if found else ""
     return key if key in options else ""

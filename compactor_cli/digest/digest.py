@@ -15,7 +15,13 @@ from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, carried_files
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.quote import Meter
-from compactor_cli.digest.sections import DROP_ORDER, NAMES_RATIO, build_sections, remembered_errors, texts_of
+from compactor_cli.digest.sections import (
+    DROP_ORDER,
+    NAMES_RATIO,
+    build_sections,
+    remembered_errors,
+    texts_of,
+)
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.turns import line_of
 from compactor_cli.model.settings import HIERARCHICAL
@@ -107,12 +113,14 @@ class _Writer:
             used = self._tokens(filled) - self._tokens(sections)
             if most < used <= left - names_tokens // 2:
                 best, most = filled, used
-            if used >= room * _FILLED or not chosen or len(chosen) == len(candidates):
-                if used <= room or not chosen:
-                    break
+            is_all = not chosen or len(chosen) == len(candidates)
+            if not chosen or (used <= room and (is_all or used >= room * _FILLED)):
+                break
             asked = int(asked * room * 0.99 / max(1, used))
         self.remembered = self._to_remember(candidates)
-        names = name_items(self.analysis, texts_of(best), self.request.budget_tokens - self._tokens(best) - 6, self.meter)
+        names = name_items(
+            self.analysis, texts_of(best), self.request.budget_tokens - self._tokens(best) - 6, self.meter
+        )
         return {**best, Section.NAMES: names}
 
     def _candidates(self, tokens: int) -> list[Statement]:
@@ -130,7 +138,9 @@ class _Writer:
 
     def _with_history(self, sections: Sections, chosen: Sequence[Statement], lines: dict[int, Item]) -> Sections:
         previous = (*remembered_items(chosen), *sections.get(Section.PREVIOUS, ()))
-        history = history_items(self.analysis, chosen, lines, with_names=self.request.budget_tokens >= _MIN_NAMED_TOKENS)
+        history = history_items(
+            self.analysis, chosen, lines, with_names=self.request.budget_tokens >= _MIN_NAMED_TOKENS
+        )
         return {**sections, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:

@@ -63,7 +63,8 @@ def changes_of(call: Event, path: str) -> Iterator[tuple[str, str]]:
     if patch := patch_of(call):
         yield from _hunks(_patch_section(patch, path))
         return
-    for edit in _edits(call.arguments) or [call.arguments]:
+    edits: Sequence[Mapping[str, Any] | str] = _edits(call.arguments) or (call.arguments,)
+    for edit in edits:
         old, new = argument(edit, _OLD), argument(edit, _NEW)
         if old or new:
             yield old, new
@@ -119,12 +120,12 @@ def _hunks(section: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _definition() -> re.Pattern[str]:
-    # What defines a name in the languages of the corpus; in settings files a key; in Markdown a heading.
+    # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading.
     modifiers = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
     return re.compile(
-        rf"^[ \t]*{modifiers}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type|struct|enum|trait|impl"
-        r"|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
-        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^[ \t]*[\"']?(?P<key>[A-Za-z_][\w.-]{2,})[\"']?\s*:\s|^#{1,3} (?P<head>[^\n]{3,50})$",
+        rf"^[ \t]*{modifiers}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
+        r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
+        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,3} (?P<head>[^\n]{3,50})$",
         re.MULTILINE,
     )
 

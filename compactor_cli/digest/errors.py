@@ -21,9 +21,11 @@ _MAX_STEPS_TO_OTHER_WAY = 3
 # Runs that are looked through for one that passes: time stays linear in very long sessions.
 _MAX_LATER = 300
 _SLIPS = re.compile(
-    r"[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string|String to replace not found"
+    r"[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string"
+    r"|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
-    r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found|unknown flag|illegal option|parse error near|no matches found: "
+    r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
+    r"|unknown flag|illegal option|parse error near|no matches found: "
 )
 
 
@@ -74,7 +76,11 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     end = passed.event if passed else None
     between = [change for change in changes if change.event > run.event and (end is None or change.event < end)]
     fixes = tuple(dict.fromkeys(change.path for change in between))
-    records = [run.result_record, *(change.record for change in between[-1:]), *([passed.result_record] if passed else [])]
+    records = [
+        run.result_record,
+        *(change.record for change in between[-1:]),
+        *([passed.result_record] if passed else []),
+    ]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     other = None if passed or fixes else _other_way(run, later)
     if other:
@@ -100,7 +106,7 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
 
 
 def contains(whole: str, part: str) -> bool:
-    """Whether running ``whole`` runs what failed in ``part``: the same, or the same program on all or on a folder of it.
+    """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it.
 
     Of a chain of commands, the last is what failed: those before it went well.
     """
@@ -128,12 +134,20 @@ def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
     return not _selects(wide) and bool(named) and below
 
 
-_RUNNERS = frozenset("go npm npx git yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn gradle just rake".split())
+_RUNNERS = frozenset(
+    "go npm npx git yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn gradle just rake".split()
+)
+
+
+_SELECTING = frozenset(("-k", "-run", "--run", "-t", "--grep", "--filter"))
 
 
 def _selects(words: Sequence[str]) -> bool:
     """Whether an option chooses some of the tests only."""
-    return any(word in ("-k", "-run", "--run", "-t", "--grep", "--filter") or word.startswith(("-run=", "--filter=")) for word in words)
+    return any(
+        word in ("-k", "-run", "--run", "-t", "--grep", "--filter") or word.startswith(("-run=", "--filter="))
+        for word in words
+    )
 
 
 def _is_below(name: str, target: str) -> bool:

@@ -39,8 +39,8 @@ class Event:
     ``record`` is the index of the record that shows it. ``turn`` counts the user's messages among the events
     asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
     in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
-    sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``is_refusal``: the result
-    says that the user turned the call down, or stopped it.
+    sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``is_refusal``:
+    the result says that the user turned the call down, or stopped it.
     """
 
     kind: EventKind
@@ -60,8 +60,8 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
 
     Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
     terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
-    name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor commands. Thinking is left out: clients do not send it again; so is a
-    demonstration, which tells of another task.
+    name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
+    commands. Thinking is left out: clients do not send it again; so is a demonstration, which is of another task.
     """
     reader = _Reader(strip=clean.path_stripper(working_directory(transcript)))
     for index in indices:

@@ -13,7 +13,7 @@ from compactor_cli.digest.commands import Outcome, Run, error_line, error_patter
 from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
 from compactor_cli.digest.language import Words
 from compactor_cli.digest.quote import ELLIPSIS, Meter, chosen, opening, records_of
-from compactor_cli.digest.tools import is_lookup, parameters
+from compactor_cli.digest.tools import is_lookup, is_own, parameters
 from compactor_cli.digest.work_state import is_test
 from compactor_cli.model.summary import Item
 
@@ -34,12 +34,14 @@ _MAX_OBJECT_CHARS = 200
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    """What changed the world, newest first; then actions through other tools; then tests and other commands; lookups."""
+    """What changed the world, newest first; then actions by other tools, what was looked up, tests and other commands."""
     words = analysis.words
     ranked = _ranked_runs(analysis.runs)
     known = {run.key for run, _ in ranked}
     carried = [
-        Item(text=text) for text in reversed(analysis.memory.commands) if text.partition("` ")[0].strip("`") not in known
+        Item(text=text)
+        for text in reversed(analysis.memory.commands)
+        if text.partition("` ")[0].strip("`") not in known
     ]
     world = [_run_item(run, times, words) for run, times in ranked if run.changes_world]
     rest = [_run_item(run, times, words) for run, times in ranked if not run.changes_world]
@@ -77,14 +79,16 @@ def remembered_commands(analysis: Analysis) -> tuple[str, ...]:
 
 
 def action_items(events: Sequence[Event], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
-    """Calls of tools about neither files nor commands that changed something, newest first, as ``name(…) → outcome``."""
+    """Calls that changed something through other tools than files and shell, newest first: ``name(…) → outcome``."""
     results = results_of(events)
     found: dict[str, Item] = {}
     left = budget_tokens
     chars = next((size for size in _SIZES_CHARS if size <= budget_tokens * _CHARS_PER_TOKEN // 2), _SIZES_CHARS[-1])
     for number in range(len(events) - 1, -1, -1):
         call = events[number]
-        if call.kind is not EventKind.CALL or call.tool is not ToolKind.OTHER or is_lookup(call.name):
+        if call.kind is not EventKind.CALL or call.tool is not ToolKind.OTHER:
+            continue
+        if is_lookup(call.name) or is_own(call.name):
             continue
         item = _action_item(call, results.get(number), chars, words)
         if item.text not in found and (cost := meter.item(item)) <= left:

@@ -169,5 +169,3 @@ def _content(path: str, content: Content, text: str, label: str, words: Words) -
     if any(line.lstrip().startswith("- ") for line in body.split("\n")):
         body = "\n".join(f"| {line}" for line in body.split("\n"))
     return Item(text=f"{path} — {label}{words.colon.rstrip()}\n{body}".rstrip(), records=records_of(content.records))
-
-

@@ -19,7 +19,7 @@ HIERARCHY_RATIO = 0.5
 def history_items(
     analysis: Analysis, chosen: Sequence[Statement], lines: dict[int, Item], *, with_names: bool = True
 ) -> tuple[Item, ...]:
-    """The statements under the turn they belong to, each event or output one item; a turn without any has its line only.
+    """The statements under their turn, each event or output one item; a turn without any has its line only.
 
     ``lines``: items that open turns whether or not a statement of theirs was chosen, by the turn's number.
     ``with_names``: whether the other turns are opened by what was asked, which small summaries quote elsewhere.
@@ -72,16 +72,22 @@ def _grouped(statements: Iterable[Statement], depth: int) -> list[Item]:
 
 
 def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
-    text, lead, is_line = "", "", False
+    """The statements of a message as running text; a new heading, and each entry under one, opens a line."""
+    lines: list[str] = []
+    lead, is_entry = "", False
     for statement in group:
-        on_line = statement.form in (Form.ITEM, Form.ROW, Form.CODE, Form.OUTPUT)
+        entry = statement.form is not Form.SENTENCE
         piece = listed(statement.text.strip())
-        if statement.lead and statement.lead != lead:
+        if statement.lead != lead:
             lead = statement.lead
-            mark = "" if lead.endswith((":", "：")) else ":"
-            piece = f"{lead}{mark} {piece}"
-        joint = "" if not text else " · " if on_line and is_line else " "
-        text, is_line = f"{text}{joint}{piece}", on_line
+            mark = "" if not lead or lead.endswith((":", "：")) else ":"
+            lines.append(f"{lead}{mark} {piece}".strip())
+        elif not lines:
+            lines.append(piece)
+        else:
+            lines[-1] += f" · {piece}" if entry and is_entry else f" {piece}"
+        is_entry = entry
+    text = "\n".join(lines)
     if label and not text.startswith(label.strip("`")):
         text = f"{label}: {text}"
     return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from compactor_cli.digest.commands import shown
+from compactor_cli.digest.edits import editor_step, viewed_file
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.quote import head
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
-from compactor_cli.digest.edits import editor_step, viewed_file
 
 _MOST_CHARS = 80
 _LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description", "subject")

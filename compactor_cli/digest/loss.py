@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import Kind
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.text_search import TextSearch
 from compactor_cli.digest.plan_state import State
 from compactor_cli.digest.quote import ELLIPSIS, sentences
 from compactor_cli.digest.table import KINDS
+from compactor_cli.digest.text_search import TextSearch
 
 # A report names this many of each kind, the ones most likely to be missed first.
 MOST_NAMED = 50

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import Kind, atom_texts
+from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.labels import Labels, short_names
 from compactor_cli.digest.quote import Meter
 from compactor_cli.digest.table import KINDS
+from compactor_cli.digest.tools import parameters
 from compactor_cli.model.summary import Item
 
 _NAME_TOKENS = 5
@@ -27,7 +29,10 @@ def name_items(analysis: Analysis, shown: Iterable[str], budget_tokens: int, met
         known |= atom_texts(text)
     for event in analysis.kept:
         known |= atom_texts(event.text)
-    known |= {event.name for event in analysis.events if event.name}
+    for event in analysis.events:
+        if event.kind is EventKind.CALL:
+            known.add(event.name)
+            known.update(name for name, _ in parameters(event.arguments))
     wanted = _wanted(analysis, known, 2 * number)
     homes = _homes(analysis, wanted)
     groups: dict[str, list[str]] = {}
@@ -91,5 +96,3 @@ def _text(groups: dict[str, list[str]]) -> str:
     named = [f"{path}: {', '.join(names)}" for path, names in groups.items() if path and names]
     rest = groups.get("", [])
     return " · ".join([*named, ", ".join(rest)] if rest else named)
-
-

@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.quote import QUESTION_MARKS, Meter, chosen, clipped, head, one_line, opening, records_of, sentences, tail
+from compactor_cli.digest.quote import (
+    QUESTION_MARKS,
+    Meter,
+    chosen,
+    clipped,
+    head,
+    one_line,
+    opening,
+    records_of,
+    sentences,
+    tail,
+)
 from compactor_cli.digest.statements import is_narration
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
 from compactor_cli.digest.user_words import UserMessage, last_question
@@ -115,9 +126,11 @@ def ending(text: str, chars: int) -> str:
 
 
 def question_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    """The questions of the last speaker, if nothing is said after them, in the records or in those kept, that may answer."""
+    """The questions of the last speaker, if nothing said after them, kept records included, may be the answer."""
     last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
     if last is None or any(event.kind in _SPEAKERS and event.record > last.record for event in analysis.kept):
         return ()
-    asked = [text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS]
+    asked = [
+        text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS
+    ]
     return chosen((Item(text=text, records=(last.record,)) for text in asked[-_MAX_QUESTIONS:]), budget_tokens, meter)

@@ -18,7 +18,7 @@ from compactor_cli.digest.decisions import Decision
 from compactor_cli.digest.errors import ErrorRecord, Status
 from compactor_cli.digest.facts import fact_items
 from compactor_cli.digest.file_items import content_items, file_items
-from compactor_cli.digest.plan_state import State, plan_items
+from compactor_cli.digest.plan_state import plan_items
 from compactor_cli.digest.previous import whole_summaries
 from compactor_cli.digest.quote import ELLIPSIS, Meter, chosen, clipped, opening, records_of
 from compactor_cli.digest.user_words import UserMessage, water_level
@@ -96,10 +96,12 @@ def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: An
 
 
 def _open(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    """What is not finished: to-dos, errors not fixed, edits that are not committed or not tested, steps that are done."""
+    """What is not finished: to-dos, errors, edits that are not committed or not tested; then the steps that are done."""
     words = analysis.words
     todos = plan_items(analysis.plan, budget_tokens, meter, words)
-    done = tuple(item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}")))
+    done = tuple(
+        item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}"))
+    )
     undone = tuple(item for item in todos if item not in done)
     unfixed = (_error_item(error, analysis) for error in reversed(analysis.errors) if error.status is not Status.FIXED)
     return chosen((*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, meter)
@@ -110,7 +112,9 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
     if work.uncommitted:
         states = {state.path: state for state in analysis.files}
         text = f"{words.uncommitted}{words.colon}{_listed(work.uncommitted, 2 * _MAX_PATHS)}"
-        yield Item(text=text, records=records_of(states[path].records[-1] for path in work.uncommitted if states[path].records))
+        yield Item(
+            text=text, records=records_of(states[path].records[-1] for path in work.uncommitted if states[path].records)
+        )
     for run, since in work.stale:
         paths = _listed(tuple(dict.fromkeys(operation.path for operation in since)), _MAX_PATHS)
         text = f"{words.stale} {paths}{words.colon}`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`"

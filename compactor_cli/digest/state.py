@@ -1,6 +1,7 @@
 """State: the counter table and the remembered statements as bytes, kept beside a summary.
 
-Bounds: the atoms most likely to be used again (50,000), the words said most (20,000) and 400 kB of statements, so a state is at most a few hundred kilobytes however long the history. What is within the bounds is exact.
+Bounds: the atoms most likely to be used again (50,000), the words said most (20,000) and 400 kB of statements, so a
+state is at most a few hundred kilobytes however long the history. What is within the bounds is exact.
 """
 
 from __future__ import annotations

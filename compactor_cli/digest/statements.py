@@ -100,11 +100,14 @@ def _pieces(line: str) -> list[str]:
 @cache
 def _narration() -> re.Pattern[str]:
     # What the agent says it is about to do: the calls that follow say it better.
-    lead = r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure)[,.!:]?\s+)*"
+    lead = (
+        r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure)[,.!:]?\s+)*"
+    )
     return re.compile(
         rf"^{lead}(?:let me|let'?s|let us|i'?ll|i will|i'?m going to|i need to|we need to|i should|i want to|i can see"
-        r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?|fix(?:ing)?"
-        r"|the (?:next|last|remaining)|one (?:more|remaining|last))\b[^.!?]{0,140}[.:!]?(?: let me[^.]*[.:]?)?$|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
+        r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
+        r"|fix(?:ing)?|the (?:next|last|remaining)|one (?:more|remaining|last))\b[^.!?]{0,140}[.:!]?(?: let me[^.]*[.:]?)?$"
+        r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
         re.IGNORECASE,
     )
 
@@ -112,9 +115,9 @@ def _narration() -> re.Pattern[str]:
 @cache
 def _courtesy() -> re.Pattern[str]:
     return re.compile(
-        r"\b(?:feel free|let me know|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else|you'?re welcome"
-        r"|happy to help|glad to|here to help|thank you for|thanks for|have a (?:great|nice|good|wonderful)|I apologi[sz]e"
-        r"|I understand your|please (?:wait|hold|bear))|请随时|很高兴|还有什么|不客气",
+        r"\b(?:feel free|let me know|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
+        r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
+        r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))|请随时|很高兴|还有什么|不客气",
         re.IGNORECASE,
     )
 
@@ -160,7 +163,9 @@ def is_scrap(text: str) -> bool:
     """Whether a line of code or output reads as a piece of something larger, or as what every file begins with."""
     if _import().match(text):
         return True
-    return text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))
+    return (
+        text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))
+    )
 
 
 def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_CHARS) -> str:

@@ -82,6 +82,18 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
     return kind or _by_words(short, arguments)
 
 
+# Tools by which an agent steers itself: what they answer says nothing of the work.
+_OWN_TOOLS = frozenset(
+    "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
+    " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask switchmode monitor".split()
+)
+
+
+def is_own(name: str) -> bool:
+    """Whether an agent steers itself by a tool of this name."""
+    return short_name(name) in _OWN_TOOLS
+
+
 def is_lookup(name: str) -> bool:
     """Whether a tool of this name only looks something up, as far as its first word tells."""
     last = re.split(r"__|[.:/]", name)[-1]

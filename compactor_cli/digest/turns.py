@@ -13,9 +13,9 @@ _NAME_CHARS = 70
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What was asked, and how it ended. ``first`` and ``last``: positions of its events; ``closing``: of its last message.
+    """What was asked, and how it ended. ``first``, ``last``: positions of its events.
 
-    ``closing`` is -1 where the assistant said nothing.
+    ``closing``: position of the last message of the assistant, -1 where it said nothing.
     """
 
     number: int

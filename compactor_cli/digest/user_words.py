@@ -55,8 +55,9 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 is_short=not is_refusal and is_short(text, short_words),
                 stopped=stopped,
             )
-            if before is not None and not is_refusal and len(text) <= _MAX_REPLY_CHARS:
-                message = replace(message, replies_to=last_words(before.text), asked=before.record)
+            if before is not None and not is_refusal and len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"):
+                answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
+                message = replace(message, replies_to=answered, asked=before.record)
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message
         before = event if event.kind is EventKind.ASSISTANT else None

@@ -51,12 +51,17 @@ def _test() -> re.Pattern[str]:
 
 def is_test(command: str) -> bool:
     """Whether a command checks the work: tests, lint, types."""
-    return _test().search(command) is not None
+    return _test().search(_quoted().sub("", command.partition("<<")[0])) is not None
+
+
+@cache
+def _quoted() -> re.Pattern[str]:
+    return re.compile(r"\"[^\"]*\"?|'[^']*'?")
 
 
 def is_throwaway(path: str) -> bool:
     """Whether a path lies where nothing is meant to stay."""
-    return path.startswith(("/tmp/", "/var/", "/private/tmp/", "/dev/"))
+    return path.startswith(("/tmp/", "/var/", "/private/tmp/", "/dev/"))  # noqa: S108 (a name is looked at, no file)
 
 
 def work_state(
@@ -97,9 +102,7 @@ def _commits(events: Sequence[Event], runs: Sequence[Run]) -> list[Commit]:
     return found
 
 
-def _stale(
-    runs: Sequence[Run], changes: Sequence[FileOperation]
-) -> list[tuple[Run, tuple[FileOperation, ...]]]:
+def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing test run, where files changed after it and none passed since."""
     passed = [run for run in runs if run.outcome is Outcome.OK and is_test(run.command)]
     if not passed:

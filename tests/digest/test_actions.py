@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from compactor_cli.digest.actions import action_items
+from compactor_cli.digest.tool_use import tool_items
 from talk import answer, call, digest, meter, says, talk, texts, told, user
 
-from compactor_cli.digest.actions import action_items
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.tool_use import tool_items
 from compactor_cli.digest.tools import is_lookup
 from compactor_cli.model.summary import Section
 

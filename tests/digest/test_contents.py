@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from compactor_cli.digest.contents import content_items, contents
+from compactor_cli.digest.touches import touches
 from talk import answer, call, digest, meter, ran, talk, texts, told, user
 
-from compactor_cli.digest.contents import content_items, contents
 from compactor_cli.digest.files import ledger
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.touches import touches
 from compactor_cli.model.summary import Section
 
 EN = words_of("en")

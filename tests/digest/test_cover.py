@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compactor_cli.digest.coverage import Cover, Option, Shared
 from hypothesis import given
 from hypothesis import strategies as st
-
-from compactor_cli.digest.coverage import Cover, Option, Shared
 
 PRICES = {"x": Shared(cost_tokens=4), "y": Shared(cost_tokens=0), "z": Shared(cost_tokens=9, facts={9: 0.5})}
 options = st.builds(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.questions import question_items
 from talk import answer, call, meter, says, told, user
 
 from compactor_cli.digest.decisions import decision_items, decisions, last_decision
-from compactor_cli.digest.questions import question_items
 
 
 def texts(*messages: object) -> list[str]:

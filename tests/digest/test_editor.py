@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.touches import Act, touches
 from talk import digest, texts
 
 from compactor_cli.digest.commands import runs
 from compactor_cli.digest.events import events
 from compactor_cli.digest.labels import Labels
-from compactor_cli.digest.touches import Act, touches
 from compactor_cli.formats.registry import get
 from compactor_cli.model.records import Place, Record
 from compactor_cli.model.summary import Section

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from compactor_cli.digest.touches import touches
 from talk import answer, call, meter, ran, told
 
 from compactor_cli.digest.commands import Outcome, command_items, command_key, error_line, runs
 from compactor_cli.digest.errors import error_items, troubles
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.touches import touches
 
 EN = words_of("en")
 EDIT = (call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e"))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.candidates import Candidate
+from compactor_cli.digest.values import Valuer
 from digest_events import event, event_lists
 from hypothesis import given
 
-from compactor_cli.digest.candidates import Candidate
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.facts import Facts, facts_of
 from compactor_cli.digest.salience import score
 from compactor_cli.digest.table import build
-from compactor_cli.digest.values import Valuer
 
 
 def candidates(events: list[Event]) -> list[Candidate]:

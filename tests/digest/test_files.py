@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.touches import touches
 from talk import answer, call, meter, ran, told
 
 from compactor_cli.digest.files import FileState, file_items, ledger
 from compactor_cli.digest.files import told as words_for
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.touches import touches
 
 EN = words_of("en")
 

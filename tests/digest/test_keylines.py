@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.candidates import Form
+from compactor_cli.digest.keylines import LINE_TOKENS, Choice, Chooser, choose
 from digest_events import event, event_lists
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest import state
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.candidates import Form
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.facts import facts_of
-from compactor_cli.digest.keylines import LINE_TOKENS, Choice, Chooser, choose
 from compactor_cli.digest.salience import score
 from compactor_cli.digest.table import build
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.places import Places, Told
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.places import Places, Told
 from compactor_cli.digest.table import build
 
 _SEARCHES = 20

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.candidates import Candidate
 from digest_events import event, event_lists
 from hypothesis import given
 
 from compactor_cli.digest import state
-from compactor_cli.digest.candidates import Candidate
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.salience import score
 from compactor_cli.digest.table import Table, build

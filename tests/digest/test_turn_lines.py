@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from compactor_cli.digest.touches import touches
+from compactor_cli.digest.turn_lines import turn_items
 from talk import WORK, answer, call, count, digest, items, meter, says, talk, texts, told, user
 
 from compactor_cli.digest.commands import runs
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.touches import touches
-from compactor_cli.digest.turn_lines import turn_items
 from compactor_cli.digest.turns import Turn, line_text, turns
 from compactor_cli.digest.user_words import said
 from compactor_cli.model.summary import Section
