@@ -34,7 +34,7 @@ _MAX_OBJECT_CHARS = 200
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    """What changed the world, newest first; then actions by other tools, what was looked up, tests and other commands."""
+    """What changed the world, newest first; then actions by other tools, look-ups, tests and other commands."""
     words = analysis.words
     ranked = _ranked_runs(analysis.runs)
     known = {run.key for run, _ in ranked}

@@ -96,7 +96,7 @@ def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: An
 
 
 def _open(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    """What is not finished: to-dos, errors, edits that are not committed or not tested; then the steps that are done."""
+    """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
     words = analysis.words
     todos = plan_items(analysis.plan, budget_tokens, meter, words)
     done = tuple(

@@ -106,7 +106,8 @@ def _narration() -> re.Pattern[str]:
     return re.compile(
         rf"^{lead}(?:let me|let'?s|let us|i'?ll|i will|i'?m going to|i need to|we need to|i should|i want to|i can see"
         r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
-        r"|fix(?:ing)?|the (?:next|last|remaining)|one (?:more|remaining|last))\b[^.!?]{0,140}[.:!]?(?: let me[^.]*[.:]?)?$"
+        r"|fix(?:ing)?|the (?:next|last|remaining)|one (?:more|remaining|last))"
+        r"\b[^.!?]{0,140}[.:!]?(?: let me[^.]*[.:]?)?$"
         r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
         re.IGNORECASE,
     )
@@ -117,7 +118,8 @@ def _courtesy() -> re.Pattern[str]:
     return re.compile(
         r"\b(?:feel free|let me know|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
         r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
-        r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))|请随时|很高兴|还有什么|不客气",
+        r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
+        r"|请随时|很高兴|还有什么|不客气",
         re.IGNORECASE,
     )
 

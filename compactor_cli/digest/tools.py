@@ -85,7 +85,8 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
 # Tools by which an agent steers itself: what they answer says nothing of the work.
 _OWN_TOOLS = frozenset(
     "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
-    " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask switchmode monitor".split()
+    " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
+    " switchmode monitor".split()
 )
 
 

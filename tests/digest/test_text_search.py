@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactor_cli.digest.places import Places, Told
+from compactor_cli.digest.text_search import Places, TextSearch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +12,9 @@ from compactor_cli.digest.table import build
 _SEARCHES = 20
 
 
-def _told(text: str) -> Told:
+def _told(text: str) -> TextSearch:
     """A text that was asked so often that it has its index."""
-    told = Told(text)
+    told = TextSearch(text)
     for _ in range(_SEARCHES):
         assert "\0" not in told
     return told
