@@ -29,44 +29,45 @@ def read_text(
         files.extend(_file(text_line))
     todos, plan = _plan(_texts(told, Section.PLAN))
     task = _texts(told, Section.TASK)
-    beneath = [item for item in told.get(Section.HISTORY, ()) if item.depth]
+    history = told.get(Section.HISTORY, ())
     return Memory(
-        users=(*_texts(told, Section.USER), *_behind(task, "earlier"), *_behind(task, "request")),
+        users=(*_user_texts(told), *_after(task, "earlier"), *_after(task, "request")),
         files=tuple(reversed(files)),
         todos=todos,
         plan=plan,
-        commands=tuple(text for text in reversed(_texts(told, Section.COMMANDS)) if not _behind((text,), "tools")),
-        errors=_texts(told, Section.ERRORS)[::-1],
-        decisions=(*_texts(told, Section.DECISIONS), *_behind(task, "decision")),
-        turns=_turns(item.text for item in told.get(Section.HISTORY, ()) if not item.depth),
-        lines=_key_lines((*beneath, *told.get(Section.PREVIOUS, ()))),
+        commands=_texts(told, Section.COMMANDS)[::-1],
+        errors=(*_texts(told, Section.ERRORS), *_open_errors(_texts(told, Section.PLAN)))[::-1],
+        decisions=_texts(told, Section.DECISIONS),
+        lines=_labelled_lines((*told.get(Section.PREVIOUS, ()), *history)),
     )
 
 
-def _behind(texts: Iterable[str], label: str) -> tuple[str, ...]:
-    """What stands behind a fixed word, in any language."""
+def _user_texts(told: Mapping[Section, Sequence[Item]]) -> tuple[str, ...]:
+    return tuple(text for text in _texts(told, Section.USER) if not _after((text,), "stopped"))
+
+
+def _open_errors(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines of what is open that tell of an error: it is fixed later, or still is."""
+    marks = [f"— {mark}" for language in LANGUAGES for mark in _error_marks(words_of(language))]
+    return tuple(line for line in lines if any(mark in line for mark in marks))
+
+
+def _error_marks(words: Words) -> tuple[str, str]:
+    return words.failing, words.changed
+
+
+def _after(texts: Iterable[str], label: str) -> tuple[str, ...]:
+    """What stands after a fixed word, in any language."""
     labels = tuple(f"{getattr(words_of(language), label)}{words_of(language).colon}" for language in LANGUAGES)
     return tuple(text.partition(": ")[2] for text in texts if text.startswith(labels))
 
 
-def _turns(lines: Iterable[str]) -> tuple[str, ...]:
-    """One line for each turn: what only went on with a turn stands behind its line."""
-    turns: list[str] = []
-    for line in lines:
-        went_on = _behind((line.replace(" → ", ": ", 1),), "since")
-        if went_on and turns:
-            turns[-1] = f"{turns[-1]} → {went_on[0]}"
-        else:
-            turns.append(line)
-    return tuple(turns)
-
-
-def _key_lines(items: Iterable[Item]) -> tuple[tuple[str, str], ...]:
-    """The lines beneath the turns, and those of earlier summaries, with their labels."""
+def _labelled_lines(items: Iterable[Item]) -> tuple[tuple[str, str], ...]:
+    """The lines of items, with their labels."""
     found: list[tuple[str, str]] = []
     for item in items:
         label, lines = _labelled(item.text.split("\n"))
-        found.extend((label, (_behind((line,), "also") or (line,))[0]) for line in lines)
+        found.extend((label, line) for line in lines if line.strip())
     return tuple(found)
 
 
@@ -138,7 +139,7 @@ def _file(line: str) -> list[tuple[str, bool, int, int, bool, str]]:
 
 def _facts(path: str, facts: str, words: Words) -> tuple[str, bool, int, int, bool, str] | None:
     created, edits, reads, deleted, moved = False, 0, 0, False, ""
-    for fact in facts.split(words.comma):
+    for fact in facts.partition(f"{words.colon}+ ")[0].split(words.comma):
         word, _, times = fact.partition(" ×")
         number = int(times) if times.isdigit() else 1
         if word == words.created:
@@ -151,7 +152,7 @@ def _facts(path: str, facts: str, words: Words) -> tuple[str, bool, int, int, bo
             deleted = True
         elif word.startswith(f"{words.moved} "):
             moved = word[len(words.moved) + 1 :]
-        else:
+        elif not word.startswith(f"{words.committed} "):
             return None
     return (path, created, edits, reads, deleted, moved)
 
