@@ -174,6 +174,12 @@ def test_limit_and_dialect_narrow_the_choice(folder: Path) -> None:
     assert not run_eval([str(folder)], none).cases
 
 
+def test_a_budget_that_the_frame_takes_is_not_measured(folder: Path) -> None:
+    small = EvalOptions(budgets=(Size(tokens=100), Size(tokens=400)), rounds=(), limit=0)
+    budgets = {score.budget for case in run_eval([str(folder)], small).cases for score in case.scores}
+    assert budgets == {"400"}
+
+
 def test_unknown_baselines_are_told_before_any_work(folder: Path) -> None:
     with pytest.raises(UsageError, match="head-tial"):
         run_eval([str(folder)], EvalOptions(baselines=("head-tial",)))
