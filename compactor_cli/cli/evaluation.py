@@ -24,14 +24,12 @@ _PRESET = "preset:"
 
 @click.command("eval")
 @click.argument("paths", nargs=-1)
+@click.option("--questions", multiple=True, metavar="FILE…", help="Ask these questions (JSONL) of the summaries.")
 @click.option(
-    "--questions", multiple=True, metavar="FILE…", help="Ask these questions (JSONL) of summaries instead; see docs."
+    "--at", type=click.Choice(["client"]), help="Questions only where a client compacted, at its summary's size."
 )
-@click.option(
-    "--at", type=click.Choice(["client"]), help="With --questions: at the clients' own compactions and sizes."
-)
-@click.option("--summaries", metavar="FOLDER", help="With --questions: write the summaries there as JSONL.")
-@click.option("--misses", is_flag=True, help="With --questions: list what the digest does not answer.")
+@click.option("--summaries", metavar="FOLDER", help="Write the summaries that were asked there, as JSONL.")
+@click.option("--misses", is_flag=True, help="List the questions that the digest does not answer.")
 @click.option(
     "--baselines",
     multiple=True,
@@ -41,7 +39,11 @@ _PRESET = "preset:"
 @click.option(
     "--baseline-cmd", "commands", multiple=True, metavar="CMD", help="A baseline that reads and writes JSONL."
 )
-@click.option("--budgets", metavar="SIZES", help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k.")
+@click.option(
+    "--budgets",
+    metavar="SIZES",
+    help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k; asked: 1500,5%.",
+)
 @click.option("--format", "dialect", default="", metavar="NAME", help="Only transcripts of this dialect.")
 @click.option("--limit", type=int, default=0, metavar="N", help="At most N files, spread over all.")
 @click.option(
@@ -49,7 +51,7 @@ _PRESET = "preset:"
     "tails",
     multiple=True,
     metavar="[PART=]TOKENS",
-    help="What is kept before each cut; default 8k (0 with --at client). With --questions: where the path holds PART.",
+    help="What is kept before each cut (in paths that hold PART); default 8k, at a client 0.",
 )
 @click.option("--rounds", metavar="LIST", default="1,2,5,10", help="Updates in a row for the drift; default 1,2,5,10.")
 @click.option("--drift/--no-drift", default=True, help="Measure the drift (default).")
@@ -69,16 +71,29 @@ def evaluation(
 ) -> int:
     """Cut transcripts, compact what is before the cut, and measure what what comes after it needs.
 
-    With --questions, every FILE (PATHS are more of them) holds questions with gold answers, and what is measured is
-    how many of them the summary answers, beside baselines of equal tokens.
+    With --questions, each FILE (PATHS are further ones) holds questions with gold answers: measured is how many of
+    them a summary answers, the digest's and those of baselines, at equal tokens.
+
     Exit code 1 if a digest breaks a gate: over its budget, something invented, or not the same twice.
     """
     if questions:
+        _refuse("--questions", {"--plot": plot, "--baseline-cmd": measured["commands"], "--limit": measured["limit"]})
+        if at:
+            _refuse("--at client", {"--budgets": measured["budgets"]})
         _ask((*questions, *paths), at is not None, summaries, misses, as_json, measured)
         return 0
+    if unused := [name for name, value in {"--at": at, "--summaries": summaries, "--misses": misses}.items() if value]:
+        raise UsageError(f"{unused[0]} needs --questions", next_step="name a file of questions")
     if not paths:
         raise UsageError("nothing to evaluate", next_step="name files or folders, or --questions FILE")
     return _measure(paths, plot, as_json, measured)
+
+
+def _refuse(mode: str, options: dict[str, Any]) -> None:
+    """Raises UsageError for the first of these options that was given: it would change nothing."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"{name} does not go with {mode}", next_step="leave one of them out")
 
 
 def _ask(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compactor_cli.digest.events import events
 from compactor_cli.evaluate.cuts import Case, CountMessage, Protocol, part_of
+from compactor_cli.evaluate.plain_events import plain_events, schema_words
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError
@@ -77,6 +77,7 @@ def _case(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) 
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), at)
     middle_tokens = sum(sizes[head:tail])
+    found = plain_events(prefix)
     return Case(
         session=name,
         dialect=prefix.dialect,
@@ -87,8 +88,9 @@ def _case(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) 
         tail=tuple(range(tail, at)),
         middle_tokens=middle_tokens,
         kept_tokens=sum(sizes) - middle_tokens,
-        prefix_events=events(prefix, range(at)),
+        prefix_events=found,
         future_events=(),
+        schema=schema_words(found),
     )
 
 

@@ -11,26 +11,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from compactor_cli.evaluate.baselines import Method, choose
-from compactor_cli.evaluate.cuts import Case
-from compactor_cli.evaluate.digested import TEMPLATE, asked_of, the_digest
+from compactor_cli.evaluate.digested import EMPTY, asked_of, frame_tokens, framed, the_digest
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.evaluate.question_cuts import QuestionCut, locate, read_cut
 from compactor_cli.evaluate.questions import Question, is_misled, read_questions, score_answer
 from compactor_cli.evaluate.results import DIGEST, label
 from compactor_cli.evaluate.views import forget
 from compactor_cli.model.errors import InputError
-from compactor_cli.model.marker import Marker
 from compactor_cli.model.settings import Size
-from compactor_cli.model.summary import Source, Summary
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.render.text import load_template, render
 
 CLIENT = "client"
 DEFAULT_BASELINES = ("head-tail", "prose", "log-frequency")
 DEFAULT_BUDGETS = (Size(tokens=1_500), Size(ratio=0.05))
 # A share of a short dialogue is never less than this: a smaller summary is little more than its frame.
 LEAST_BUDGET_TOKENS = 256
-_NAMELESS = "7f3a9c1e5b8d2046"
 
 Progress = Callable[[int, int], None]
 
@@ -174,28 +169,14 @@ def _texts(
     cut: QuestionCut, methods: Sequence[Method], budget: int, at_client: bool, count: Count
 ) -> Iterator[tuple[str, str]]:
     """Each method's name and its summary."""
-    write = _framed(cut.case, budget)
+    write = framed(cut.case, budget)
     yield DIGEST, the_digest().digest(asked_of(cut.case), budget, count, write).text
     if at_client:
         yield CLIENT, cut.client_summary
-    frame = write(Summary(source=Source.DIGEST, sections=()))
-    room = max(budget - count(f"{frame}\n"), 0)
+    frame = write(EMPTY)
+    room = max(budget - frame_tokens(cut.case, budget, count), 0)
     for method in methods:
         yield method.name, f"{frame}\n{method.prepare(cut.case, count)(room)}"
-
-
-def _framed(case: Case, budget_tokens: int) -> Callable[[Summary], str]:
-    """How a summary of this case is written, frame included."""
-    marker = Marker(
-        transcript=_NAMELESS,
-        first=case.middle[0] + 1,
-        last=case.middle[-1] + 1,
-        records=len(case.prefix.records),
-        tokens=case.middle_tokens + case.kept_tokens,
-        end=_NAMELESS,
-        state=_NAMELESS,
-    )
-    return partial(render, template=load_template(TEMPLATE).sized(budget_tokens), marker=marker)
 
 
 def _read(question: Question, text: Written, dialect: str) -> Reading:
