@@ -189,12 +189,18 @@ def _of_assistant(event: Event) -> Iterator[Decision]:
 def _weight(sentence: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    if proposes(sentence) or sentence.startswith(_SUGGESTS):
+    # What would happen otherwise is a reason, not a proposal.
+    if proposes(_before_reason(sentence)) or sentence.startswith(_SUGGESTS):
         return 0.0
     # "The problem is clear." names no reason.
     if sentence.isascii() and len(sentence.split()) < _MIN_REASON_WORDS:
         return 0.0
     return 2.0 * chooses(sentence) + 1.0 * gives_reason(sentence)
+
+
+def _before_reason(sentence: str) -> str:
+    found = _reason().pattern.search(sentence)
+    return sentence[: found.start()] if found else sentence
 
 
 def _answered(before: Event, event: Event) -> Iterator[Decision]:
