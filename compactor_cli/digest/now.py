@@ -26,7 +26,6 @@ from compactor_cli.model.summary import Item
 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
 _MAX_TASK_TOKENS = 900
-_MAX_WHOLE_CHARS = 1_200
 _MAX_REPLIED_CHARS = 240
 _MAX_QUESTIONS = 4
 _MAX_QUESTION_CHARS = 400
@@ -34,11 +33,6 @@ _MAX_CALL_CHARS = 160
 _REQUEST_RATIO = 0.45
 _CHARS_PER_TOKEN = 4
 _MAX_LOOKED_BACK = 30
-
-
-def quotes_whole(message: UserMessage) -> bool:
-    """Whether the section quotes this message so fully that no other section needs to."""
-    return len(message.text) <= _MAX_WHOLE_CHARS and not message.stopped
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:
@@ -51,10 +45,18 @@ def now_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Ite
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
     requests = list(_requests(analysis, int(budget_tokens * _REQUEST_RATIO), meter))
     left = budget_tokens - sum(map(meter.item, requests))
-    standing = list(_standing(analysis, left, meter))
+    quoted = [item.text for item in requests]
+    standing = [
+        item for item in _standing(analysis, left, meter) if not any(_words_of(item) in text for text in quoted)
+    ]
     ranked = (*requests[:1], *standing[:1], *requests[1:], *standing[1:])
     taken = set(chosen(ranked, budget_tokens, meter))
     return tuple(item for item in (*requests, *standing) if item in taken)
+
+
+def _words_of(item: Item) -> str:
+    """An item without its label."""
+    return item.text.partition(": ")[2]
 
 
 def _requests(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
@@ -78,9 +79,12 @@ def build_sections(analysis: Analysis, tokens: int, meter: Meter) -> dict[Sectio
         if row.section is Section.FILES:
             changed = sum(state.is_changed for state in analysis.files)
             room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * tokens)))
+        if row.section is Section.TASK and len(analysis.messages) == 1:
+            room += _share(Section.USER, tokens, analysis)  # the only request is quoted here and nowhere else
         if row.section is Section.USER:
             room += max(0, _unused(found, tokens, analysis, meter)) // 3
-        found[row.section] = row.build(analysis, room, meter) if room > _MIN_TOKENS else ()
+        build = partial(_wants, shown=texts_of(found)) if row.section is Section.USER else row.build
+        found[row.section] = build(analysis, room, meter) if room > _MIN_TOKENS else ()
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), meter, analysis.words)
     if analysis.restore_files:
         found[Section.FILES] += content_items(analysis, int(tokens * _CONTENTS_RATIO), meter)
@@ -88,6 +92,10 @@ def build_sections(analysis: Analysis, tokens: int, meter: Meter) -> dict[Sectio
         analysis.events, analysis.own_summaries, int(tokens * _PREVIOUS_RATIO), meter
     )
     return found
+
+
+def _share(section: Section, tokens: int, analysis: Analysis) -> int:
+    return sum(row.budget(tokens, analysis.scores.coding) for row in SECTIONS if row.section is section)
 
 
 def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: Analysis, meter: Meter) -> int:
@@ -165,13 +173,15 @@ def _fixed(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, 
     return chosen((*(_error_item(error, analysis) for error in ranked), *carried), budget_tokens, meter)
 
 
-def _wants(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+def _wants(analysis: Analysis, budget_tokens: int, meter: Meter, *, shown: Iterable[str] = ()) -> tuple[Item, ...]:
     """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size.
+
+    Those that one of the texts ``shown`` quotes whole are left out.
 
     Replies of a few words come where the others leave room: they are read with what they reply to elsewhere.
     """
-    shown = now.newest_request(analysis)
-    said = [m for m in analysis.messages if m.stopped or not (m is shown and now.quotes_whole(m))]
+    quoted = tuple(shown)
+    said = [m for m in analysis.messages if m.stopped or not any(m.text in text for text in quoted)]
     places = {id(message): place for place, message in enumerate(said)}
     kept = _affordable([m for m in said if not m.is_short], budget_tokens)
     costs = [meter.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept]
