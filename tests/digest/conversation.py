@@ -52,7 +52,7 @@ def _flat(entry: Any) -> Iterator[Message]:
             yield from _flat(one)
 
 
-def talk(*messages: Message | tuple[Message, ...], cwd: str = "") -> Transcript:
+def conversation(*messages: Message | tuple[Message, ...], cwd: str = "") -> Transcript:
     flat = list(_flat(messages))
     value = {"cwd": cwd} if cwd else None
     place = Place(path="-", line=1)
@@ -60,8 +60,8 @@ def talk(*messages: Message | tuple[Message, ...], cwd: str = "") -> Transcript:
     return Transcript(dialect="test", records=records, messages=tuple(flat))
 
 
-def told(*messages: Message | tuple[Message, ...], cwd: str = "") -> tuple[Event, ...]:
-    transcript = talk(*messages, cwd=cwd)
+def events_of(*messages: Message | tuple[Message, ...], cwd: str = "") -> tuple[Event, ...]:
+    transcript = conversation(*messages, cwd=cwd)
     return events(transcript, range(len(transcript.records)))
 
 
@@ -74,12 +74,12 @@ def meter() -> Meter:
 
 
 def rendered(one: Summary) -> str:
-    return render(one, load_template("hermes"), MARKER)
+    return render(one, load_template("handover"), MARKER)
 
 
 def request(transcript: Transcript, budget_tokens: int = 1_500, **more: Any) -> Request:
     covered: Sequence[int] = more.pop("covered", range(len(transcript.records)))
-    renderer: Callable[[Summary], str] = partial(render, template=load_template("hermes"), marker=MARKER)
+    renderer: Callable[[Summary], str] = partial(render, template=load_template("handover"), marker=MARKER)
     fields = {"kept": (), "render": renderer, "count": count, **more}
     return Request(transcript=transcript, covered=tuple(covered), budget_tokens=budget_tokens, **fields)
 
@@ -115,7 +115,7 @@ def invented(one: Answer, transcript: Transcript) -> set[str]:
 
 
 # A session with everything in it: two turns, edits, a failing test and its fix, a to-do list, a decision.
-WORK = talk(
+WORK = conversation(
     user("Please fix the login test in tests/test_login.py, it fails since yesterday and blocks the release."),
     call("Read", "r1", file_path="/data/app/src/login.py"),
     answer("     1→def login(user):\n     2→    return check_password(user)\n", "r1"),

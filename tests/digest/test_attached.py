@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from talk import answer, call, digest, says, talk, texts, told, user
+from conversation import answer, call, conversation, digest, events_of, says, texts, user
 
 from compactor_cli.digest.attached import attached
 from compactor_cli.digest.events import events
@@ -40,7 +40,7 @@ def plan(transcript: Transcript, **more: object) -> list[str]:
 
 
 def test_skills_and_what_still_runs_are_told() -> None:
-    said = plan(talk(*TALK))
+    said = plan(conversation(*TALK))
     assert said == [
         "Skills in use: git:review",
         'Running in the background: "Look at the git history" (a1b2c3)',
@@ -50,8 +50,8 @@ def test_skills_and_what_still_runs_are_told() -> None:
 
 def test_what_ended_is_not_told_wherever_that_is_shown() -> None:
     over = (notice("a1b2c3"), call("TaskStop", "k", task_id="b77f00"), answer("Successfully stopped task", "k"))
-    assert plan(talk(*TALK, *over)) == ["Skills in use: git:review"]
-    whole = talk(*TALK, *over)
+    assert plan(conversation(*TALK, *over)) == ["Skills in use: git:review"]
+    whole = conversation(*TALK, *over)
     covered = range(len(whole.messages) - 3)
     kept = tuple(range(len(whole.messages) - 3, len(whole.messages)))
     assert plan(whole, covered=covered, kept=kept) == ["Skills in use: git:review"]
@@ -61,19 +61,19 @@ def test_a_look_at_work_that_is_not_done_leaves_it_running() -> None:
     def look(status: str) -> tuple[Message, ...]:
         return call("TaskOutput", "o", task_id="a1b2c3"), answer(f"<status>{status}</status>", "o")
 
-    assert len(attached(told(*TALK, look("running"))).running) == 2
-    assert [work.id for work in attached(told(*TALK, look("completed"))).running] == ["b77f00"]
+    assert len(attached(events_of(*TALK, look("running"))).running) == 2
+    assert [work.id for work in attached(events_of(*TALK, look("completed"))).running] == ["b77f00"]
 
 
 def test_they_are_carried_from_one_summary_to_the_next() -> None:
-    first = digest(talk(*TALK))
-    later = talk(user("And now the docs, please, all of them."), says("Yes."), skill("docs"))
+    first = digest(conversation(*TALK))
+    later = conversation(user("And now the docs, please, all of them."), says("Yes."), skill("docs"))
     assert plan(later, state=first.state)[0] == "Skills in use: git:review, docs"
     assert any("a1b2c3" in line for line in plan(later, state=first.state))
-    ended = talk(user("And now the docs, please."), notice("a1b2c3"), notice("b77f00", "failed"), says("Yes."))
+    ended = conversation(user("And now the docs, please."), notice("a1b2c3"), notice("b77f00", "failed"), says("Yes."))
     assert plan(ended, state=first.state) == ["Skills in use: git:review"]
 
 
 def test_talk_without_any_has_none() -> None:
-    transcript = talk(user("hello"), says("hi"))
+    transcript = conversation(user("hello"), says("hi"))
     assert attached(events(transcript, range(2))) == attached(())

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from talk import (
+from conversation import (
     WORK,
     answer,
     call,
+    conversation,
     count,
     digest,
     invented,
@@ -19,10 +18,11 @@ from talk import (
     request,
     says,
     summary,
-    talk,
     texts,
     user,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.model.summary import Section
@@ -62,14 +62,14 @@ def long_session(turns: int = 40) -> Transcript:
             ran(f"pytest tests/test_{n}.py", f"{n + 1} passed in 0.2s"),
             says(f"The option number_{n} is there. All tests of part_{n} pass."),
         ]
-    return talk(*messages)
+    return conversation(*messages)
 
 
 @pytest.mark.parametrize("budget_tokens", [40, 200, 300, 400, 600, 1_000, 2_000, 5_000, 20_000])
 def test_the_budget_holds_and_is_used(budget_tokens: int) -> None:
     transcript = long_session()
     used = count(text_of(transcript, budget_tokens))
-    frame = count(text_of(talk(), 20_000))
+    frame = count(text_of(conversation(), 20_000))
     assert used <= max(budget_tokens, frame)
     if 600 <= budget_tokens <= 5_000:
         assert used >= 0.95 * budget_tokens
@@ -78,15 +78,15 @@ def test_the_budget_holds_and_is_used(budget_tokens: int) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(any_message, max_size=12), st.integers(100, 3_000))
 def test_odd_content_is_no_trouble(messages: list[Message], budget_tokens: int) -> None:
-    transcript = talk(*messages)
+    transcript = conversation(*messages)
     one = digest(transcript, budget_tokens)
-    assert count(rendered(one.summary)) <= max(budget_tokens, count(text_of(talk(), 20_000)))
+    assert count(rendered(one.summary)) <= max(budget_tokens, count(text_of(conversation(), 20_000)))
     assert not invented(one, transcript)
     assert digest(transcript, budget_tokens) == one
     sections = {part.section: part.items for part in one.summary.sections}
     assert all(item.text.strip() for part in sections.values() for item in part)
     assert all(0 <= record < len(messages) for part in sections.values() for item in part for record in item.records)
-    read = {part.section: len(part.items) for part in read_sections(rendered(one.summary), load_template("hermes"))}
+    read = {part.section: len(part.items) for part in read_sections(rendered(one.summary), load_template("handover"))}
     assert read == {section: len(part) for section, part in sections.items()}
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_invented() -> None:
 
 
 def test_a_small_budget_holds_the_task_the_users_words_and_the_open_work() -> None:
-    one = digest(WORK, count(text_of(talk(), 1_000)) + 130)
+    one = digest(WORK, count(text_of(conversation(), 1_000)) + 200)
     assert any("now write the docs, but never touch docs/legacy.md" in text for text in texts(one, Section.TASK))
     assert any("Update docs/login.md" in text for text in (*texts(one, Section.TASK), *texts(one, Section.PLAN)))
 
@@ -110,45 +110,42 @@ def test_the_task_stands_first() -> None:
     one = digest(WORK)
     assert one.summary.sections[0].section is Section.TASK
     assert texts(one, Section.TASK) == [
-        "Latest request: now write the docs, but never touch docs/legacy.md because the old site still reads it",
-        "Where it stood: I wrote docs/login.md. Shall I release version 2.4.1 now?",
+        "Asked: now write the docs, but never touch docs/legacy.md because the old site still reads it",
+        "Where it stands: I wrote docs/login.md. Shall I release version 2.4.1 now?",
         "Next open step: Update docs/login.md",
-        "Last decision: I decided to rename check_password to verify_password because the old name hides the hashing.",
     ]
 
 
 def test_a_few_words_are_told_with_the_request_before_them() -> None:
     asked = "Move the importer into a package of its own and keep its public names as they are."
-    shown = texts(digest(talk(user(asked), says("Shall I?"), user("yes"), says("Moved."))), Section.TASK)
-    assert shown[:3] == ["Latest request: yes", "In reply to: Shall I?", f"Before that: {asked}"]
+    shown = texts(digest(conversation(user(asked), says("Shall I?"), user("yes"), says("Moved."))), Section.TASK)
+    assert shown[:3] == ["Asked: yes", "In reply to: Shall I?", f"Before that: {asked}"]
 
 
 def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     one = digest(WORK)
-    assert texts(one, Section.FILES) == ["docs/login.md — created", "src/login.py — edited, read"]
-    assert texts(one, Section.ERRORS)[0].endswith("→ gone after the edit of src/login.py")
-    command, tools = texts(one, Section.COMMANDS)
-    assert command == "`pytest tests/test_login.py` → ok ×2: 4 passed in 0.12s"
-    assert tools.startswith("Tools used: Bash ×2 (command); ")
-    assert "Edit ×1 (file_path, old_string, new_string)" in tools
+    assert texts(one, Section.FILES) == ["docs/login.md — created: + Login", "src/login.py — edited"]
+    assert texts(one, Section.ERRORS)[0].endswith("E   AttributeError: x → fixed by src/login.py")
+    assert texts(one, Section.COMMANDS) == ["`pytest tests/test_login.py` → ok ×2: 4 passed in 0.12s"]
     assert texts(one, Section.QUESTIONS) == ["Shall I release version 2.4.1 now?"]
     assert texts(one, Section.PLAN) == [
         "in progress: Update docs/login.md",
         "open: Release version 2.4.1",
+        "Passed before the newest edits of docs/login.md: `pytest tests/test_login.py`",
         "done: Rename the function",
     ]
 
 
 def test_a_chinese_session_is_told_in_chinese() -> None:
     one = digest(
-        talk(
+        conversation(
             user("请修复 src/登录.py 里的密码检查错误,不要修改旧的接口,因为旧网站还在使用它,并且补充相应的单元测试。"),
             (call("WriteFile", path="src/登录.py", content="def 检查(): ..."), answer("ok")),
             says("我决定保留旧接口,因为旧网站依赖它。密码检查已经修好了。"),
         )
     )
     assert one.summary.language == "zh"
-    assert texts(one, Section.TASK)[0].startswith("最近的请求: 请修复 src/登录.py")
+    assert texts(one, Section.TASK)[0].startswith("请求: 请修复 src/登录.py")
     assert texts(one, Section.FILES) == ["src/登录.py — 新建"]
     assert "我决定保留旧接口,因为旧网站依赖它。" in rendered(one.summary)
 
@@ -156,7 +153,7 @@ def test_a_chinese_session_is_told_in_chinese() -> None:
 def test_a_dialogue_without_tools_keeps_names_numbers_requests_and_outcomes() -> None:
     filler = [one for n in range(30) for one in (user(f"hm, and the weather {n}?"), says("It is fine, thank you."))]
     one = digest(
-        talk(
+        conversation(
             user("Hi, my name is Mei Lindqvist and I want to return order W8855135."),
             says("Thank you Mei, I see order W8855135 with a desk lamp for 152.30 dollars."),
             *filler,
@@ -171,18 +168,24 @@ def test_a_dialogue_without_tools_keeps_names_numbers_requests_and_outcomes() ->
 
 @pytest.mark.parametrize(
     "transcript",
-    [talk(), talk(answer("only a result")), talk(says("")), talk(call("Bash", command="")), talk(user("   "))],
+    [
+        conversation(),
+        conversation(answer("only a result")),
+        conversation(says("")),
+        conversation(call("Bash", command="")),
+        conversation(user("   ")),
+    ],
 )
 def test_empty_and_lonely_records(transcript: Transcript) -> None:
     assert not invented(digest(transcript, 500), transcript)
 
 
 class TestUpdate:
-    """A summary of ours in the covered records is updated, with the stored state or from its text."""
+    """A summary by compact in the covered records is updated, with the stored state or from its text."""
 
     def _second(self, *, state: bool) -> tuple[Transcript, list[str], str]:
         first = digest(WORK, 2_000)
-        transcript = talk(
+        transcript = conversation(
             summary(rendered(first.summary)),
             user("now release it as version 2.4.1 and announce it on the mailing list of the project"),
             call("Edit", "1", file_path="CHANGELOG.md", old_string="a", new_string="b"),
@@ -197,12 +200,12 @@ class TestUpdate:
     def test_old_and_new_stand_side_by_side(self, state: bool) -> None:
         _, users, text = self._second(state=state)
         assert users[0].startswith("Please fix the login test in tests/test_login.py")
-        assert "src/login.py — edited, read" in text
+        assert "src/login.py — edited" in text
         assert "CHANGELOG.md — edited" in text
         assert "verify_password because the old name hides the hashing" in text
-        assert "gone after the edit of src/login.py" in text
+        assert "fixed by src/login.py" in text
         assert "open: Release version 2.4.1" in text
-        assert "Latest request: now release it as version 2.4.1" in text
+        assert "Asked: now release it as version 2.4.1" in text
 
     def test_the_frame_of_the_old_summary_is_not_told_again(self) -> None:
         _, _, text = self._second(state=False)
@@ -212,7 +215,7 @@ class TestUpdate:
     @pytest.mark.parametrize("state", [True, False])
     def test_nothing_new_loses_nothing(self, state: bool) -> None:
         first = digest(long_session(12), 1_500)
-        again = talk(summary(rendered(first.summary)))
+        again = conversation(summary(rendered(first.summary)))
         second = digest(again, 1_500, state=first.state if state else None)
         shown = rendered(second.summary)
         assert all(text.partition(" …")[0] in shown for text in texts(first, Section.USER))
@@ -220,14 +223,14 @@ class TestUpdate:
 
     def test_a_foreign_summary_lends_its_lines(self) -> None:
         theirs = summary("The migration script is tools/migrate_v3.py and the port is 8443.", "claude-code")
-        one = digest(talk(theirs, user("go on"), says("Going on.")), 600)
+        one = digest(conversation(theirs, user("go on"), says("Going on.")), 600)
         assert one.summary.state_used == "none"
         assert "tools/migrate_v3.py" in rendered(one.summary)
 
     def test_the_users_messages_that_a_clients_summary_lists_stay_the_users_words(self) -> None:
         first, second = "Move every service to port 8443 by May", "Leave the harbour gauge alone while it is measuring"
         text = f"1. Primary Request and Intent:\n- Ports\n6. All user messages:\n- {first}\n- {second}"
-        asked = request(talk(summary(text, "claude-code"), user("go on"), says("Going on.")), 600)
+        asked = request(conversation(summary(text, "claude-code"), user("go on"), says("Going on.")), 600)
         found = {
             part.section: [item.text for item in part.items]
             for part in Digest().summarise(replace(asked, read_client=read_client)).summary.sections
@@ -239,15 +242,14 @@ class TestUpdate:
 def test_a_short_request_is_told_with_what_it_answers() -> None:
     offer = "The loader reads the file twice. Shall I read it once and keep the result in memory?"
     found = digest(
-        talk(user("why is the start of the program so slow?"), says(offer), user("yes, do that"), says("Done."))
+        conversation(user("why is the start of the program so slow?"), says(offer), user("yes, do that"), says("Done."))
     )
     assert texts(found, Section.TASK)[:2] == [
-        "Latest request: yes, do that",
+        "Asked: yes, do that",
         "In reply to: Shall I read it once and keep the result in memory?",
     ]
-    assert any("Shall I read it once" in text and '→ "yes, do that"' in text for text in texts(found, Section.HISTORY))
 
 
 def test_what_was_said_last_is_not_told_twice_where_the_request_replies_to_it() -> None:
-    found = digest(talk(user("run the steps"), says("Step 3 (lint) complete."), user("next step")), 600)
+    found = digest(conversation(user("run the steps"), says("Step 3 (lint) complete."), user("next step")), 600)
     assert sum("Step 3 (lint) complete." in text for text in texts(found, Section.TASK)) == 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compactor_cli.digest.touches import Act, touches
-from talk import digest, texts
+from conversation import digest, texts
 
 from compactor_cli.digest.commands import runs
 from compactor_cli.digest.events import events
+from compactor_cli.digest.files import FileAction, file_operations
 from compactor_cli.digest.labels import Labels
 from compactor_cli.formats.registry import get
 from compactor_cli.model.records import Place, Record
@@ -55,8 +55,11 @@ def _transcript() -> Transcript:
 
 def test_an_edit_is_of_the_file_that_the_editor_shows_and_a_refused_one_is_none() -> None:
     transcript = _transcript()
-    found = touches(events(transcript, range(len(HISTORY))))
-    assert [(touch.act, touch.path) for touch in found] == [(Act.READ, "gauge.py"), (Act.EDIT, "gauge.py")]
+    found = file_operations(events(transcript, range(len(HISTORY))))
+    assert [(one.action, one.path) for one in found] == [
+        (FileAction.READ, "gauge.py"),
+        (FileAction.EDIT, "gauge.py"),
+    ]
 
 
 def test_editing_is_no_command_that_was_run() -> None:

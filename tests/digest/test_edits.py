@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from compactor_cli.digest.contents import content_items, contents
-from compactor_cli.digest.touches import touches
-from talk import answer, call, digest, meter, ran, talk, texts, told, user
+from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.files import ledger
-from compactor_cli.digest.language import words_of
+from compactor_cli.digest.edits import added_names, contents
+from compactor_cli.digest.files import file_operations
 from compactor_cli.model.summary import Section
 
-EN = words_of("en")
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@ def f():\n-    return 1\n+    return 2\n*** End Patch"
 
 
 def known(*messages: object) -> str | None:
-    found = told(*messages)  # type: ignore[arg-type]
-    return contents(found, touches(found), ["a.py"])["a.py"].text
+    found = events_of(*messages)  # type: ignore[arg-type]
+    return contents(found, file_operations(found), ["a.py"])["a.py"].text
 
 
 def wrote(text: str) -> tuple[object, object]:
@@ -55,23 +52,32 @@ def test_replay(messages: tuple[object, ...], text: str | None) -> None:
 def test_short_files_stand_whole_long_ones_by_signatures_and_changes() -> None:
     long = "\n\n".join(f"def function_{n}(x):\n    y = x + {n}\n    return y * {n}" for n in range(60))
     change = edited("    y = x + 7\n", "    y = x - 7000\n")
-    found = told(wrote(long), change, call("Write", file_path="b.py", content="b = 1"))
-    acts = touches(found)
-    states = ledger(acts)
-    items = content_items(states, contents(found, acts, [state.path for state in states]), 200, meter(), EN)
-    assert [item.text.partition("\n")[0] for item in items] == [
+    session = conversation(user("write both"), wrote(long), change, call("Write", file_path="b.py", content="b = 1"))  # type: ignore[arg-type]
+    shown = [text for text in texts(digest(session, 900, restore_files=2), Section.FILES) if "\n" in text]
+    assert [text.partition("\n")[0] for text in shown] == [
         "b.py — last known content:",
         "a.py — changed parts and signatures:",
     ]
-    assert items[0].text.endswith("\nb = 1")
-    assert "    y = x - 7000\ndef function_0(x):\ndef function_1(x):" in items[1].text
-    assert sum(meter().item(item) for item in items) <= 200
+    assert shown[0].endswith("\nb = 1")
+    assert "    y = x - 7000\ndef function_0(x):\ndef function_1(x):" in shown[1]
 
 
 def test_contents_are_carried_only_where_asked_for() -> None:
-    transcript = talk(user("write the list"), call("Write", file_path="list.yaml", content="- one\n- two\n"))
+    transcript = conversation(user("write the list"), call("Write", file_path="list.yaml", content="- one\n- two\n"))
     assert texts(digest(transcript, 800), Section.FILES) == ["list.yaml — created"]
     assert texts(digest(transcript, 800, restore_files=2), Section.FILES) == [
         "list.yaml — created",
         "list.yaml — last known content:\n| - one\n| - two",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("", "def load(path):\n    pass\n\nclass Gauge:\n    pass\n", ["load()", "Gauge"]),
+        ("def load(path):\n    pass\n", "def load(path, strict):\n    return 1\n", []),
+        ("x = 1\n", "function backfill_gauge() {\n  true\n}\n", ["backfill_gauge()"]),
+    ],
+)
+def test_what_an_edit_adds_is_what_it_newly_defines(old: str, new: str, names: list[str]) -> None:
+    assert list(added_names([(old, new)])) == names

@@ -1,51 +1,111 @@
-"""Errors: the line that says what went wrong, and the change after which it was gone."""
+"""Errors: the line that says what went wrong, and a status that a record shows."""
 
 from __future__ import annotations
 
 import pytest
-from compactor_cli.digest.touches import touches
-from talk import answer, call, meter, ran, told
+from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.commands import Outcome, command_items, command_key, error_line, runs
-from compactor_cli.digest.errors import error_items, troubles
-from compactor_cli.digest.language import words_of
+from compactor_cli.digest.commands import runs
+from compactor_cli.digest.errors import ErrorRecord, contains, find_errors
+from compactor_cli.digest.files import file_operations
+from compactor_cli.model.summary import Section
 
-EN = words_of("en")
 EDIT = (call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e"))
+FAILED = ran("pytest tests/test_a.py::test_one", "E   TypeError: bad\n1 failed", is_error=True)
 
 
-def shown(*messages: object) -> list[tuple[str, tuple[int, ...]]]:
-    found = told(*messages)  # type: ignore[arg-type]
-    troubled = troubles(found, runs(found), touches(found))
-    return [(item.text, item.records) for item in error_items(troubled, 400, meter(), EN)]
+def errors(*messages: object) -> list[ErrorRecord]:
+    found = events_of(*messages)  # type: ignore[arg-type]
+    return list(find_errors(found, runs(found), file_operations(found)))
 
 
-def test_an_error_is_paired_with_the_change_after_which_it_was_gone() -> None:
-    failed = ran("cd /w && pytest", "E   TypeError: bad\n1 failed", is_error=True)
-    assert shown(failed, EDIT, ran("pytest 2>&1 | tail", "3 passed")) == [
-        ("E   TypeError: bad (`cd /w && pytest`) → gone after the edit of src/a.py", (1, 2, 5))
-    ]
+def shown(*messages: object) -> tuple[list[str], list[str]]:
+    """The errors that are open, and those that were fixed, as a digest words them."""
+    one = digest(conversation(user("mend it"), *messages), 3_000)  # type: ignore[arg-type]
+    return [text for text in texts(one, Section.PLAN) if "Passed before" not in text], texts(one, Section.ERRORS)
+
+
+def test_an_error_is_fixed_by_the_change_between_it_and_the_run_that_passed() -> None:
+    assert shown(FAILED, EDIT, ran("pytest tests/test_a.py::test_one 2>&1 | tail", "1 passed")) == (
+        [],
+        ["`pytest tests/test_a.py::test_one`: E   TypeError: bad → fixed by src/a.py"],
+    )
+    assert errors(FAILED, EDIT, ran("pytest tests/test_a.py::test_one", "1 passed"))[0].records == (1, 2, 5)
+
+
+def test_an_error_that_nothing_was_done_about_is_failing() -> None:
+    assert shown(FAILED) == (
+        ["`pytest tests/test_a.py::test_one`: E   TypeError: bad — failing when last run"],
+        [],
+    )
+
+
+def test_an_error_after_which_files_changed_and_nothing_ran_is_not_called_fixed() -> None:
+    assert shown(FAILED, EDIT) == (
+        ["`pytest tests/test_a.py::test_one`: E   TypeError: bad — not run again since changes to src/a.py"],
+        [],
+    )
+
+
+@pytest.mark.parametrize("wider", ["pytest", "pytest tests", "pytest -q tests/test_a.py", "cd /w && pytest tests/"])
+def test_a_passing_run_that_contains_the_failing_one_fixes_it(wider: str) -> None:
+    assert shown(FAILED, EDIT, ran(wider, "212 passed")) == (
+        [],
+        ["`pytest tests/test_a.py::test_one`: E   TypeError: bad → fixed by src/a.py"],
+    )
+
+
+@pytest.mark.parametrize(
+    "other", ["pytest tests/test_b.py", "pytest -k other tests", "pytest tests/test_a.py::test_two", "ruff check ."]
+)
+def test_a_passing_run_of_something_else_fixes_nothing(other: str) -> None:
+    unfixed, fixed = shown(FAILED, EDIT, ran(other, "ok"))
+    assert "not run again since changes to src/a.py" in unfixed[0]
+    assert fixed == []
+
+
+def test_a_test_that_fails_again_after_it_passed_is_failing() -> None:
+    unfixed, fixed = shown(FAILED, EDIT, ran("pytest tests/test_a.py::test_one", "1 passed"), FAILED)
+    assert unfixed == ["`pytest tests/test_a.py::test_one`: E   TypeError: bad — failing when last run"]
+    assert fixed == []
 
 
 def test_only_changes_after_its_last_sight_count() -> None:
     fail = ran("make", "a.c:3: error: no x", is_error=True)
     other = (call("Edit", "o", file_path="b.c"), answer("ok", "o"))
-    assert shown(fail, other, fail, EDIT, ran("make", "")) == [
-        ("a.c:3: error: no x (`make`) → gone after the edit of src/a.py", (1, 6, 9))
-    ]
+    (found,) = errors(fail, other, fail, EDIT, ran("make", ""))
+    assert (found.fixes, found.records) == (("src/a.py",), (5, 6, 9))
 
 
-def test_what_never_passed_is_said_to_be_open_and_comes_first() -> None:
-    fixed = (ran("make", "error: one", is_error=True), EDIT, ran("make", "ok"))
-    assert [text for text, _ in shown(*fixed, ran("npm run build", "Error: two", is_error=True))] == [
-        "Error: two (`npm run build`) — not seen to pass since",
-        "error: one (`make`) → gone after the edit of src/a.py",
-    ]
+def test_a_command_that_another_one_did_instead_is_settled_by_it() -> None:
+    failed = ran("npm run build:all", "npm ERR! missing script: build:all", is_error=True)
+    assert shown(failed, ran("npm run build", "built")) == (
+        [],
+        ["`npm run build:all`: npm ERR! missing script: build:all → done by `npm run build`"],
+    )
 
 
 def test_looking_at_errors_of_others_is_no_error() -> None:
     looked = ran("grep -rn Error src", "src/a.py: raise TypeError: x")
-    assert shown(looked, ran("cat log", "fatal: old", is_error=True)) == []
+    assert errors(looked, ran("cat log", "fatal: old", is_error=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("grep -c x a.html > n.txt", "0\n\nCommand exited with code 1"),
+        ("grep -rn no_such_name src", ""),
+        ("ls src/modul", "ls: cannot access 'src/modul': No such file or directory"),
+        ("python -c 'open(1)' && cat b.txt", "cat: no such file or directory: b.txt"),
+    ],
+)
+def test_slips_of_exploration_are_no_errors(command: str, output: str) -> None:
+    assert errors(ran(command, output, is_error=True)) == []
+
+
+def test_a_call_that_the_user_turned_down_is_no_error() -> None:
+    refused = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nnot yet"
+    assert errors(ran("git push origin main", refused, is_error=True)) == []
 
 
 def test_other_tools_fail_and_pass_too() -> None:
@@ -54,68 +114,26 @@ def test_other_tools_fail_and_pass_too() -> None:
         answer("Error: order is shipped", "1"),
         call("cancel_order", "2", order="W2"),
         answer("cancelled", "2"),
-    ) == [("Error: order is shipped (`cancel_order`) → passed later", (1, 3))]
-
-
-@pytest.mark.parametrize(
-    ("output", "line"),
-    [
-        ("Exit code 1\nTraceback (most recent call last):\n  File 'x'\nKeyError: 'a'", "KeyError: 'a'"),
-        ("building\nsrc/x.rs:3: error: bad\nmore", "src/x.rs:3: error: bad"),
-        ("Exit code 2\nno such thing", "no such thing"),
-    ],
-)
-def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
-    assert error_line(output) == line
-
-
-@pytest.mark.parametrize(
-    ("output", "is_error", "outcome", "code"),
-    [
-        ("Exit code 2\nx", True, Outcome.FAILED, 2),
-        ("Process exited with code 0\nx", False, Outcome.OK, 0),
-        ('{"output":"x","metadata":{"exit_code":1}}', False, Outcome.FAILED, 1),
-        ("<returncode>1</returncode>", False, Outcome.FAILED, 1),
-        ("--- FAIL: TestX\nFAIL", False, Outcome.FAILED, -1),
-        ("fine", False, Outcome.OK, -1),
-    ],
-)
-def test_how_a_command_ended(output: str, is_error: bool, outcome: Outcome, code: int) -> None:
-    run = runs(told(ran("go test ./...", output, is_error=is_error)))[0]
-    assert (run.outcome, run.code) == (outcome, code)
-
-
-def test_commands_are_told_once_newest_first_with_what_they_report() -> None:
-    found = runs(
-        told(
-            ran("ls -la", "x"),
-            ran("pytest -q | tail -3", "5 passed in 1s"),
-            ran("git commit -m x", "[main 1a2b3c4] x\n 1 file changed"),
-            ran("cd /w && pytest -q", "6 passed in 1s"),
-        )
-    )
-    assert [item.text for item in command_items(found, 400, meter(), EN)] == [
-        "`cd /w && pytest -q` → ok ×2: 6 passed in 1s",
-        "`git commit -m x` → ok: 1 file changed",
-        "`ls -la` → ok",
-    ]
-
-
-def test_the_same_command_has_the_same_key() -> None:
-    assert command_key("cd /a/b && go  test ./... 2>&1 | tail -20") == command_key("go test ./...")
-
-
-def test_a_command_is_told_by_its_first_line_that_does_something() -> None:
-    command = "# all tests\ncd /data/app\nset -euo pipefail\nmake test\nmake demo"
-    (text, _), *_ = shown(ran(command, "Error: two", is_error=True))
-    assert "(`make test …`)" in text
-
-
-def test_a_failure_that_tells_only_a_number_or_its_code_has_no_error_line() -> None:
-    assert shown(ran("grep -c x a.html > n.txt", "0\n\nCommand exited with code 1", is_error=True)) == []
+    ) == ([], ["`cancel_order`: Error: order is shipped → passed later"])
 
 
 def test_a_command_is_the_same_wherever_a_line_before_it_goes() -> None:
-    assert shown(ran("cd /data/app\nmake test", "Error: two", is_error=True), EDIT, ran("make test", "")) == [
-        ("Error: two (`make test`) → gone after the edit of src/a.py", (1, 2, 5))
-    ]
+    (found,) = errors(ran("cd /data/app\nmake test", "Error: two", is_error=True), EDIT, ran("make test", ""))
+    assert (found.status.value, found.fixes, found.records) == ("fixed", ("src/a.py",), (1, 2, 5))
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "expected"),
+    [
+        ("make test", "make test", True),
+        ("go test ./...", "go test ./store/", True),
+        ("go test ./store/...", "go test ./web/", False),
+        ("go test -run TestA ./...", "go test ./store/", False),
+        ("npm test", "npm run lint", False),
+        ("make lint && pytest", "pytest tests/a.py", True),
+        ("python a.py", "python b.py", False),
+        ("", "pytest", False),
+    ],
+)
+def test_what_one_run_says_of_another(whole: str, part: str, expected: bool) -> None:
+    assert contains(whole, part) is expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from talk import answer, call, says, summary, talk, told, user
+from conversation import answer, call, conversation, events_of, says, summary, user
 
 from compactor_cli.digest import clean
 from compactor_cli.digest.events import EventKind, ToolKind, events, working_directory
@@ -14,17 +14,17 @@ from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolRe
 
 
 def test_texts_lose_what_clients_add() -> None:
-    found = told(
+    found = events_of(
         user("<system-reminder>be nice</system-reminder>Look at /data/app/src/a.py\n"),
         call("Read", file_path="/data/app/src/a.py"),
         answer("     1→import os\r\n     2→\x1b[31mred\x1b[0m\n<system-reminder>x</system-reminder>"),
         cwd="/data/app",
     )
-    assert [event.text for event in found] == ["Look at src/a.py", "Read\nfile_path=src/a.py", "import os\nred"]
+    assert [event.text for event in found] == ["Look at src/a.py", "Read\nsrc/a.py", "import os\nred"]
 
 
 def test_a_path_that_only_looks_like_the_working_directory_stays() -> None:
-    found = told(user("see https://host/data/app/x and /srv/data/app/y and /data/app/z"), cwd="/data/app")
+    found = events_of(user("see https://host/data/app/x and /srv/data/app/y and /data/app/z"), cwd="/data/app")
     assert found[0].text == "see https://host/data/app/x and /srv/data/app/y and z"
 
 
@@ -33,18 +33,18 @@ def test_a_path_that_only_looks_like_the_working_directory_stays() -> None:
     [("1\tfirst\n2\tsecond", "first\nsecond"), ("17\tx\n5\ty", "17\tx\n5\ty"), ("  9→one", "one")],
 )
 def test_line_numbers_go_but_tables_stay(text: str, shown: str) -> None:
-    assert told(call("Bash", command="x"), answer(text))[1].text == shown
+    assert events_of(call("Bash", command="x"), answer(text))[1].text == shown
 
 
 def test_long_json_is_broken_between_its_members_and_nothing_else_changes() -> None:
     rows = ", ".join(f'{{"flight": "HAT{number}", "price": {number * 3}}}' for number in range(100, 120))
-    text = told(call("search_flights"), answer(f'{{"user_id": "mei_7", "rows": [{rows}]}}'))[1].text
+    text = events_of(call("search_flights"), answer(f'{{"user_id": "mei_7", "rows": [{rows}]}}'))[1].text
     assert '{"flight": "HAT101", "price": 303},' in [line.strip() for line in text.split("\n")]
     assert text.replace("\n", "") == f'{{"user_id": "mei_7", "rows": [{rows}]}}'
 
 
 def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
-    found = told(
+    found = events_of(
         user("<local-command-caveat>Caveat: …</local-command-caveat>"),
         user("<command-name>/clear</command-name><command-args></command-args>"),
         user("[Request interrupted by user]"),
@@ -63,13 +63,13 @@ def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
     ],
 )
 def test_what_a_run_says_to_an_answer_without_an_action_is_no_turn(refusal: str) -> None:
-    found = told(user("Fix it"), says("Done"), user(refusal))
+    found = events_of(user("Fix it"), says("Done"), user(refusal))
     assert [event.kind for event in found] == [EventKind.USER, EventKind.ASSISTANT, EventKind.RESULT]
     assert {event.turn for event in found} == {1}
 
 
 def test_instructions_that_nobody_typed_are_no_turn() -> None:
-    found = told(user("Fix it"), user("Base directory for this skill: /x\n\n# Skill"), says("Done"))
+    found = events_of(user("Fix it"), user("Base directory for this skill: /x\n\n# Skill"), says("Done"))
     assert [(event.kind, event.turn) for event in found] == [
         (EventKind.USER, 1),
         (EventKind.RESULT, 1),
@@ -79,13 +79,15 @@ def test_instructions_that_nobody_typed_are_no_turn() -> None:
 
 def test_a_calls_text_is_its_name_and_its_arguments() -> None:
     edits = [{"old_string": "x\ny", "new_string": "z"}]
-    one = told(call("MultiEdit", file_path="a.py", edits=edits, replace_all=True))[0]
-    assert one.text == "MultiEdit\nfile_path=a.py\nold_string=x\ny\nnew_string=z\nreplace_all=true"
-    assert told(call("shell", command=["bash", "-lc", "ls"]))[0].text == "shell\ncommand=bash -lc ls"
+    one = events_of(call("MultiEdit", file_path="a.py", edits=edits, replace_all=True))[0]
+    assert one.text == "MultiEdit\na.py\nx\ny\nz"
+    assert events_of(call("shell", command=["bash", "-lc", "ls"]))[0].text == "shell\nbash -lc ls"
+    booked = events_of(call("book_flight", origin="JFK", passengers=[{"first_name": "Mei"}], is_return=True))[0]
+    assert booked.text == "book_flight\norigin=JFK\nfirst_name=Mei\nis_return=true"
 
 
 def test_repeated_ids_pair_in_order() -> None:
-    found = told(
+    found = events_of(
         call("Bash", "1", command="first"),
         call("Bash", "1", command="second"),
         answer("one", "1"),
@@ -96,19 +98,22 @@ def test_repeated_ids_pair_in_order() -> None:
 
 
 def test_only_the_records_asked_for_and_turns_count_from_there() -> None:
-    transcript = talk(user("a"), says("b"), user("c"), says("d"))
+    transcript = conversation(user("a"), says("b"), user("c"), says("d"))
     assert [(event.record, event.turn) for event in events(transcript, (1, 2, 3))] == [(1, 0), (2, 1), (3, 1)]
 
 
 def test_a_summary_is_one_event_whatever_it_holds() -> None:
-    assert [event.kind for event in told(summary("## Task\n- x"), user("go on"))] == [EventKind.SUMMARY, EventKind.USER]
+    assert [event.kind for event in events_of(summary("## Task\n- x"), user("go on"))] == [
+        EventKind.SUMMARY,
+        EventKind.USER,
+    ]
 
 
 def test_results_inside_user_messages_are_results() -> None:
     mixed = Message(role=Role.USER, parts=(ToolResult(id="1", text="out"), Text(text="and now?")))
     broken = ToolCall(id="1", name="Read", arguments="{broken")
     called = Message(role=Role.ASSISTANT, parts=(Text(text="I look"), broken))
-    kinds = [event.kind for event in told(called, mixed)]
+    kinds = [event.kind for event in events_of(called, mixed)]
     assert kinds == [EventKind.ASSISTANT, EventKind.CALL, EventKind.RESULT, EventKind.USER]
 
 
@@ -144,7 +149,7 @@ def test_what_a_tool_does(name: str, arguments: object, kind: ToolKind) -> None:
     ["<environment_context><cwd>/data/app</cwd></environment_context>", "x\nWorking directory: /data/app\ny"],
 )
 def test_the_working_directory_is_told_in_words_too(text: str) -> None:
-    assert working_directory(talk(user(text))) == "/data/app"
+    assert working_directory(conversation(user(text))) == "/data/app"
 
 
 def test_of_a_message_that_quotes_the_user_only_the_quoted_words_are_theirs() -> None:
@@ -168,7 +173,7 @@ def test_a_skill_that_the_client_wrote_out_is_the_command_that_was_typed() -> No
 
 def test_the_working_directory_of_opencode_is_found() -> None:
     value = {"info": {"role": "assistant", "path": {"cwd": "C:\\work\\app", "root": "/"}}, "parts": []}
-    transcript = talk(user("x"))
+    transcript = conversation(user("x"))
     records = tuple(replace(record, value=value) for record in transcript.records)
     assert working_directory(replace(transcript, records=records)) == "C:\\work\\app"
 
@@ -181,5 +186,5 @@ def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> No
 
 
 def test_what_the_client_says_in_the_model_s_name_is_not_said() -> None:
-    found = told(user("Go on"), says("No response requested."), says("Done"))
+    found = events_of(user("Go on"), says("No response requested."), says("Done"))
     assert [event.text for event in found] == ["Go on", "Done"]

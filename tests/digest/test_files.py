@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from compactor_cli.digest.touches import touches
-from talk import answer, call, meter, ran, told
+from conversation import answer, call, events_of, meter, ran
 
-from compactor_cli.digest.files import FileState, file_items, ledger
-from compactor_cli.digest.files import told as words_for
+from compactor_cli.digest.file_items import file_items, state_text
+from compactor_cli.digest.files import FileState, file_operations, replay
 from compactor_cli.digest.language import words_of
 
 EN = words_of("en")
 
 
 def states(*messages: object) -> dict[str, str]:
-    return {state.path: words_for(state, EN) for state in ledger(touches(told(*messages)))}  # type: ignore[arg-type]
+    return {state.path: state_text(state, EN) for state in replay(file_operations(events_of(*messages)))}  # type: ignore[arg-type]
 
 
 def test_tools_are_counted_by_what_they_do() -> None:
@@ -24,7 +23,7 @@ def test_tools_are_counted_by_what_they_do() -> None:
         call("Write", file_path="b.py", content="1"),
         call("Write", file_path="b.py", content="2"),
         call("Grep", pattern="x", path="src"),
-    ) == {"b.py": "created, edited", "a.py": "edited ×2, read"}
+    ) == {"b.py": "created, edited", "a.py": "edited ×2"}
 
 
 def test_an_edit_that_failed_did_nothing() -> None:
@@ -77,14 +76,14 @@ def test_a_deleted_file_that_is_written_again_is_there() -> None:
 def test_changed_files_come_first_and_every_path_is_whole() -> None:
     names = [f"src/package/module_{number}.py" for number in range(12)]
     messages = [call("Read", file_path=name) for name in names] + [call("Edit", file_path=names[3])]
-    items = file_items(ledger(touches(told(*messages))), 400, meter(), EN)
-    assert items[0].text == f"{names[3]} — edited, read"
+    items = file_items(replay(file_operations(events_of(*messages))), frozenset(), 400, meter(), EN)
+    assert items[0].text == f"{names[3]} — edited"
     assert all(name in " ".join(item.text for item in items) for name in names)
 
 
 def test_where_a_line_each_is_too_much_paths_share_one() -> None:
-    all_states = [FileState(path=f"src/file_{n}.py", edits=1, worked=n, records=[n]) for n in range(20)]
-    tight = file_items(all_states, 130, meter(), EN)
+    all_states = [FileState(path=f"src/file_{n}.py", edits=1, changed=n, last=n, records=[n]) for n in range(20)]
+    tight = file_items(all_states, frozenset(), 130, meter(), EN)
     assert sum(text.count("src/file_") for text in (item.text for item in tight)) >= 15
     assert sum(meter().item(item) for item in tight) <= 130
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from talk import WORK, digest, says, talk, user
+from conversation import WORK, conversation, digest, says, user
 
 from compactor_cli.digest.loss import MOST_NAMED
 
@@ -16,7 +16,7 @@ def test_all_is_kept_where_there_is_room() -> None:
 
 def test_what_is_left_out_is_named() -> None:
     rules = [f"You must never touch the module number {number} of the archive folder." for number in range(90)]
-    one = digest(talk(*(user(rule) for rule in rules), says("ok")), 700)
+    one = digest(conversation(*(user(rule) for rule in rules), says("ok")), 700)
     lost, kept = dict(one.summary.lost), dict(one.summary.retention)
     assert 0.0 < kept["user rules"] < 1.0
     assert len(lost["user rules"]) == MOST_NAMED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from talk import answer, call, meter, told
+from conversation import answer, call, events_of, meter
 
 from compactor_cli.digest.language import words_of
 from compactor_cli.digest.plan_state import State, plan_items, plan_state
@@ -12,7 +12,7 @@ STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pen
 
 
 def states(*messages: object) -> list[tuple[str, State]]:
-    return [(todo.text, todo.state) for todo in plan_state(told(*messages)).todos]  # type: ignore[arg-type]
+    return [(todo.text, todo.state) for todo in plan_state(events_of(*messages)).todos]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_tasks_made_one_by_one_are_replayed() -> None:
 
 
 def test_open_work_is_told_before_what_is_done() -> None:
-    plan = plan_state(told(call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS])))
+    plan = plan_state(events_of(call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS])))
     texts = [item.text for item in plan_items(plan, 200, meter(), words_of("en"))]
     assert texts == ["in progress: Test it", "open: Ship it", "done: Write it"]
     assert plan.next_step is not None
@@ -58,7 +58,7 @@ def test_open_work_is_told_before_what_is_done() -> None:
 
 
 def test_a_plan_written_as_text_is_quoted() -> None:
-    plan = plan_state(told(call("ExitPlanMode", plan="# Plan\n\n- move the parser\n- drop the cache")))
+    plan = plan_state(events_of(call("ExitPlanMode", plan="# Plan\n\n- move the parser\n- drop the cache")))
     assert [item.text for item in plan_items(plan, 200, meter(), words_of("en"))] == [
         "Plan: # Plan\n• move the parser\n• drop the cache"
     ]

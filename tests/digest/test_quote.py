@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from conversation import count, meter
 from hypothesis import given
 from hypothesis import strategies as st
-from talk import count, meter
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.quote import clipped, head, opening, plain_line, sentences, tail

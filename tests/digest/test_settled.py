@@ -1,33 +1,34 @@
-"""Decisions: sentences that choose or give a reason, verbatim."""
+"""Settled: what was decided, with its reason and what was given up; what the user overturned is not."""
 
 from __future__ import annotations
 
-from compactor_cli.digest.questions import question_items
-from talk import answer, call, meter, says, told, user
+from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
-from compactor_cli.digest.decisions import decision_items, decisions, last_decision
+from compactor_cli.digest.decisions import decisions, overturned
+from compactor_cli.model.summary import Section
 
 
-def texts(*messages: object) -> list[str]:
-    return [item.text for item in decision_items(decisions(told(*messages)), 400, meter())]  # type: ignore[arg-type]
+def decided(*messages: object) -> list[str]:
+    found = events_of(*messages)  # type: ignore[arg-type]
+    return [one.text for one in decisions(found, overturned(found))]
 
 
 def test_a_sentence_with_a_cue_is_quoted_whole_without_markup() -> None:
-    assert texts(
+    assert decided(
         says("## Plan\n- **We use SQLite instead of files** because two writers would clash. Then I read the code."),
         says("```\n# because this is code\n```\nNothing here."),
     ) == ["We use SQLite instead of files because two writers would clash."]
 
 
 def test_chinese_and_japanese_cues() -> None:
-    assert texts(says("我决定改用 SQLite,因为文件会冲突。接下来看代码。")) == ["我决定改用 SQLite,因为文件会冲突。"]
+    assert decided(says("我决定改用 SQLite,因为文件会冲突。接下来看代码。")) == ["我决定改用 SQLite,因为文件会冲突。"]
     asked = says("用文件还是 SQLite\uff1f")
-    assert texts(asked, user("SQLite")) == ['用文件还是 SQLite\uff1f → "SQLite"']
-    assert texts(says("速度のためSQLiteを採用します。次に進みます。")) == ["速度のためSQLiteを採用します。"]
+    assert decided(asked, user("SQLite")) == ['用文件还是 SQLite\uff1f → "SQLite"']
+    assert decided(says("速度のためSQLiteを採用します。次に進みます。")) == ["速度のためSQLiteを採用します。"]
 
 
 def test_what_the_user_chose_when_asked_counts_most() -> None:
-    found = told(
+    found = events_of(
         call("AskUserQuestion", "1", questions=[]),
         answer('User has answered your questions: "Which store?"="SQLite". You can now continue.', "1"),
     )
@@ -35,33 +36,82 @@ def test_what_the_user_chose_when_asked_counts_most() -> None:
 
 
 def test_choices_and_new_ones_go_first_and_are_told_in_order() -> None:
-    many = [says(f"It failed because of reason number {number} in the list.") for number in range(30)]
-    shown = texts(says("I decided to keep the old parser for now."), *many)
-    assert shown[0] == "I decided to keep the old parser for now."
-    assert "number 29" in shown[-1]
-    last = last_decision(decisions(told(says("We chose A over B."), says("It broke because of C."))))
-    assert last is not None
-    assert last.text == "We chose A over B."
+    many = [says(f"We decided on limit number {number} because the server refuses more.") for number in range(60)]
+    one = digest(conversation(user("set the limits"), *many), 3_000)
+    shown = texts(one, Section.DECISIONS)
+    assert shown == [text for message in many if (text := message.text) in shown]
+    assert "number 59" in shown[-1]
+    assert len(shown) < 30
 
 
 def test_a_question_is_told_with_the_users_short_answer() -> None:
     asked = says("Two ways. Which store should I use, files or SQLite?")
-    assert texts(asked, user("SQLite, please"), says("Fine.")) == [
+    assert decided(asked, user("SQLite, please"), says("Fine.")) == [
         'Which store should I use, files or SQLite? → "SQLite, please"'
     ]
-    assert texts(says("Which store?"), user("By the way, " + "the logs are full of this line " * 20)) == []
-    assert texts(says("Which store?"), says("I take files."), user("ok")) == []
+    assert decided(says("Which store?"), user("By the way, " + "the logs are full of this line " * 20)) == []
+    assert decided(says("Which store?"), says("I take files."), user("ok")) == []
 
 
-def test_questions_stay_open_until_somebody_speaks() -> None:
-    asked = told(user("fix it"), says("Done. Shall I push it? Which branch?"))
-    assert [item.text for item in question_items(asked, (), 100, meter())] == ["Shall I push it?", "Which branch?"]
-    later = told(user("a"), says("b"), user("yes, main"))
-    assert question_items(asked, later, 100, meter()) == ()
+def test_the_option_that_was_chosen_is_told_with_its_words_and_the_others_as_not_taken() -> None:
+    offer = "Three ways:\n1. one run a gauge\n2. a lock on the table\n3. refuse the second gauge\n\nWhich one?"
+    one = digest(conversation(user("two gauges at once?"), says(offer), user("2"), says("Good.")), 4_000)
+    assert texts(one, Section.DECISIONS) == [
+        'Which one? → "2": a lock on the table (not taken: one run a gauge · refuse the second gauge)'
+    ]
+
+
+def test_a_question_answered_by_a_question_is_no_decision() -> None:
+    assert decided(says("Shall I use a lock?"), user("does it handle two gauges at once?")) == []
+
+
+def test_a_proposal_is_no_decision() -> None:
+    assert decided(says("I would suggest to use SQLite instead of files because two writers would clash.")) == []
+
+
+def test_a_decision_that_the_user_overturns_is_not_told_as_settled() -> None:
+    chose = "I decided to store the local time instead of UTC because the export needs it."
+    new = "I switched to UTC instead of local time because the hour of October comes twice."
+    one = digest(
+        conversation(
+            user("store the times"),
+            says(chose),
+            user("no, that breaks in October when the hour comes twice"),
+            says(new),
+        ),
+        1_500,
+    )
+    assert texts(one, Section.DECISIONS) == [new]
+
+
+def test_the_words_before_a_call_that_the_user_turned_down_settle_nothing() -> None:
+    chose = "I decided to push to main now instead of opening a pull request for it."
+    refused = (
+        "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nno, a PR"
+    )
+    found = events_of(user("ship it"), says(chose), ran("git push", refused, is_error=True))
+    assert decisions(found, overturned(found)) == ()
 
 
 def test_a_cue_that_names_no_reason_is_no_decision() -> None:
-    talked = told(says("The problem is clear. The problem is that the valve opens before the pump has stopped."))
-    assert [one.text for one in decisions(talked)] == [
-        "The problem is that the valve opens before the pump has stopped."
-    ]
+    said = says("The problem is clear. The problem is that the valve opens before the pump has stopped.")
+    assert decided(said) == ["The problem is that the valve opens before the pump has stopped."]
+
+
+def test_a_superseded_choice_between_options_is_told_by_its_newest_answer_only() -> None:
+    question = "Which store should I use, files or SQLite?"
+    one = digest(
+        conversation(
+            user("store the readings"),
+            says(question),
+            user("files"),
+            says("I write files then."),
+            says(question),
+            user("SQLite after all"),
+            says("SQLite it is."),
+        ),
+        1_500,
+    )
+    shown = rendered(one.summary)
+    assert f'{question} → "SQLite after all"' in shown
+    assert f'{question} → "files"' not in shown

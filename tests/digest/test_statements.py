@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,16 +21,56 @@ def test_no_noise(text: str) -> None:
     assert not statements.is_noise(text)
 
 
-def test_a_whole_statement_reads_better_than_a_scrap() -> None:
-    assert statements.quality("The parser fails on empty input.") > statements.quality("foo(bar,")
-    assert statements.quality("TypeError: x is not iterable") > statements.quality("x = 1")
-
-
 def test_a_long_line_is_cut_into_sentences() -> None:
     line = "The first one is about the loader and its cache, which is wrong. " * 3 + "The last one ends it."
-    pieces = statements.sentences(line)
+    pieces = [text for text, _, _ in statements.statements_of(line)]
     assert len(pieces) == 4
     assert all(piece in line for piece in pieces)
+
+
+def test_entries_rows_and_code_stand_under_the_heading_or_the_line_with_a_colon_before_them() -> None:
+    text = "## Plan\nTwo ways:\n- keep the lock\n- drop it\n\nI take the first.\n| a | b |\n```\nx = 1\n```"
+    assert [(piece, form.value, lead) for piece, form, lead in statements.statements_of(text)] == [
+        ("keep the lock", "item", "Two ways:"),
+        ("drop it", "item", "Two ways:"),
+        ("I take the first.", "sentence", ""),
+        ("a · b", "row", ""),
+        ("x = 1", "code", ""),
+    ]
+
+
+@given(st.text(alphabet="ab.!? \n-#|`*:1)。", max_size=300))
+def test_statements_hold_only_words_of_their_text(text: str) -> None:
+    words = set(re.findall(r"[ab1]+", text))
+    assert {word for piece, _, _ in statements.statements_of(text) for word in re.findall(r"[ab1]+", piece)} <= words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me check the tests.",
+        "Now I'll run the migration.",
+        "Running the tests",
+        "Is there anything else?",
+        "让我看看",
+    ],
+)
+def test_what_only_announces_the_next_call_is_narration(text: str) -> None:
+    assert statements.is_narration(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The tests fail since the clock moved.", "Reading the log shows a lock. The lock is never freed.", "测试失败了。"],
+)
+def test_what_says_how_it_is_is_no_narration(text: str) -> None:
+    assert not statements.is_narration(text)
+
+
+@pytest.mark.parametrize("text", ['#include "gauge.h"', "} else if (gauge) {", "from harbour.gauge import shown"])
+def test_pieces_of_something_larger_are_scraps(text: str) -> None:
+    assert statements.is_scrap(text)
+    assert not statements.is_scrap("def shown(value):")
 
 
 @given(st.text(alphabet="ab c", min_size=400, max_size=900), st.lists(st.integers(0, 380), max_size=4))
@@ -46,21 +88,3 @@ def test_a_window_holds_the_most_important_spot() -> None:
     assert "needle_here" in shown
     assert shown.startswith("… ")
     assert shown.endswith(" …")
-
-
-def test_how_a_tool_was_set_is_told_apart_from_what_it_was_used_on() -> None:
-    assert all(map(statements.is_setting, ("timeout=60000", "replace_all=false", "output_mode=content")))
-    assert not any(map(statements.is_setting, ("old_string=return x", "query=flights to Oslo", "a statement")))
-
-
-def test_of_lines_that_differ_in_numbers_only_the_first_ones_count() -> None:
-    worth = statements.repetition([*(f"value_{number} = {number}" for number in range(9)), "another line"])
-    assert worth[:3] == [1.0] * 3
-    assert all(value < 1.0 for value in worth[3:9])
-    assert worth[9] == 1.0
-
-
-def test_what_every_file_begins_with_reads_worse_than_what_it_defines() -> None:
-    lines = ['#include "gauge.h"', "} else if (gauge) {", "struct gauge { int level; };"]
-    assert sorted(lines, key=statements.quality) == lines
-    assert statements.quality("from harbour.gauge import shown") < statements.quality("def shown(value):")

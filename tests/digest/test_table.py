@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compactor_cli.digest.candidates import Candidate
 from digest_events import event, event_lists
 from hypothesis import given
 
 from compactor_cli.digest import state
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.salience import score
+from compactor_cli.digest.statements import Form, Statement
 from compactor_cli.digest.table import Table, build
 
 
-def told(table: Table) -> dict[str, object]:
+def facts_of(table: Table) -> dict[str, object]:
     """Everything a table says, without the order in which it came to say it."""
     rows = {atom: table.columns.row(row) for atom, row in table.atoms.items()}
     return {
@@ -24,14 +24,14 @@ def told(table: Table) -> dict[str, object]:
 
 @given(event_lists, event_lists)
 def test_merging_is_as_if_scanned_as_one(older: list[Event], newer: list[Event]) -> None:
-    assert told(build(older).merge(build(newer))) == told(build([*older, *newer]))
+    assert facts_of(build(older).merge(build(newer))) == facts_of(build([*older, *newer]))
 
 
 @given(event_lists, event_lists, event_lists)
 def test_merging_is_associative(a: list[Event], b: list[Event], c: list[Event]) -> None:
     first = build(a).merge(build(b)).merge(build(c))
     second = build(a).merge(build(b).merge(build(c)))
-    assert told(first) == told(second)
+    assert facts_of(first) == facts_of(second)
 
 
 @given(event_lists, event_lists)
@@ -41,8 +41,8 @@ def test_a_state_keeps_the_table(older: list[Event], newer: list[Event]) -> None
     assert data == state.serialise(score(build(older)))
     parsed = state.parse(data)
     assert parsed is not None
-    assert told(parsed.table) == told(table)
-    assert told(parsed.table.merge(build(newer))) == told(build([*older, *newer]))
+    assert facts_of(parsed.table) == facts_of(table)
+    assert facts_of(parsed.table.merge(build(newer))) == facts_of(build([*older, *newer]))
 
 
 def test_counters_say_who_held_an_atom() -> None:
@@ -73,15 +73,14 @@ def test_lines_of_a_merged_table_point_to_its_rows() -> None:
     assert [names[row] for row in merged.lines.atoms[merged.lines.numbers["new_name second"]]] == ["new_name"]
 
 
-def test_candidates_and_extra_survive() -> None:
+def test_statements_and_extra_survive() -> None:
     table = build([event(EventKind.ASSISTANT, "use load_items here")])
-    line = Candidate(
-        text="use load_items here", event=0, place=1, kind=EventKind.ASSISTANT, records=(3,), turn=2, at_tokens=7
+    one = Statement(
+        text="use load_items here", event=0, place=1, form=Form.ITEM, lead="Now:", record=3, at_tokens=7, weight=1.5
     )
-    parsed = state.parse(state.serialise(score(table), [line], {"files": ["a"]}))
+    parsed = state.parse(state.serialise(score(table), [one], {"files": ["a"]}))
     assert parsed is not None
-    (found,) = parsed.candidates
-    assert (found.text, found.event, found.records, found.turn, found.at_tokens) == (line.text, -1, (), 2, 7)
+    assert parsed.statements == (one._replace(event=-1, place=0, record=-1),)
     assert parsed.extra == {"files": ["a"]}
 
 

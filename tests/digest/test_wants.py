@@ -1,53 +1,72 @@
-"""The user's words: verbatim, the budget shared fairly, first and newest preferred."""
+"""What the user wants: their words verbatim, refusals among them, the budget shared fairly."""
 
 from __future__ import annotations
 
+import pytest
+from conversation import answer, call, conversation, digest, events_of, items, ran, says, texts, user
 from hypothesis import given
 from hypothesis import strategies as st
-from talk import answer, call, meter, ran, says, told, user
 
-from compactor_cli.digest.user_words import said, user_items, water_level
+from compactor_cli.digest.user_words import user_messages, water_level
+from compactor_cli.model.summary import Section
 
 LONG = "please keep the public names of the module as they are and write a test for each of them "
+REFUSED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
 
 
 def test_messages_stand_verbatim_in_order_with_their_records() -> None:
-    found = said(told(user(LONG + "one"), says("ok"), user(LONG + "two")))
-    shown = user_items(found, 500, meter())
-    assert [(item.text, item.records) for item in shown] == [(LONG + "one", (0,)), (LONG + "two", (2,))]
+    one = digest(conversation(user(LONG + "one"), says("ok"), user(LONG + "two"), says("ok"), user(LONG + "3")), 900)
+    shown = [(item.text, item.records) for item in items(one, Section.USER)]
+    assert shown == [(LONG + "one", (0,)), (LONG + "two", (2,))]
+    assert texts(one, Section.TASK)[0].endswith(LONG + "3")
 
 
 def test_the_users_lists_stay_word_for_word() -> None:
-    found = said(told(user("Q: what happens if:\n- the agent is running\n\n- a human makes a change to it?")))
-    assert found[0].text == "Q: what happens if: - the agent is running - a human makes a change to it?"
+    found = user_messages(events_of(user("Q: what happens if:\n- the agent is running\n\n- a human makes a change?")))
+    assert found[0].text == "Q: what happens if: - the agent is running - a human makes a change?"
 
 
 def test_a_long_message_keeps_both_ends_and_leaves_room_for_the_others() -> None:
     paste = " ".join(f"word{number}" for number in range(4_000))
-    shown = user_items(said(told(user(LONG), user("start " + paste + " the end"), user(LONG + "last"))), 300, meter())
-    assert [item.text for item in shown][::2] == [LONG.strip(), LONG + "last"]
-    middle = shown[1].text
-    assert middle.startswith("start word0")
-    assert middle.endswith("the end")
-    assert "…" in middle
-    assert set(middle.split()) <= {*paste.split(), "start", "the", "end", "…"}
+    session = conversation(
+        user("First, " + LONG), user("start " + paste + " the end"), user(LONG + "mid"), user(LONG + "last")
+    )
+    shown = texts(digest(session, 2_000), Section.USER)
+    assert [shown[0], shown[2]] == ["First, " + LONG.strip(), LONG + "mid"]
+    assert shown[1].startswith("start word0")
+    assert shown[1].endswith("the end")
+    assert "…" in shown[1]
+    assert set(shown[1].split()) <= {*paste.split(), "start", "the", "end", "…"}
 
 
-def test_newest_and_first_go_before_the_ones_between() -> None:
-    found = said(told(*(user(f"{LONG}number {number}") for number in range(40))))
-    shown = [item.records[0] for item in user_items(found, 100, meter())]
-    assert shown == [0, *range(41 - len(shown), 40)]
-    assert len(shown) < 8
+def test_the_first_and_the_newest_go_before_the_ones_between() -> None:
+    session = conversation(*(user(f"{LONG}number {number}") for number in range(40)))
+    shown = [item.records[0] for item in items(digest(session, 1_000), Section.USER)]
+    assert shown == [0, *range(40 - len(shown), 39)]
+    assert 2 < len(shown) < 20
 
 
-def test_what_the_user_typed_when_turning_a_call_down_is_said_too() -> None:
-    refused = "The user doesn't want to proceed. To tell you, the user said:\nuse the new client, not the old one"
-    found = said(told(call("Edit", "1", file_path="a"), answer(refused, "1", is_error=True)))
-    assert [message.text for message in found] == ["use the new client, not the old one"]
+def test_a_rejected_call_is_the_users_word_with_what_it_stopped() -> None:
+    session = conversation(
+        user("Clean the fixtures up and commit what you have, then tell me what is left to do."),
+        ran("git push origin main", REFUSED + "why does it touch the fixtures?", is_error=True),
+        says("It rewrites their dates."),
+    )
+    one = digest(session, 1_500)
+    assert 'Stopped by the user: `git push origin main` → "why does it touch the fixtures?"' in texts(one, Section.USER)
+    assert texts(one, Section.ERRORS) == []
+    assert not any("git push" in text for text in texts(one, Section.COMMANDS))
+
+
+def test_a_call_rejected_without_a_word_is_told_as_stopped() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    session = conversation(user(LONG), ran("rm -rf build", refused, is_error=True), says("I leave it."))
+    assert "Stopped by the user: `rm -rf build`" in texts(digest(session, 1_500), Section.USER)
 
 
 def test_a_message_said_twice_is_there_once() -> None:
-    assert [message.record for message in said(told(user(LONG), says("x"), user(LONG)))] == [2]
+    found = user_messages(events_of(user(LONG), says("x"), user(LONG)))
+    assert [message.record for message in found] == [2]
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=30), st.integers(0, 5_000))
@@ -60,6 +79,14 @@ def test_water_fills_to_the_budget(costs: list[int], budget: int) -> None:
 
 def test_a_short_reply_keeps_what_it_replies_to() -> None:
     offer = "The cache is stale. Shall I delete it and build again? It takes a minute."
-    found = said(told(user(LONG), says(offer), user("yes, do that"), *ran("make", "ok"), user("and now the docs")))
-    assert [one.answers for one in found] == ["", "Shall I delete it and build again?", ""]
+    found = user_messages(
+        events_of(user(LONG), says(offer), user("yes, do that"), *ran("make", "ok"), user("and now the docs"))
+    )
+    assert [one.replies_to for one in found] == ["", "Shall I delete it and build again?", ""]
     assert found[1].asked == 1
+
+
+@pytest.mark.parametrize("text", ["[Request interrupted by user]", "[Request interrupted by user for tool use]"])
+def test_an_interruption_alone_adds_no_words(text: str) -> None:
+    found = user_messages(events_of(user(LONG), call("Bash", "1", command="make"), answer(text, "1", is_error=True)))
+    assert [(one.text, one.stopped) for one in found] == [(LONG.strip(), ""), ("", "make")]

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from conversation import MARKER, WORK, answer, call, conversation, count, says, user
 from llm_server.client import LlmServer
-from talk import MARKER, WORK, answer, call, count, says, talk, user
 
 from compactor_cli.llm import llm
 from compactor_cli.llm.calls import Secret
@@ -64,4 +64,4 @@ def long_talk(turns: int, chars: int = 1_200) -> Transcript:
             answer(f"mark_{at + 2}_end {filler}", f"c{turn}"),
             says(f"I changed handle_{turn} in {path}. mark_{at + 3}_end {filler}"),
         ]
-    return talk(*messages)
+    return conversation(*messages)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from talk import WORK, count, rendered
+from conversation import WORK, count, rendered
 
 from compactor_cli.llm.calls import Reply
 from compactor_cli.llm.check import Fault, Ground, check, salient
@@ -80,8 +80,10 @@ def test_the_model_is_told_which_names_and_sections() -> None:
 
 
 def test_talk_without_names_is_held_to_its_words() -> None:
-    from talk import says, talk, user
+    from conversation import conversation, says, user
 
-    chat = talk(user("My daughter wants a bicycle for her birthday."), says("A bicycle in her favourite colour, blue."))
+    chat = conversation(
+        user("My daughter wants a bicycle for her birthday."), says("A bicycle in her favourite colour, blue.")
+    )
     found = salient([(chat, range(2))], "daughter bicycle birthday colour blue")
     assert len(set(found) & {"daughter", "bicycle", "birthday", "colour", "blue"}) >= 3

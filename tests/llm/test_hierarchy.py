@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from talk import Answer, answer, call, digest, says, talk, texts, user
+from conversation import Answer, answer, call, conversation, digest, says, texts, user
 
 from compactor_cli.model.settings import HIERARCHICAL, NEWEST
 from compactor_cli.model.summary import Section
@@ -28,7 +28,7 @@ def turn_lines(answered: Answer) -> list[str]:
 
 
 def test_every_turn_has_a_line_of_its_own() -> None:
-    transcript = talk(*work(24))
+    transcript = conversation(*work(24))
     lines = turn_lines(digest(transcript, 2_400, kept_by=HIERARCHICAL))
     assert len(lines) == 24
     assert not any(" · " in line for line in lines)
@@ -36,7 +36,7 @@ def test_every_turn_has_a_line_of_its_own() -> None:
 
 
 def test_where_there_are_too_many_the_oldest_share_lines() -> None:
-    transcript = talk(*work(120))
+    transcript = conversation(*work(120))
     lines = turn_lines(digest(transcript, 2_400, kept_by=HIERARCHICAL))
     usual = turn_lines(digest(transcript, 2_400, kept_by=NEWEST))
     told, usually = (sum(line.count(" · ") + 1 for line in found) for found in (lines, usual))
@@ -47,5 +47,5 @@ def test_where_there_are_too_many_the_oldest_share_lines() -> None:
 
 def test_the_budget_holds() -> None:
     for budget in (400, 1_000, 3_000):
-        answered = digest(talk(*work(40)), budget, kept_by=HIERARCHICAL)
+        answered = digest(conversation(*work(40)), budget, kept_by=HIERARCHICAL)
         assert answered.summary.sections

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from talk import answer, call, ran, says, talk, user
+from conversation import answer, call, conversation, ran, says, user
 
 from compactor_cli.llm.importance import importance_of
 from compactor_cli.llm.importance.nearness import Words, task
@@ -11,7 +11,7 @@ from compactor_cli.model.importance import Middle
 from compactor_cli.model.settings import SEMANTIC, SMART, Keep
 from compactor_cli.model.transcript import Transcript
 
-CHAT = talk(
+CHAT = conversation(
     user("Make the tide table fast."),
     says("Thanks, and good morning to you."),
     ran("ls", "a b c"),
@@ -39,7 +39,7 @@ def test_what_says_more_that_will_be_needed_comes_first() -> None:
 
 
 def test_what_was_said_already_counts_nothing() -> None:
-    twice = talk(
+    twice = conversation(
         user("go"),
         says("The file src/tide_table.py and the file src/gauge_import.py matter."),
         says("The file src/tide_table.py and the file src/gauge_import.py matter."),
@@ -74,7 +74,7 @@ def test_words_of_the_task_are_what_is_near() -> None:
 
 
 def test_languages_without_blanks_are_near_by_their_characters() -> None:
-    chat = talk(user("潮位表を速くして"), says("天気がいいですね"), says("潮位表の計算が遅い"), says("はい"))
+    chat = conversation(user("潮位表を速くして"), says("天気がいいですね"), says("潮位表の計算が遅い"), says("はい"))
     found = Middle(
         transcript=chat, blocks=(range(1, 2), range(2, 3), range(3, 4)), tokens=(9, 9, 9), room_tokens=9, kept=(0,)
     )

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 
 import pytest
+from conversation import count
 from llm_server.client import LlmServer
 from model_cases import asked, long_talk, request, summariser
-from talk import count
 
 from compactor_cli.model.summary import Source
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import string
 
 import pytest
-from talk import rendered
+from conversation import rendered
 
 from compactor_cli.llm import prompts
 from compactor_cli.llm.check import Fault
@@ -104,7 +104,7 @@ def test_a_reply_is_read_however_it_sets_off_its_headings() -> None:
 def test_sections_in_tags_are_read() -> None:
     from functools import partial
 
-    from talk import MARKER
+    from conversation import MARKER
 
     from compactor_cli.render.text import load_template, render
 

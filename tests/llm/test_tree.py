@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from conversation import WORK, count
 from hypothesis import given
 from hypothesis import strategies as st
-from talk import WORK, count
 
 from compactor_cli.llm.flatten import Block
 from compactor_cli.llm.tree import Border, CoverageError, Piece, borders, check_coverage, cut, merge_groups, split

@@ -1,0 +1,63 @@
+"""Commands: how a run ended, which runs are the same, and what they report."""
+
+from __future__ import annotations
+
+import pytest
+from conversation import call, events_of, ran
+
+from compactor_cli.digest.commands import Outcome, command_key, error_line, runs, shown
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("Exit code 1\nTraceback (most recent call last):\n  File 'x'\nKeyError: 'a'", "KeyError: 'a'"),
+        ("building\nsrc/x.rs:3: error: bad\nmore", "src/x.rs:3: error: bad"),
+        ("Exit code 2\nno such thing", "no such thing"),
+    ],
+)
+def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
+    assert error_line(output) == line
+
+
+@pytest.mark.parametrize(
+    ("output", "is_error", "outcome", "code"),
+    [
+        ("Exit code 2\nx", True, Outcome.FAILED, 2),
+        ("Process exited with code 0\nx", False, Outcome.OK, 0),
+        ('{"output":"x","metadata":{"exit_code":1}}', False, Outcome.FAILED, 1),
+        ("<returncode>1</returncode>", False, Outcome.FAILED, 1),
+        ("--- FAIL: TestX\nFAIL", False, Outcome.FAILED, -1),
+        ("fine", False, Outcome.OK, -1),
+    ],
+)
+def test_how_a_command_ended(output: str, is_error: bool, outcome: Outcome, code: int) -> None:
+    run = runs(events_of(ran("go test ./...", output, is_error=is_error)))[0]
+    assert (run.outcome, run.code) == (outcome, code)
+
+
+def test_the_same_command_has_the_same_key() -> None:
+    assert command_key("cd /a/b && go  test ./... 2>&1 | tail -20") == command_key("go test ./...")
+
+
+def test_a_command_is_shown_by_its_first_line_that_does_something() -> None:
+    command = "# all tests\ncd /data/app\nset -euo pipefail\nmake test\nmake demo"
+    assert shown(command) == "make test …"
+
+
+def test_a_run_without_a_result_or_turned_down_by_the_user_has_no_outcome() -> None:
+    refused = ran("git push", "The user doesn't want to proceed with this tool use.", is_error=True)
+    found = runs(events_of(refused, call("Bash", command="make serve")))
+    assert [run.outcome for run in found] == [Outcome.UNKNOWN, Outcome.UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("[main 1a2b3c4] Fix it\n 1 file changed", "[main 1a2b3c4] Fix it"),
+        ("....\n4 passed in 0.12s", "4 passed in 0.12s"),
+        ("remote: x\nhttps://git.example/app/pull/17", "https://git.example/app/pull/17"),
+    ],
+)
+def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
+    assert runs(events_of(ran("make all", output)))[0].line == line
