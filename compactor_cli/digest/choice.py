@@ -225,15 +225,18 @@ def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], num
     for text, place in _telling_lines(events, scores, number):
         event_number = scores.table.lines.last[place]
         event = events[event_number]
-        if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name:
+        label = labels.of(event_number)
+        if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name or text in label:
             continue
+        if event.kind is EventKind.CALL and event.tool is ToolKind.READ:
+            continue  # what was looked for is the label of what was found
         weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * (0.6 if is_scrap(text) else 1.0)
         yield Statement(
             text=shortened(text, scores),
             event=event_number,
             place=place,
             form=Form.OUTPUT,
-            label=labels.of(event_number),
+            label=label,
             record=event.record,
             at_tokens=starts[event_number],
             weight=weight,
