@@ -141,7 +141,9 @@ def _gain(facts: dict[str, float], covered: set[str], candidate: Statement, open
 def _opens(candidate: Statement) -> tuple[tuple[int, str], ...]:
     """What a statement needs shown once: its item, and the lead that it stands under."""
     item = (candidate.event, candidate.label)
-    return (item, (candidate.event, f"\0{candidate.lead}")) if candidate.lead else (item,)
+    if not candidate.lead:
+        return (item,)
+    return (item, *((candidate.event, f"\0{line}") for line in candidate.lead.split("\n")))
 
 
 def _text_of(thing: tuple[int, str]) -> str:
@@ -228,8 +230,8 @@ def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], num
         label = labels.of(event_number)
         if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name or text in label:
             continue
-        if event.kind is EventKind.CALL and event.tool is ToolKind.READ:
-            continue  # what was looked for is the label of what was found
+        if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
+            continue  # what was looked for or run is the label of what came of it
         weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * (0.6 if is_scrap(text) else 1.0)
         yield Statement(
             text=shortened(text, scores),

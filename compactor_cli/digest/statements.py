@@ -36,8 +36,8 @@ class Statement(NamedTuple):
     """A verbatim piece of an event; a tuple, as very many are made.
 
     ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
-    event. ``lead``: the heading or the line with a colon that it stands under. ``label``: file, command or tool of an
-    output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its place makes of its worth.
+    event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: file, command or
+    tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its place makes of its worth.
     """
 
     text: str
@@ -91,7 +91,7 @@ def statements_of(text: str) -> Iterator[tuple[str, Form, str]]:
 
 
 def _lead(heading: str, colon: str) -> str:
-    return f"{heading.rstrip(':')}: {colon}" if heading and colon else heading or colon
+    return f"{heading}\n{colon}" if heading and colon else heading or colon
 
 
 def _pieces(line: str) -> list[str]:
