@@ -36,8 +36,9 @@ class Statement(NamedTuple):
     """A verbatim piece of an event; a tuple, as very many are made.
 
     ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
-    event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: file, command or
-    tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its place makes of its worth.
+    event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
+    command or tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its
+    place makes of its worth.
     """
 
     text: str
