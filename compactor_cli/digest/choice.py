@@ -42,11 +42,13 @@ TAKEN_BACK_FACTOR = 0.4
 CODE_FACTOR = 0.4
 OUTPUT_FACTOR = 0.55
 SUMMARY_FACTOR = 0.8
+OUTPUT_WORD_FACTOR = 0.5
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.12
 _MIN_OUTPUTS = 40
 _MIN_ATOM_CHANCE = 0.02
+_LINES_PER_ATOM = 3
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
@@ -73,9 +75,13 @@ class Worth:
         is_name = self._spoken.names[word] * 2 >= events
         return (1 + 0.5 * log(times)) * log(1 + self._spoken.total / max(1, events)) * (NAME_FACTOR if is_name else 1.0)
 
-    def facts(self, text: str) -> dict[str, float]:
-        """The facts of a text with their worth; names of the table stand for themselves."""
-        found = {word: value for word in set(words.raw_terms(text)) if (value := self.of_word(word))}
+    def facts(self, text: str, form: Form = Form.SENTENCE) -> dict[str, float]:
+        """The facts of a text with their worth; names of the table stand for themselves.
+
+        In a tool's output, words that somebody said count less: they may be there by chance.
+        """
+        factor = OUTPUT_WORD_FACTOR if form is Form.OUTPUT else 1.0
+        found = {word: factor * value for word in set(words.raw_terms(text)) if (value := self.of_word(word))}
         for atom in atom_texts(text):
             chance = self._scores.of(atom)
             if chance >= _MIN_ATOM_CHANCE:
@@ -94,7 +100,7 @@ def choose(
     covered: set[str] = set()
     for text in shown:
         covered.update(worth.facts(text))
-    facts = [worth.facts(candidate.text) for candidate in candidates]
+    facts = [worth.facts(candidate.text, candidate.form) for candidate in candidates]
     opened: set[Hashable] = set()
     heap = [(-_gain(facts[i], covered, candidate, opened), i) for i, candidate in enumerate(candidates)]
     heapify(heap)
@@ -135,7 +141,9 @@ def _gain(facts: dict[str, float], covered: set[str], candidate: Statement, open
 def _opens(candidate: Statement) -> tuple[tuple[int, str], ...]:
     """What a statement needs shown once: its item, and the lead that it stands under."""
     item = (candidate.event, candidate.label)
-    return (item, (candidate.event, f"\0{candidate.lead}")) if candidate.lead else (item,)
+    if not candidate.lead:
+        return (item,)
+    return (item, *((candidate.event, f"\0{line}") for line in candidate.lead.split("\n")))
 
 
 def _text_of(thing: tuple[int, str]) -> str:
@@ -215,35 +223,47 @@ def shortened(text: str, scores: Scores) -> str:
 
 def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], number: int) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
-    lines, rows, labels = scores.table.lines, scores.rows, Labels(events)
-    if not lines.numbers:
-        return
-    value_of = rows.__getitem__
-    values = (
-        (sum(map(value_of, atoms)) / (6 + len(text)) ** COST_POWER, -place)
-        for place, (text, atoms) in enumerate(zip(lines.numbers, lines.atoms, strict=True))
-        if atoms
-        and events[lines.last[place]].kind not in _SPOKEN
-        and events[lines.last[place]].kind is not EventKind.USER
-    )
-    texts = list(lines.numbers)
-    for _, negative in nlargest(number, values):
-        place = -negative
-        text, event_number = texts[place], lines.last[place]
+    labels = Labels(events)
+    for text, place in _telling_lines(events, scores, number):
+        event_number = scores.table.lines.last[place]
         event = events[event_number]
-        if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name:
+        label = labels.of(event_number)
+        if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name or text in label:
             continue
+        if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
+            continue  # what was looked for or run is the label of what came of it
         weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * (0.6 if is_scrap(text) else 1.0)
         yield Statement(
             text=shortened(text, scores),
             event=event_number,
             place=place,
             form=Form.OUTPUT,
-            label=labels.of(event_number),
+            label=label,
             record=event.record,
             at_tokens=starts[event_number],
             weight=weight,
         )
+
+
+def _telling_lines(events: Sequence[Event], scores: Scores, number: int) -> Iterator[tuple[str, int]]:
+    """The distinct lines of calls and results by the chances of their names, a few for each name; with their places."""
+    lines, chance = scores.table.lines, scores.rows.__getitem__
+    texts, left = list(lines.numbers), dict[int, int]()
+    heap = [
+        (-sum(map(chance, atoms)) / (6 + min(len(text), MAX_CHARS)) ** COST_POWER, -place)
+        for place, (text, atoms) in enumerate(zip(texts, lines.atoms, strict=True))
+        if atoms and events[lines.last[place]].kind in _OUTPUT
+    ]
+    heapify(heap)
+    while heap and number > 0:
+        place = -heappop(heap)[1]
+        fresh = [row for row in lines.atoms[place] if left.get(row, _LINES_PER_ATOM) > 0]
+        if sum(map(chance, fresh)) < _MIN_ATOM_CHANCE:
+            continue
+        for row in fresh:
+            left[row] = left.get(row, _LINES_PER_ATOM) - 1
+        number -= 1
+        yield texts[place], place
 
 
 def starts_of(events: Sequence[Event], length_tokens: int) -> list[int]:

@@ -110,6 +110,11 @@ def _entering() -> re.Pattern[str]:
 
 
 @cache
+def _entered() -> re.Pattern[str]:
+    return re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
+
+
+@cache
 def _report() -> re.Pattern[str]:
     return re.compile(
         r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
@@ -168,9 +173,15 @@ def _bare(command: str) -> str:
 
 
 def _is_look(command: str) -> bool:
+    command = _in_quotes().sub(" q ", command)
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
         return False
     return all(_looks(segment.split()) for segment in re.split(r"&&|\|\||;|\||\n", command) if segment.strip())
+
+
+@cache
+def _in_quotes() -> re.Pattern[str]:
+    return re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 
 
 def _looks(words: list[str]) -> bool:
@@ -265,7 +276,8 @@ def _short(line: str) -> str:
 
 
 def shown(command: str) -> str:
-    """A command as one line: the first that does something, an ellipsis where more follows."""
+    """A command as one line: its first that does something, an ellipsis where more follows; no leading ``cd``."""
+    command = _entered().sub("", command, count=1)
     first, more, rest = command.partition("\n")
     while rest.strip() and _entering().fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")

@@ -16,6 +16,7 @@ from typing import Any
 
 from compactor_cli.digest import clean
 from compactor_cli.digest.tools import ToolKind, tool_kind
+from compactor_cli.formats.harness import refusal, user_text
 from compactor_cli.formats.places import at
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
 
@@ -39,8 +40,8 @@ class Event:
     ``record`` is the index of the record that shows it. ``turn`` counts the user's messages among the events
     asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
     in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
-    sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``is_refusal``:
-    the result says that the user turned the call down, or stopped it.
+    sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
+    the user said when turning the call down or stopping it, None where that was not done.
     """
 
     kind: EventKind
@@ -52,7 +53,12 @@ class Event:
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
     call: int = -1
     is_error: bool = False
-    is_refusal: bool = False
+    refusal: str | None = None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the user turned the call down, or stopped it."""
+        return self.refusal is not None
 
 
 def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
@@ -68,7 +74,7 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
         if 0 <= index < len(transcript.messages):
             value = transcript.records[index].value if index < len(transcript.records) else None
             if not _has(value, "is_demo"):
-                reader.read(index, transcript.messages[index], _has(value, "isMeta"))
+                reader.read(index, transcript.messages[index])
     return tuple(reader.found)
 
 
@@ -137,7 +143,7 @@ def _told_directory(text: str) -> str:
 
 
 def _has(value: Any, mark: str) -> bool:
-    """Whether a record is marked: Claude Code's ``isMeta``, which no person typed, or SWE-agent's ``is_demo``."""
+    """Whether a record is marked, as SWE-agent's demonstrations are."""
     return isinstance(value, Mapping) and value.get(mark) is True
 
 
@@ -148,19 +154,21 @@ class _Reader:
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
     turn: int = 0
 
-    def read(self, index: int, message: Message, is_hidden: bool) -> None:
+    def read(self, index: int, message: Message) -> None:
         if message.is_meta:
             return
         if message.summary is not None:
             self._add(EventKind.SUMMARY, index, clean.summary_words(self._clean(message.summary.text)))
             return
         for part in message.parts:
-            if isinstance(part, Text):
-                self._said(index, message.role, part.text, is_hidden)
+            if isinstance(part, Text) and message.role is Role.ASSISTANT:
+                self._add(EventKind.ASSISTANT, index, clean.spoken_words(self._clean(part.text)))
             elif isinstance(part, ToolCall):
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_told:
                 self._answered(index, part)
+        if message.role is not Role.ASSISTANT:
+            self._heard(index, message)
 
     def _add(self, kind: EventKind, index: int, text: str) -> None:
         if text:
@@ -169,15 +177,13 @@ class _Reader:
     def _clean(self, text: str) -> str:
         return self.strip(clean.without_prompt(clean.without_block(clean.plain(text), "system-reminder"))).strip("\n")
 
-    def _said(self, index: int, role: Role, text: str, is_hidden: bool) -> None:
-        if role is Role.ASSISTANT:
-            self._add(EventKind.ASSISTANT, index, clean.said_words(self._clean(text)))
-        elif role is Role.USER and not (is_hidden or clean.is_context(text)):
-            if words := clean.user_words(self._clean(text)):
-                self._new_turn(index)
-                self._add(EventKind.USER, index, words)
-        elif clean.user_words(text):
-            self._add(EventKind.RESULT, index, self._clean(text))
+    def _heard(self, index: int, message: Message) -> None:
+        """The user's own words; else what a client sends in the user's name, as a result without a call."""
+        if words := self._clean(user_text(message)):
+            self._new_turn(index)
+            self._add(EventKind.USER, index, words)
+        elif text := self._clean(message.text):
+            self._add(EventKind.RESULT, index, text)
 
     def _new_turn(self, index: int) -> None:
         last = self.found[-1] if self.found else None
@@ -221,7 +227,7 @@ class _Reader:
                 name=name,
                 call=call,
                 is_error=result.is_error,
-                is_refusal=clean.is_refusal(text),
+                refusal=refusal(result),
             )
         )
 

@@ -48,8 +48,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[It
     budget = budget_tokens
     actions = action_items(analysis.events, budget if not ranked else budget // 2, meter, words)
     values = value_items(analysis, budget - sum(map(meter.item, actions)), meter) if not ranked else ()
-    offers = (*world, *actions, *values, *rest, *carried)
-    return chosen((item for item in offers if item.text), budget_tokens, meter)
+    offers = {item.text: item for item in (*carried, *reversed((*world, *actions, *values, *rest))) if item.text}
+    return chosen(reversed(offers.values()), budget_tokens, meter)
 
 
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:

@@ -74,16 +74,16 @@ def _grouped(statements: Iterable[Statement], depth: int) -> list[Item]:
 def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
     """The statements of a message as running text; a new heading, and each entry under one, opens a line."""
     lines: list[str] = []
-    lead, is_entry = "", False
+    above: list[str] = []
+    is_entry = False
     for statement in group:
         entry = statement.form is not Form.SENTENCE
         piece = listed(statement.text.strip())
-        if statement.lead != lead:
-            lead = statement.lead
-            mark = "" if not lead or lead.endswith((":", "：")) else ":"
-            lines.append(f"{lead}{mark} {piece}".strip())
-        elif not lines:
-            lines.append(piece)
+        leads = statement.lead.split("\n") if statement.lead else []
+        if leads != above or not lines:
+            new = [lead for place, lead in enumerate(leads) if above[place : place + 1] != [lead]]
+            lines.append(" ".join([*(lead if lead.endswith((":", "：")) else f"{lead}:" for lead in new), piece]))
+            above = leads
         else:
             lines[-1] += f" · {piece}" if entry and is_entry else f" {piece}"
         is_entry = entry

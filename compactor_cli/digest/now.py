@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.quote import (
     QUESTION_MARKS,
     Meter,
@@ -20,7 +20,7 @@ from compactor_cli.digest.quote import (
     tail,
 )
 from compactor_cli.digest.statements import is_narration
-from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
+from compactor_cli.digest.tools import PATH_KEYS, argument, command_of, is_own
 from compactor_cli.digest.user_words import UserMessage, last_question
 from compactor_cli.model.summary import Item
 
@@ -33,6 +33,8 @@ _MAX_CALL_CHARS = 160
 _REQUEST_RATIO = 0.45
 _CHARS_PER_TOKEN = 4
 _MAX_LOOKED_BACK = 30
+_MAX_STEPS = 3
+_MIN_TELLING_CHARS = 60
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:
@@ -88,18 +90,31 @@ def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[
         yield Item(text=f"{words.stood}{words.colon}{text}", records=(last.record,))
     if step := analysis.plan.next_step:
         yield Item(text=f"{words.step}{words.colon}{step.text}", records=records_of((step.record,)))
+    if last and (steps := _steps_since(analysis, last)):
+        yield steps
     for number in analysis.work.without_result[-2:]:
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
 
 
 def _last_telling(analysis: Analysis) -> Event | None:
-    """The newest message of the assistant that says more than what it calls next; else the newest."""
+    """The newest message of the assistant that says more than a few words or what it calls next; else the newest."""
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
     for event in reversed(spoken[-_MAX_LOOKED_BACK:]):
-        if not all(map(is_narration, sentences(event.text))):
+        if sum(len(piece) for piece in sentences(event.text) if not is_narration(piece)) >= _MIN_TELLING_CHARS:
             return event
     return spoken[-1] if spoken else None
+
+
+def _steps_since(analysis: Analysis, last: Event) -> Item | None:
+    """The newest calls after what was said last, oldest first: where the work stopped."""
+    done = [event for event in analysis.events if event.kind is EventKind.CALL and event.record > last.record]
+    done = [event for event in done if event.tool is not ToolKind.PLAN and not is_own(event.name)]
+    newest = list(dict.fromkeys(_call_words(event) for event in done[-_MAX_STEPS:]))
+    if not newest:
+        return None
+    text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
+    return Item(text=text, records=records_of((done[-1].record,)))
 
 
 def _call_words(call: Event) -> str:

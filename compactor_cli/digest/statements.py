@@ -15,6 +15,7 @@ MAX_CHARS = 320
 _WINDOW_CHARS = 110
 GAP = " … "
 _MIN_CHARS = 6
+_MAX_LEAD_CHARS = 160
 # A word of so many characters is data, and so are so many marks in a row.
 _RUN_CHARS = 80
 _MAX_MARKS = 12
@@ -35,8 +36,9 @@ class Statement(NamedTuple):
     """A verbatim piece of an event; a tuple, as very many are made.
 
     ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
-    event. ``lead``: the heading or the line with a colon that it stands under. ``label``: file, command or tool of an
-    output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its place makes of its worth.
+    event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
+    command or tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its
+    place makes of its worth.
     """
 
     text: str
@@ -66,7 +68,7 @@ def statements_of(text: str) -> Iterator[tuple[str, Form, str]]:
 
     Headings, and lines that introduce a list, are no statements of their own but the lead of what follows.
     """
-    fenced, lead = False, ""
+    fenced, heading, colon = False, "", ""
     for raw in text.split("\n"):
         line = raw.strip()
         if line.startswith("```"):
@@ -74,21 +76,23 @@ def statements_of(text: str) -> Iterator[tuple[str, Form, str]]:
         elif not line:
             continue
         elif fenced:
-            yield raw.rstrip(), Form.CODE, lead
+            yield raw.rstrip(), Form.CODE, _lead(heading, colon)
         elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
-            lead = plain_line(line)
+            heading, colon = plain_line(line), ""
         elif line.startswith("|"):
             if row := plain_line(line):
-                yield row, Form.ROW, lead
+                yield row, Form.ROW, _lead(heading, colon)
         elif _item().match(raw):
-            yield from ((piece, Form.ITEM, lead) for piece in _pieces(plain_line(line)))
+            yield from ((piece, Form.ITEM, _lead(heading, colon)) for piece in _pieces(plain_line(line)))
+        elif (shown := plain_line(line)).endswith((":", "：")) and len(shown) <= _MAX_LEAD_CHARS:
+            colon = shown
         else:
-            shown = plain_line(line)
-            if shown.endswith((":", "：")) and len(shown) <= 160:
-                lead = shown
-            else:
-                lead = "" if lead.endswith((":", "：")) else lead  # a colon introduces what stands next only
-                yield from ((piece, Form.SENTENCE, lead) for piece in _pieces(shown))
+            colon = ""  # it introduces what stands next only
+            yield from ((piece, Form.SENTENCE, heading) for piece in _pieces(shown))
+
+
+def _lead(heading: str, colon: str) -> str:
+    return f"{heading}\n{colon}" if heading and colon else heading or colon
 
 
 def _pieces(line: str) -> list[str]:

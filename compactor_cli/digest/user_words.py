@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from compactor_cli.digest import clean
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.quote import QUESTION_MARKS, opening, sentences, verbatim
@@ -45,7 +44,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     before: Event | None = None
     for event in events:
         is_refusal = event.kind is EventKind.RESULT and event.is_refusal
-        text = verbatim(clean.refusal_words(event.text) if is_refusal else event.text)
+        text = verbatim((event.refusal or "") if is_refusal else event.text)
         if is_refusal or (event.kind is EventKind.USER and text):
             stopped = _call_words(events[event.call]) if is_refusal and event.call >= 0 else ""
             message = UserMessage(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import Dialect, JsonPath
+from compactor_cli.formats.base import Dialect, JsonPath, read_messages
 from compactor_cli.formats.registry import dialects_for
 from compactor_cli.model.errors import UnknownShape
 from compactor_cli.model.records import Record
@@ -18,9 +18,16 @@ from compactor_cli.read.spans import element_spans
 # So many elements of a row are looked at before the most likely dialect is taken.
 _LOOKED_AT_ELEMENTS = 50
 _CERTAIN = 3
-# Where documents hold an array of rows: the document itself, the runs of a benchmark, the samples of a log, or
-# the agents of a file.
-_ARRAYS_OF_ROWS: tuple[JsonPath, ...] = ((), ("simulations",), ("samples",), ("agents",))
+# Where documents hold an array of rows: the document itself, the runs of a benchmark, the samples of a log, the agents
+# of a file, the calls of a model in a run, or exported conversations.
+_ARRAYS_OF_ROWS: tuple[JsonPath, ...] = (
+    (),
+    ("simulations",),
+    ("samples",),
+    ("agents",),
+    ("llm_interactions",),
+    ("conversations",),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +83,7 @@ def row_transcript(record: Record, row: Row) -> Transcript:
     return Transcript(
         dialect=row.dialect.name,
         records=records,
-        messages=row.dialect.read(records, record.value),
+        messages=read_messages(row.dialect, records, record.value),
         frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
         sha256=hashlib.sha256(record.raw + record.ending).hexdigest(),
         model=row.dialect.model(records, record.value),

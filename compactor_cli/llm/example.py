@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from compactor_cli.digest.clean import user_words
 from compactor_cli.digest.language import LANGUAGES, detect
+from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import prompts
 from compactor_cli.llm.flatten import flatten
 from compactor_cli.llm.outline import heading_lines, headings_of
@@ -15,7 +15,6 @@ from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summariser import Request
-from compactor_cli.model.transcript import Role
 
 _RULE = PruneRule(name="tool-result")
 
@@ -46,8 +45,7 @@ class Examples:
 
     def _wording(self, request: Request) -> Wording:
         spoken = (request.transcript.messages[i] for i in (*request.covered, *request.kept))
-        words = (m.text for m in spoken if m.role is Role.USER and m.summary is None and not m.results)
-        language = request.language if request.language in LANGUAGES else detect(user_words(text) for text in words)
+        language = request.language if request.language in LANGUAGES else detect(map(user_text, spoken))
         headings = tuple(h for h in headings_of(request.render, language) if h.section in ASKED)
         return Wording(template=self.template, language=language, headings=headings, focus=request.focus)
 

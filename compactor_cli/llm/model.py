@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.clean import user_words
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
+from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import tree
 from compactor_cli.llm.calls import NO_SECRET, Call, Delivery, Secret
 from compactor_cli.llm.estimate import Estimate, estimated
@@ -25,7 +25,7 @@ from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Source, Summary
-from compactor_cli.model.transcript import Role, Transcript
+from compactor_cli.model.transcript import Transcript
 
 if TYPE_CHECKING:
     from compactor_cli.llm.line import Line
@@ -284,5 +284,4 @@ def _framed(prose: str, language: str) -> Summary:
 def _language(request: Request) -> str:
     """What the user speaks, in what is covered and what is kept."""
     messages = request.transcript.messages
-    spoken = (messages[i] for i in (*request.covered, *request.kept) if messages[i].role is Role.USER)
-    return detect(user_words(message.text) for message in spoken if message.summary is None and not message.results)
+    return detect(user_text(messages[i]) for i in (*request.covered, *request.kept))

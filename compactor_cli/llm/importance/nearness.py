@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from compactor_cli.digest.clean import user_words
 from compactor_cli.digest.events import events
 from compactor_cli.digest.words import is_term, terms
-from compactor_cli.group.turns import is_user_words
+from compactor_cli.formats.harness import user_text
 from compactor_cli.llm.bm25 import Index
 from compactor_cli.model.importance import Middle, Ranking
 
@@ -32,7 +31,7 @@ class Words:
 def task(middle: Middle) -> tuple[str, ...]:
     """The newest messages of the user, newest last, and the focus."""
     messages = middle.transcript.messages
-    said = (user_words(message.text) for message in reversed(messages) if is_user_words(message))
+    said = (user_text(message) for message in reversed(messages))
     newest = [text for text, _ in zip(filter(None, said), range(NEWEST_MESSAGES), strict=False)]
     return (*reversed(newest), *((middle.focus,) if middle.focus else ()))
 
