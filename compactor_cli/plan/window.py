@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.plan.vocabulary import loaded_once
 
 TABLE = "model_prices_and_context_window_backup.json"
 _DATE = r"[-@](?:20\d{2}-?\d{2}-?\d{2}|latest)$"
@@ -110,7 +111,7 @@ def _nearest(model: str) -> list[str]:
     return [by_last[name] for name in close]
 
 
-@lru_cache(maxsize=1)
+@loaded_once
 def _table() -> str:
     """The table's text, empty if litellm is not installed."""
     spec = importlib.util.find_spec("litellm")
