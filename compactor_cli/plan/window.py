@@ -42,7 +42,7 @@ def required_window_tokens(model: str) -> int:
     """The window of a model the user named. Raises `UsageError` with the nearest known names."""
     found = window_tokens(model)
     if not found:
-        nearest = ", ".join(_nearest(model))
+        nearest = ", ".join(nearest_models(model))
         step = f"did you mean {nearest}? or give the size with --window" if nearest else "give the size with --window"
         raise UsageError(f"the window of model {model} is not known", next_step=step)
     return found
@@ -102,7 +102,13 @@ def _parsed(table: str, brace: int) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def _nearest(model: str) -> list[str]:
+def is_provider(name: str) -> bool:
+    """Whether the table has a model of this provider; it does not know those that serve models of one's own."""
+    return f'"litellm_provider": {json.dumps(name)}' in _table()
+
+
+def nearest_models(model: str) -> list[str]:
+    """Names in the table that look like this one, at most 3, without their providers' other spellings."""
     import difflib
 
     names = sorted(json.loads(_table() or "{}"), key=len, reverse=True)
