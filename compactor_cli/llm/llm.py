@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.llm.calls import Call, Delivery, Reply, Speaker, Wanted
-from compactor_cli.llm.failures import Broken, ModelFailure, failure_of
+from compactor_cli.llm.failures import Broken, ModelFailure
+from compactor_cli.llm.faults import failure_of
 from compactor_cli.llm.keys import environment_names, provider_of
 
 # Read by litellm when it is imported (the first two) or makes its first call to Anthropic.

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.llm.calls import Call
-from compactor_cli.llm.failures import ModelFailure, scrubbed
+from compactor_cli.llm.failures import ModelFailure
+from compactor_cli.llm.faults import scrubbed
 from compactor_cli.llm.keys import provider_of
 from compactor_cli.llm.llm import ENDED, Batches, batch_reply
 from compactor_cli.llm.model import AUTO
