@@ -71,6 +71,11 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     console = Console("compactor", wishes.level, wishes.color)
     shards = _share(planned(said), said.own.get("shard", ""))
     orders = model_orders(wishes, said.settings) if wishes.model else None
+    if orders:
+        from compactor_cli.run.models import check_setup
+
+        # Machines of a cluster may have keys in environments of their own.
+        check_setup(orders, has_keys_elsewhere=said.own.get("engine") == "ray")
     results: list[ShardResult] = []
     with ExitStack() as stack:
         shown = Progress(label="compactor batch", total=len(shards), unit="shard", shown=console.watched)

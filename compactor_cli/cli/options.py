@@ -232,11 +232,13 @@ MODEL = (
     ),
     Option("instructions", ("--instructions",), Kind.TEXT, "Add the text of FILE to the prompt.", _OWN, "FILE"),
     Option("max_cost", ("--max-cost",), Kind.MONEY, "Stop asking before this is spent.", _OWN, "USD"),
+    Option("price", ("--price",), Kind.TEXT, "USD per million tokens, instead of the known price.", _OWN, "IN,OUT"),
     Option("max_requests", ("--max-requests",), Kind.COUNT, "Stop asking after N requests.", _OWN, "N"),
     Option("max_tokens_sent", ("--max-tokens-sent",), Kind.TOKENS, "Stop asking after N tokens.", _OWN, "N"),
     Option("llm_concurrency", ("--llm-concurrency",), Kind.COUNT, "Requests at once (default 8).", _OWN, "N"),
     Option("rpm", ("--rpm",), Kind.COUNT, "Requests per minute.", _OWN, "N"),
     Option("tpm", ("--tpm",), Kind.TOKENS, "Tokens per minute.", _OWN, "N"),
+    Option("reset_breaker", ("--reset-breaker",), Kind.FLAG, "Ask a server again that failed before.", _ONLY),
     Option("cache", ("--cache/--no-cache",), Kind.PAIR, "Keep replies, so that nothing is paid twice (default).", _OWN),
     Option("redact", ("--redact/--no-redact",), Kind.PAIR, "Take secrets out before sending (default).", _OWN),
 )

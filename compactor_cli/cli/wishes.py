@@ -68,11 +68,13 @@ class Wishes:
     previous: str = "update"
     instructions: str = ""
     max_cost: float = 0.0
+    price: str = ""
     max_requests: int = 0
     max_tokens_sent: int = 0
     llm_concurrency: int = 8
     rpm: int = 0
     tpm: int = 0
+    reset_breaker: bool = False
     cache: bool = True
     redact: bool = True
     memory: str = ""
