@@ -12,9 +12,9 @@ from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping
 from compactor_cli.model.compaction import Compaction
 from compactor_cli.model.marker import Marker
-from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.plan import Action, Mode, Plan, Tier
 from compactor_cli.model.report import Outcome
-from compactor_cli.model.settings import UNBROKEN, Settings
+from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summariser import Answer, Request, Summariser
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Role, Transcript
@@ -111,13 +111,13 @@ class Work:
         output = compacted.source()
         grows = plan.mode is Mode.REWRITE and len(output) >= transcript.size_bytes
         if grows or tokens_after >= plan.tokens_before:
-            no_gain = replace(plan, reason="a summary would be no smaller")
-            return unchanged(transcript, no_gain, self.grouping, self.counter)
+            return unchanged(transcript, self._without_gain(), self.grouping, self.counter)
         check_output(compacted, plan, tokens_after)
         report = replace(
             unchanged_report(transcript, plan, self.grouping, self.counter),
             outcome=Outcome.COMPACTED,
             tokens_after=tokens_after,
+            over_target=plan.over_target if tokens_after > plan.target_tokens else "",
             bytes_after=len(output),
             summary_source=answer.summary.source.value if text else "",
             summary_tokens=self.counter.count(text) if text else 0,
@@ -133,6 +133,13 @@ class Work:
         return Compaction(
             output=output, report=report, plan=plan, state=answer.state, summary_text=text, transcript=compacted
         )
+
+    def _without_gain(self) -> Plan:
+        """The plan with the reason why nothing is done by it."""
+        reason, over_tokens = "a summary would be no smaller", self.plan.tokens_before - self.plan.target_tokens
+        has_target = self.settings.target != Size() or self.plan.tier in (Tier.COMPACT, Tier.EMERGENCY)
+        over_target = f"{over_tokens:,} tokens over: {reason}" if has_target and over_tokens > 0 else ""
+        return replace(self.plan, reason=reason, over_target=over_target)
 
 
 def _writer(plan: Plan, summariser: Summariser) -> Summariser:
