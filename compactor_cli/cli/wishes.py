@@ -13,6 +13,7 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.sources import Walk
 from compactor_cli.run.jobs import Originals, Purpose
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
 DEFAULT_MIN_AGE_SECONDS = 600.0
+# Hidden folders that hold originals, or what no agent wrote.
+_NEVER_READ = (".transcripts", ".git")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,7 @@ class Wishes:
     null: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    hidden: bool = False
     format: str = ""
     on_invalid: str = "fail"
     min_age: float | None = None
@@ -107,6 +111,16 @@ class Wishes:
             cells=Cells.STRINGS if self.arrow else Cells.OBJECTS,
             parts=Parts.WINDOWS if self.split_at_boundaries else Parts.WHOLE,
         )
+
+    @property
+    def walk(self) -> Walk:
+        """How trees are read: by the globs that are named, else sessions and whatever document is a transcript."""
+        exclude = (*self.exclude, *(_NEVER_READ if self.hidden else ()))
+        if self.include:
+            return Walk(include=self.include, exclude=exclude, hidden=self.hidden)
+        from compactor_cli.formats.registry import DOCUMENTS
+
+        return Walk(candidates=DOCUMENTS, exclude=exclude, hidden=self.hidden)
 
     @property
     def level(self) -> int:
