@@ -22,7 +22,7 @@ from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.by_fit import NOTICE
 from compactor_cli.plan.by_summary import EXCERPTS
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
-from compactor_cli.plan.reported import unchanged, unchanged_report
+from compactor_cli.plan.reported import newest_request_warning, unchanged, unchanged_report
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.render.check import check_output
 from compactor_cli.render.compose import compose
@@ -113,6 +113,7 @@ class Work:
         if grows or tokens_after >= plan.tokens_before:
             return unchanged(transcript, self._without_gain(), self.grouping, self.counter)
         check_output(compacted, plan, tokens_after)
+        lost_request = newest_request_warning(transcript, plan, self.counter, text)
         report = replace(
             unchanged_report(transcript, plan, self.grouping, self.counter),
             outcome=Outcome.COMPACTED,
@@ -128,7 +129,7 @@ class Work:
             invented=answer.invented,
             redacted=answer.redacted,
             notes=(*plan.notes, *answer.notes),
-            warnings=answer.warnings,
+            warnings=(*answer.warnings, *filter(None, (lost_request,))),
         )
         return Compaction(
             output=output, report=report, plan=plan, state=answer.state, summary_text=text, transcript=compacted
