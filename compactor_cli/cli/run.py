@@ -134,6 +134,17 @@ def check_names(settings: Settings, wishes: Wishes) -> None:
     named_window_tokens(settings.trigger)
     if wishes.format:
         get(wishes.format)
+    if settings.language != "auto" and not (wishes.model or wishes.summariser or wishes.engine):
+        _check_language(settings.language)
+
+
+def _check_language(name: str) -> None:
+    """Raise UsageError for a language that the digest has no words of."""
+    from compactor_cli.digest.language import LANGUAGES
+
+    if name.partition("-")[0].lower() not in LANGUAGES:
+        advice = f"one of auto, {', '.join(LANGUAGES)}; a model (-m) may write others"
+        raise UsageError(f"the digest has no words of the language {name!r}", next_step=advice)
 
 
 def _jobs(operands: Sequence[str], wishes: Wishes, console: Console) -> tuple[Job, ...]:

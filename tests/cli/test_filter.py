@@ -402,3 +402,18 @@ def test_the_environment_and_files_configure_the_filter(
     assert compact("session.jsonl").out == expected
     (work / "compact.toml").write_text("no-archive = true\n")
     assert compact("session.jsonl").code == 2
+
+
+def test_a_fraction_as_target_is_a_share(work: Path, compact: Run) -> None:
+    quarter = compact("session.jsonl", "-t", "25%")
+    assert quarter.code == 0
+    assert compact("session.jsonl", "-t", "0.25").out == quarter.out
+    assert compact("session.jsonl", "-t", "0.0").code == 2
+
+
+def test_a_language_that_the_digest_does_not_know_is_refused(work: Path, compact: Run) -> None:
+    ran = compact("session.jsonl", "--lang", "xx", "-t", "1500")
+    assert ran.code == 2
+    assert "'xx'" in ran.err
+    assert "zh" in ran.err
+    assert compact("session.jsonl", "--lang", "zh-CN", "-t", "1500").code == 0
