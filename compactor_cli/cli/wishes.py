@@ -94,8 +94,12 @@ class Wishes:
 
     @property
     def purpose(self) -> Purpose:
-        """What the run is for. A check, a difference and a saved plan need the summary as well."""
-        if self.check or self.diff or (self.dry_run and self.plan_out):
+        """What the run is for. A check, a difference and a saved plan need the summary as well.
+
+        With a saved plan a result is written only where a place for it is named.
+        """
+        has_place = self.in_place or self.append or self.output_dir or self.output
+        if self.check or self.diff or (self.plan_out and (self.dry_run or not has_place)):
             return Purpose.TRY
         return Purpose.PLAN if self.dry_run else Purpose.ACT
 
@@ -217,7 +221,7 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
         "write the report to a file, or the result with -o",
     ),
     (
-        lambda w: w.plan_out == "-" and (w.stdout_is_taken and not w.dry_run),
+        lambda w: w.plan_out == "-" and (w.diff or (w.purpose is Purpose.ACT and w.stdout_is_taken)),
         "standard output holds the result and cannot hold the plan",
         "save the plan to a file, or add -n",
     ),
