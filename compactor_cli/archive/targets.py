@@ -111,6 +111,9 @@ def _single(destination: Destination) -> Target:
         return Target(path=STDOUT, kind=Kind.STDOUT, compression=destination.compress)
     named = compression_named(destination.output)
     compression = destination.compress if named is Compression.NONE else named
+    folder = Path(destination.output).parent
+    if not folder.is_dir():
+        raise UsageError("there is no such folder", place=str(folder), next_step=f"make it: mkdir -p {folder}")
     return _file(Path(destination.output), compression, destination)
 
 

@@ -103,6 +103,7 @@ def planned(said: Said) -> tuple[Shard, ...]:
     walk = Walk(
         include=wishes.include or INCLUDE,
         exclude=wishes.exclude,
+        hidden=wishes.hidden,
         skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir))),
     )
     sources = find_sources(

@@ -54,11 +54,18 @@ _ONLY = Scope.COMMAND_LINE
 _OWN = Scope.NOT_PROJECT
 
 INPUT = (
-    Option("recursive", ("-r", "--recursive"), Kind.FLAG, "Take the transcripts below folders.", _ONLY),
+    Option(
+        "recursive",
+        ("-r", "--recursive"),
+        Kind.FLAG,
+        "Take the transcripts below folders, known by their content.",
+        _ONLY,
+    ),
     Option("files_from", ("--files-from",), Kind.TEXT, "Read more operands from FILE (- is stdin).", _ONLY, "FILE"),
     Option("null", ("-0", "--null"), Kind.FLAG, "Names in --files-from end with NUL.", _ONLY),
     Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", metavar="GLOB"),
     Option("exclude", ("--exclude",), Kind.LIST, "With -r: leave out names like GLOB.", metavar="GLOB"),
+    Option("hidden", ("--hidden",), Kind.FLAG, "With -r: read hidden files and folders too.", _ONLY),
     Option("format", ("--format",), Kind.TEXT, "Read as this dialect (see: compactor formats).", metavar="NAME"),
     Option(
         "on_invalid",

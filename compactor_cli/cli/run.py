@@ -20,7 +20,7 @@ from compactor_cli.cli.account import Teller
 from compactor_cli.cli.beside import beside, check_memory
 from compactor_cli.cli.book import Book
 from compactor_cli.cli.config import Configuration, configure
-from compactor_cli.cli.console import Console, wants_color
+from compactor_cli.cli.console import Console, counted, wants_color
 from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
@@ -29,10 +29,10 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.events import InputEnded, RunBegan
 from compactor_cli.model.report import InputReport
 from compactor_cli.model.settings import Settings, untouched
-from compactor_cli.read.sources import Source, Walk, find_sources
+from compactor_cli.read.sources import Source, find_sources
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.finished import View
-from compactor_cli.run.jobs import Job, Orders, Purpose, Sinks
+from compactor_cli.run.jobs import PASSED_OVER, Job, Orders, Purpose, Sinks
 from compactor_cli.run.run import AfterFailure, run_batch
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     settings = plan_file.settings if plan_file else configuration.settings
     settings = book.settings = untouched(settings) if wishes.no_compact else settings
     check_names(settings, wishes)
-    jobs = _jobs(operands, wishes)
+    jobs = _jobs(operands, wishes, console)
     orders = _orders(wishes, settings, plan_file)
     check_memory(wishes, inputs=len(jobs))
     book.tell(RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=orders.purpose.value))
@@ -99,6 +99,8 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
             book.inputs = (*reports, *book.inputs)
             book.model = account_for(orders, console, inputs=len(reports))
             console.finish()
+    if reports and all(report.reason == PASSED_OVER for report in reports):
+        raise _nothing_found(operands, len(reports))
     return _exit_code(reports, wishes)
 
 
@@ -132,22 +134,44 @@ def check_names(settings: Settings, wishes: Wishes) -> None:
     named_window_tokens(settings.trigger)
     if wishes.format:
         get(wishes.format)
+    if settings.language != "auto" and not (wishes.model or wishes.summariser or wishes.engine):
+        _check_language(settings.language)
 
 
-def _jobs(operands: Sequence[str], wishes: Wishes) -> tuple[Job, ...]:
-    walk = Walk(exclude=wishes.exclude, skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir))))
-    if wishes.include:
-        walk = replace(walk, include=wishes.include)
+def _check_language(name: str) -> None:
+    """Raise UsageError for a language that the digest has no words of."""
+    from compactor_cli.digest.language import LANGUAGES
+
+    if name.partition("-")[0].lower() not in LANGUAGES:
+        advice = f"one of auto, {', '.join(LANGUAGES)}; a model (-m) may write others"
+        raise UsageError(f"the digest has no words of the language {name!r}", next_step=advice)
+
+
+def _jobs(operands: Sequence[str], wishes: Wishes, console: Console) -> tuple[Job, ...]:
+    """The inputs and their outputs. Raises UsageError where folders are named and nothing in them is taken."""
+    passed_over: list[str] = []
     sources = find_sources(
         operands or (() if wishes.files_from else (STDIN,)),
         recursive=wishes.recursive,
-        walk=walk,
+        walk=replace(wishes.walk, skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir)))),
         files_from=wishes.files_from,
         null_separated=wishes.null,
+        passed_over=passed_over.append,
     )
+    for path in passed_over:
+        console.note(f"{path}: passed over, by its name")
+    if not sources and operands:
+        raise _nothing_found(operands, len(passed_over))
+    if passed_over:
+        console.done(f"{counted(len(passed_over), 'name')} passed over, hidden or of no transcript: -v shows them")
     return tuple(
         Job(source=source, target=target) for source, target in zip(sources, _targets(sources, wishes), strict=True)
     )
+
+
+def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
+    what = f"no transcript is below {', '.join(operands)} ({counted(passed_over, 'name')} passed over)"
+    return UsageError(what, next_step="-v shows what is passed over; --hidden and --include take more")
 
 
 def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:

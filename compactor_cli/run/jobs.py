@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.archive.targets import Kind, Target
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.errors import Changed, CompactError
+from compactor_cli.model.errors import Changed, CompactError, InvalidLine, UnknownShape
 from compactor_cli.model.events import BytesRead, InputBegan, Listener
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.records import Place
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from compactor_cli.run.hooks import Hooks
     from compactor_cli.run.models import ModelRun
     from compactor_cli.run.planfile import Saved
+
+
+# Why a file of a tree is skipped that only its content can tell from a transcript.
+PASSED_OVER = "no transcript"
 
 
 class Purpose(StrEnum):
@@ -121,6 +125,8 @@ def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> Input
         sinks.tell(InputBegan(path=job.source.path))
     try:
         return _compact(job, orders, sinks, processes)
+    except (UnknownShape, InvalidLine) as error:
+        return _passed_over(job) if job.source.is_candidate else failed(job, error)
     except CompactError as error:
         return failed(job, error)
     except BrokenPipeError:
@@ -130,6 +136,11 @@ def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> Input
 
         defect = CompactError(f"{type(error).__name__}: {error}", next_step="this is a defect, please report it")
         return failed(job, defect, reason=traceback.format_exc())
+
+
+def _passed_over(job: Job) -> InputReport:
+    """The report of a file of a tree that has a transcript's name and holds none."""
+    return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
 
 
 def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
