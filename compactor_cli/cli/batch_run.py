@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer
 from compactor_cli.cli.batch import SCALE
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
@@ -212,5 +212,5 @@ def _write_report(path: str, said: Said, metrics: Metrics, results: Sequence[Sha
 
         sys.stdout.write(json.dumps(report, indent=1) + "\n")
         return
-    with atomic_writer(path) as file:
+    with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
         file.write(json.dumps(report, indent=1).encode() + b"\n")

@@ -132,9 +132,9 @@ def test_an_original_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monke
         done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         syncing(descriptor)
 
-    def replace(*args: Any) -> None:
+    def replace(*args: Any, **kwargs: Any) -> None:
         done.append("replace")
-        replacing(*args)
+        replacing(*args, **kwargs)
 
     archive = Archive(tmp_path)
     (tmp_path / SHA[:2]).mkdir()
