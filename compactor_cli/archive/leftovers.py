@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from compactor_cli.archive.folder import BESIDE
@@ -48,6 +48,14 @@ def sweep(folder: Path, archives: Iterable[Path] = ()) -> tuple[Path, ...]:
             else:
                 kept.append(path)
     return tuple(kept)
+
+
+def clear(folders: Iterable[Path], archives: Iterable[Path], warn: Callable[[str], object]) -> None:
+    """`sweep` the folders and the archives; ``warn`` of what has to stay."""
+    archives = tuple(archives)
+    for folder in (*folders, *archives):
+        for path in sweep(folder, archives):
+            warn(f"{path}: was written to while a run that was killed replaced it: look at it, then remove it")
 
 
 def _named(folder: Path) -> list[Path]:

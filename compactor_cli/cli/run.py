@@ -203,18 +203,17 @@ def _sweep(jobs: Sequence[Job], wishes: Wishes, console: Console) -> None:
     """Clear away what killed runs left where this one writes."""
     from compactor_cli.archive.folder import BESIDE
     from compactor_cli.archive.layout import default_archive_dir
-    from compactor_cli.archive.leftovers import sweep
+    from compactor_cli.archive.leftovers import clear
 
     stays = wishes.in_place or wishes.append
     paths = {job.target.path for job in jobs if job.target.kind is not Kind.STDOUT}
     folders = {Path(os.path.realpath(path)).parent for path in paths}
     archive = Path(wishes.archive_dir) if wishes.archive_dir else default_archive_dir(STDIN, in_place=False)
-    for folder in folders:
-        own = (folder / BESIDE) if stays and not wishes.archive_dir else archive
-        for path in (*sweep(folder, (own,)), *sweep(own)):
-            console.warn(f"{path}: was written to while a run that was killed replaced it: look at it, then remove it")
-    if not folders:
-        sweep(archive)
+    if stays and not wishes.archive_dir:
+        for folder in folders:
+            clear((folder,), (folder / BESIDE,), console.warn)
+    else:
+        clear(folders, (archive,), console.warn)
 
 
 def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:

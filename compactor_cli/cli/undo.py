@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from compactor_cli.archive.atomic import followed
 from compactor_cli.archive.layout import default_archive_dir
+from compactor_cli.archive.leftovers import clear
 from compactor_cli.archive.undo import added_records, find_compacted, put_back
 from compactor_cli.cli.console import Console, counted
 from compactor_cli.cli.originals import ARCHIVE_DIR, archives
@@ -26,8 +28,10 @@ def undo(files: tuple[str, ...], force: bool, archive_dir: str | None) -> int:
     console = Console("compactor")
     code = 0
     for name in files:
+        folders = [default_archive_dir(name, in_place=True), *archives(archive_dir)]
         try:
-            _undo(name, force, [default_archive_dir(name, in_place=True), *archives(archive_dir)], console)
+            clear((followed(name).parent,), dict.fromkeys(folders), console.warn)
+            _undo(name, force, folders, console)
         except CompactError as error:
             console.error(str(error))
             code = 3 if code == 3 else error.exit_code
