@@ -42,7 +42,7 @@ _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 _MOST_EXCHANGES = 100
 # How long a program that opened our file in the moment it had the name is waited for.
 _SETTLE_SECONDS = 1.0
-_ADVICE = "run again later; it is as it was"
+_ADVICE = "run again later, nothing was written"
 
 
 class _Lease(Enum):
@@ -134,7 +134,7 @@ def append(path: str, data: bytes, look: Look) -> None:
     if not _stands_at(look.size_bytes, pieces):
         remove_pieces(path, pieces)
         what = "was written to while it was appended to"
-        raise Changed(what, place=path, next_step="run again later; nothing was appended")
+        raise Changed(what, place=path, next_step=_ADVICE)
 
 
 def append_late(path: Path, data: bytes) -> None:

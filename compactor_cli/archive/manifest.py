@@ -15,6 +15,7 @@ from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, output_error, sync_f
 from compactor_cli.archive.folder import open_inside
 
 MANIFEST = "MANIFEST.jsonl"
+_NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,6 @@ def _entry(line: bytes) -> Entry | None:
         entry = Entry(**known)
     except (ValueError, TypeError, KeyError):
         return None
-    sizes, names = (entry.bytes, entry.written_bytes), (entry.sha256, entry.stored, entry.source, entry.written_sha256)
-    are_right = all(isinstance(size, int) for size in sizes) and all(isinstance(name, str) for name in names)
+    values = dataclasses.asdict(entry)
+    are_right = all(type(value) is (int if name in _NUMBERS else str) for name, value in values.items())
     return entry if are_right else None

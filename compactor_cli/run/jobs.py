@@ -149,10 +149,10 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
 
 def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputReport:
     path = job.source.path
-    if orders.purpose is Purpose.ACT and job.target.kind in (Kind.IN_PLACE, Kind.APPEND):
-        _prepare(job, orders)
     if path != STDIN and orders.min_age_seconds and look_at(path).age_seconds() < orders.min_age_seconds:
         return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
+    if orders.purpose is Purpose.ACT and job.target.kind in (Kind.IN_PLACE, Kind.APPEND):
+        _prepare(job, orders)
     folder = partial(_archive_dir, job, orders)
     keeps = orders.purpose is Purpose.ACT and orders.originals is Originals.ARCHIVED
     with (

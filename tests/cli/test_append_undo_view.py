@@ -164,6 +164,26 @@ def test_a_session_that_an_agent_holds_open_is_left_to_the_next_run(
     assert session.read_bytes() == whole + later
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="open writers are known on Linux alone")
+@pytest.mark.parametrize("going", [(), ("--fail-fast",)])
+def test_in_a_tree_a_session_in_use_keeps_nobody_from_the_others(
+    session: Path, compact: Run, going: tuple[str, ...]
+) -> None:
+    tree = session.parent / "tree"
+    tree.mkdir()
+    for name in ("a.jsonl", "b.jsonl"):
+        shutil.copy(session, tree / name)
+        os.utime(tree / name, (0, 0))
+    original = session.read_bytes()
+    with (tree / "a.jsonl").open("ab"):
+        done = compact("-i", "-r", "-t", "50%", *going, "--report", "r.json", tree)
+    assert done.code == 75
+    inputs = json.loads(Path("r.json").read_text())["inputs"]
+    assert [(item["outcome"], item["exit_code"]) for item in inputs] == [("skipped", 75), ("compacted", 0)]
+    assert (tree / "a.jsonl").read_bytes() == original
+    assert (tree / "b.jsonl").read_bytes() != original
+
+
 def test_a_torn_append_heals_instead_of_asking_to_try_later_for_ever(
     session: Path, compact: Run, compactor: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
