@@ -19,7 +19,6 @@ from pathlib import Path
 from compactor_cli.archive.folder import BESIDE
 from compactor_cli.archive.live_file import append_late
 from compactor_cli.archive.manifest import Entry, read_entries
-from compactor_cli.archive.undo import holds, prefix_hashes
 from compactor_cli.model.errors import CompactError
 
 _NAME = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
@@ -95,6 +94,8 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
     found = _NAME.fullmatch(path.name)
     if not found or not found[1]:
         return True
+    from compactor_cli.archive.undo import prefix_hashes
+
     size_bytes = os.fstat(descriptor).st_size
     whole = prefix_hashes(descriptor, [size_bytes])[size_bytes]
     if whole.startswith(found[1]):
@@ -111,6 +112,8 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
 
 def _originals(archive: Path, size_bytes: int, descriptor: int) -> Iterator[Entry]:
     """The originals in the archive that the file begins with, the longest first."""
+    from compactor_cli.archive.undo import holds, prefix_hashes
+
     try:
         entries = {entry for _, entry in read_entries(archive) if entry and 0 <= entry.bytes <= size_bytes}
     except (OSError, CompactError):

@@ -59,13 +59,14 @@ class Writer:
     name: str
 
 
-def check_no_writer(descriptor: int, path: str) -> None:
+def check_no_writer(descriptor: int, path: str, *, quick: bool = False) -> None:
     """Raise `InUse` if the file, open for reading as ``descriptor``, is open for writing or locked anywhere.
 
     Whoever is not seen (another user's process where there are no leases, another machine) is not known of.
+    ``quick``: for files that are most likely left as they are; without leases, nobody is looked for.
     """
     _lock_shared(descriptor, path)
-    with _leased(descriptor, path):
+    with _leased(descriptor, path, quick=quick):
         pass
 
 
@@ -199,14 +200,14 @@ def _flags(process: str, name: str) -> int:
 
 
 @contextlib.contextmanager
-def _leased(descriptor: int, path: str) -> Iterator[Callable[[], bool]]:
+def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Callable[[], bool]]:
     """The file without writers as long as the block lasts; the value tells whether nobody tried meanwhile.
 
     Where there are no leases, only those are known who had it open before. Raises `InUse`.
     """
     lease = _take_lease(descriptor)
     if lease is not _Lease.HELD:
-        found = writers(os.fstat(descriptor))
+        found = () if quick and lease is _Lease.UNKNOWN else writers(os.fstat(descriptor))
         if found or lease is _Lease.REFUSED:
             who = ", ".join(f"{item.name} (process {item.pid})" for item in found[:3]) or "another program"
             raise InUse(f"{who} has it open for writing", place=path, next_step=_ADVICE)

@@ -177,7 +177,7 @@ def _prepare(job: Job, orders: Orders) -> None:
 
     path = job.source.path
     with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
-        check_no_writer(file.fileno(), path)
+        check_no_writer(file.fileno(), path, quick=True)
     if orders.originals is Originals.ARCHIVED:
         finish_append(path, _archive_dir(job, orders))
 
