@@ -210,7 +210,7 @@ def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Call
         found = () if quick and lease is _Lease.UNKNOWN else writers(os.fstat(descriptor))
         if found or lease is _Lease.REFUSED:
             who = ", ".join(f"{item.name} (process {item.pid})" for item in found[:3]) or "another program"
-            raise InUse(f"{who} has it open for writing", place=path, next_step=_ADVICE)
+            raise InUse(f"is open for writing in {who}", place=path, next_step=_ADVICE)
         yield lambda: True
         return
     import fcntl
