@@ -6,14 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import atomic_writer, make_folders, output_error
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, make_folders, output_error
 from compactor_cli.archive.lock import lock
 from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
 from compactor_cli.cli.account import Teller
@@ -90,6 +90,8 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     with ExitStack() as stack:
         for folder in _roots(jobs, wishes):
             stack.enter_context(lock(folder))
+        if orders.purpose is Purpose.ACT:
+            _sweep(jobs, wishes, console)
         orders = with_models(orders, wishes, stack, book.tell)
         try:
             with closing(_batch(jobs, orders, wishes, console, stack, book)) as batch:
@@ -221,6 +223,23 @@ def _view(wishes: Wishes) -> View | None:
     return None
 
 
+def _sweep(jobs: Sequence[Job], wishes: Wishes, console: Console) -> None:
+    """Clear away what killed runs left where this one writes."""
+    from compactor_cli.archive.folder import BESIDE
+    from compactor_cli.archive.layout import default_archive_dir
+    from compactor_cli.archive.leftovers import clear
+
+    stays = wishes.in_place or wishes.append
+    paths = {job.target.path for job in jobs if job.target.kind is not Kind.STDOUT}
+    folders = {Path(os.path.realpath(path)).parent for path in paths}
+    archive = Path(wishes.archive_dir) if wishes.archive_dir else default_archive_dir(STDIN, in_place=False)
+    if stays and not wishes.archive_dir:
+        for folder in folders:
+            clear((folder,), (folder / BESIDE,), console.warn)
+    else:
+        clear(folders, (archive,), console.warn)
+
+
 def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
     """The folders to lock: where files are replaced or written by the tree."""
     if not wishes.lock or wishes.purpose is not Purpose.ACT:
@@ -254,7 +273,7 @@ def _batch(
     sinks = Sinks(
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
-        teach=stack.enter_context(atomic_writer(wishes.summary_rows)).write if wishes.summary_rows else None,
+        teach=stack.enter_context(_private(wishes.summary_rows)).write if wishes.summary_rows else None,
         tell=book.tell if book.wants_all or (single and console.watched) else None,
         late=partial(_late, book),
     )
@@ -305,13 +324,18 @@ def _show(text: str) -> None:
         raise output_error(error, "standard output") from error
 
 
+def _private(path: str) -> AbstractContextManager[IO[bytes]]:
+    """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
+    return atomic_writer(path, mode=PRIVATE_FILE_MODE)
+
+
 def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
     """Where lines of the plan file go; None where none is asked for."""
     if not wishes.plan_out:
         return None
     from compactor_cli.run.planfile import header_line
 
-    file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(atomic_writer(wishes.plan_out))
+    file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(_private(wishes.plan_out))
     file.write(header_line(orders.settings))
     return file.write
 
