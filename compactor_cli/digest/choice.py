@@ -23,6 +23,7 @@ from compactor_cli.digest.statements import (
     is_narration,
     is_noise,
     is_scrap,
+    is_signature,
     statements_of,
     windowed,
 )
@@ -37,12 +38,14 @@ ITEM_TOKENS = 6
 RECENCY = 1.0
 FINAL_FACTOR = 1.6
 CUE_FACTOR = 1.4
-NARRATION_FACTOR = 0.15
+# A short sentence between two calls, which is about the next one more often than not.
+REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
 CODE_FACTOR = 0.4
 OUTPUT_FACTOR = 0.55
 SUMMARY_FACTOR = 0.8
 OUTPUT_WORD_FACTOR = 0.5
+SCRAP_FACTOR, SOURCE_FACTOR = 0.5, 0.6
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.12
@@ -183,7 +186,8 @@ def candidates_of(
         left -= len(events[number].text)
         weight = _event_weight(events[number], number / len(events))
         weight *= (FINAL_FACTOR if number in finals else 1.0) * (TAKEN_BACK_FACTOR if number in taken_back else 1.0)
-        found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores))
+        is_final = number in finals
+        found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final))
     found.extend(_outputs(events, scores, starts, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))))
     return found
 
@@ -193,14 +197,20 @@ def _event_weight(event: Event, age: float) -> float:
 
 
 def _spoken_statements(
-    event: Event, number: int, start: int, weight: float, cues: Callable[[str], bool], scores: Scores
+    event: Event,
+    number: int,
+    start: int,
+    weight: float,
+    cues: Callable[[str], bool],
+    scores: Scores,
+    is_final: bool,
 ) -> Iterator[Statement]:
     for place, (text, form, lead) in enumerate(statements_of(event.text)):
-        if is_noise(text):
+        if is_noise(text) or (form is Form.SENTENCE and is_narration(text)):
             continue
-        factor = CODE_FACTOR if form is Form.CODE else 1.0
-        if form is not Form.CODE:
-            factor = NARRATION_FACTOR if is_narration(text) else CUE_FACTOR if cues(text) else 1.0
+        factor = CODE_FACTOR if form is Form.CODE else CUE_FACTOR if cues(text) else 1.0
+        if form is Form.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
+            factor *= REMARK_FACTOR
         yield Statement(
             text=shortened(text, scores),
             event=number,
@@ -232,7 +242,7 @@ def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], num
             continue
         if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
             continue  # what was looked for or run is the label of what came of it
-        weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * (0.6 if is_scrap(text) else 1.0)
+        weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * _legibility(text, event)
         yield Statement(
             text=shortened(text, scores),
             event=event_number,
@@ -243,6 +253,13 @@ def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], num
             at_tokens=starts[event_number],
             weight=weight,
         )
+
+
+def _legibility(text: str, event: Event) -> float:
+    """How well a line of output reads alone: a line of a file that was read is a piece of something larger."""
+    if is_scrap(text):
+        return SCRAP_FACTOR
+    return SOURCE_FACTOR if event.tool is ToolKind.READ and not is_signature(text) else 1.0
 
 
 def _telling_lines(events: Sequence[Event], scores: Scores, number: int) -> Iterator[tuple[str, int]]:

@@ -68,6 +68,7 @@ _EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220
 _MOST_LINE_CHARS = 320
 _MAX_PLACES = 4
+_MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 
 
 _CODE_WORDS = ("exit", "returncode")
@@ -227,7 +228,19 @@ def _line(text: str, outcome: Outcome, look: bool) -> str:
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
     commit = next((line for line in lines if _commit().match(line)), "")
-    return _short(commit or next((line.strip() for line in reversed(lines) if _reports(line)), ""))
+    reported = commit or next((line.strip() for line in reversed(lines) if _reports(line)), "")
+    return _short(reported or _brief(text))
+
+
+def _brief(text: str) -> str:
+    """An answer of very few lines, on one line: it is what the command was run for."""
+    lines = [line.strip() for line in text.strip().split("\n")]
+    whole = " · ".join(line for line in lines if line)
+    return (
+        whole
+        if len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS and any(map(str.isalnum, whole))
+        else ""
+    )
 
 
 @cache
@@ -249,11 +262,18 @@ def error_line(text: str) -> str:
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
     if traced >= 0:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
+    elif conflicts := _conflict().findall(text[:200_000]):
+        return _short(f"Merge conflict in {', '.join(dict.fromkeys(conflicts))}")
     elif places := [line.strip() for line in lines if _place().match(line) and ": # " not in line][:_MAX_PLACES]:
         return _short(" · ".join(places))
     found = next((line for line in lines if _says_why(line)), "")
     last = found or next((line for line in reversed(lines) if not _code().search(line)), "")
     return _short(last.strip())
+
+
+@cache
+def _conflict() -> re.Pattern[str]:
+    return re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
 
 
 @cache

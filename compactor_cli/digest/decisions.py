@@ -20,6 +20,7 @@ _MIN_REASON_WORDS = 6
 _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS = 220
 _MAX_PER_MESSAGE = 3
+_REASONED_CHARS = 200
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
@@ -78,11 +79,11 @@ _PROPOSES = (
 _SUGGESTS = ("Fix:", "Suggestion", "Recommendation", "Impact:", "Use ", "Add ", "Extract ", "Pass ", "Note:")
 # How a message of the user begins that takes back what was said before it.
 _CORRECTS = (
-    r"(?:no\b|nope\b|wait\b|hm+\b|actually\b|don'?t\b|stop\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)"
-    r"|not (?:that|like|what)|wrong\b|i (?:meant|didn'?t|don'?t (?:want|think|like))|let'?s not\b"
-    r"|rather\b|instead\b|but\b"
-    r"|不对|不是|别|等等|错|いや|違|ちがう)"
+    r"(?:wait\b|actually\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
+    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))|let'?s not\b|rather\b|instead\b|不对|不是|等等|错|違|ちがう)"
 )
+# How one begins that does so where no question was asked: else it is an answer.
+_DECLINES = r"(?:no\b|nope\b|don'?t\b|stop\b|but\b|别|いや)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,19 @@ def _proposal() -> re.Pattern[str]:
 
 @cache
 def _correction() -> re.Pattern[str]:
-    return re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
+    return re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
+
+
+@cache
+def _refusal() -> re.Pattern[str]:
+    return re.compile(rf"\W*{_DECLINES}", re.IGNORECASE)
+
+
+def _takes_back(words: str, before: str) -> bool:
+    """Whether a message of the user takes back what was said before it."""
+    if _correction().match(words):
+        return True
+    return _refusal().match(words) is not None and not last_question(before)
 
 
 def chooses(sentence: str) -> bool:
@@ -146,12 +159,26 @@ def overturned(events: Sequence[Event]) -> frozenset[int]:
     for number, event in enumerate(events):
         if event.kind is EventKind.ASSISTANT:
             spoken = number
-        elif spoken >= 0 and (event.is_refusal or (event.kind is EventKind.USER and _correction().match(event.text))):
+        elif spoken >= 0 and (
+            event.is_refusal or (event.kind is EventKind.USER and _takes_back(event.text, events[spoken].text))
+        ):
             found.add(spoken)
+            if event.refusal:
+                found.update(_last_reasoned(events, spoken, event.turn))
             spoken = -1
         elif event.kind is EventKind.USER:
             spoken = -1
     return frozenset(found)
+
+
+def _last_reasoned(events: Sequence[Event], before: int, turn: int) -> Iterator[int]:
+    """The newest long message of the turn: where the user stops a call with words, they answer what led to it."""
+    for number in range(before, -1, -1):
+        if events[number].turn != turn:
+            return
+        if events[number].kind is EventKind.ASSISTANT and len(events[number].text) >= _REASONED_CHARS:
+            yield number
+            return
 
 
 def decisions(events: Sequence[Event], taken_back: frozenset[int] = frozenset()) -> tuple[Decision, ...]:

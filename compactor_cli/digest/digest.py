@@ -17,8 +17,9 @@ from compactor_cli.digest.names import name_items
 from compactor_cli.digest.quote import Meter
 from compactor_cli.digest.sections import (
     DROP_ORDER,
-    NAMES_RATIO,
+    HEADING_TOKENS,
     build_sections,
+    names_ratio,
     remembered_errors,
     texts_of,
 )
@@ -97,7 +98,8 @@ class _Writer:
 
     def _filled(self, sections: Sections, left: int, available: int) -> Sections:
         """The sections with history and names in what is left: asked for by estimate, then by what that was off."""
-        names_tokens = min(int(available * NAMES_RATIO), left // 3)
+        share = names_ratio(self.analysis.scores.coding)
+        names_tokens = min(int(available * share), left // 3)
         lines = {}
         if self.request.kept_by == HIERARCHICAL:
             lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.meter)
@@ -118,9 +120,9 @@ class _Writer:
                 break
             asked = int(asked * room * 0.99 / max(1, used))
         self.remembered = self._to_remember(candidates)
-        names = name_items(
-            self.analysis, texts_of(best), self.request.budget_tokens - self._tokens(best) - 6, self.meter
-        )
+        unused = self.request.budget_tokens - self._tokens(best) - HEADING_TOKENS
+        most = max(names_tokens, int(available * share))
+        names = name_items(self.analysis, texts_of(best), min(unused, most), self.meter)
         return {**best, Section.NAMES: names}
 
     def _candidates(self, tokens: int) -> list[Statement]:

@@ -48,6 +48,9 @@ def fact_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[It
     budget = budget_tokens
     actions = action_items(analysis.events, budget if not ranked else budget // 2, meter, words)
     values = value_items(analysis, budget - sum(map(meter.item, actions)), meter) if not ranked else ()
+    if analysis.work.branch:
+        text = f"{words.branch} {analysis.work.branch}"
+        world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
     offers = {item.text: item for item in (*carried, *reversed((*world, *actions, *values, *rest))) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, meter)
 
@@ -67,7 +70,10 @@ def _run_item(run: Run, times: int, words: Words) -> Item:
     often = f" ×{times}" if times > 1 else ""
     outcome = words.ok if run.outcome is Outcome.OK else words.failed
     told = f"{words.colon}{run.line}" if run.line else ""
-    return Item(text=f"`{line}` → {outcome}{often}{told}" if line else "", records=records_of((run.result_record,)))
+    # That something went well says little, unless it changed the world or checked the work.
+    is_telling = bool(told) or run.changes_world or is_test(run.command)
+    text = f"`{line}` → {outcome}{often}{told}" if line and is_telling else ""
+    return Item(text=text, records=records_of((run.result_record,)))
 
 
 def remembered_commands(analysis: Analysis) -> tuple[str, ...]:

@@ -70,15 +70,19 @@ _PATCH_ACTIONS = {"Add File": FileAction.CREATE, "Update File": FileAction.EDIT,
 _MAX_PATH_CHARS = 200
 _NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
 _MAX_ADDED = 40
+_PENDING_EVENTS = 8
 
 
 def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
     """Every action on a file, in order. Calls whose result is an error, or that the user turned down, did nothing."""
     results = results_of(events)
+    # Where results are recorded, a call at the end without one may not have run.
+    pending = range(len(events) - _PENDING_EVENTS if results else len(events), len(events))
     return tuple(
         operation
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and not ((result := results.get(number)) and result.is_error)
+        if result is not None or number not in pending
         for operation in _operations(event, number, result)
         if _is_path(operation.path)
     )

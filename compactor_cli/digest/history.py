@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.labels import short_names
@@ -36,13 +37,13 @@ def history_items(
             opening = Item(text=name, records=records_of((analysis.events[turn.first].record,)))
         if opening is not None:
             items.append(opening)
-        items.extend(_grouped(statements, 1 if opening else 0))
+        items.extend(_grouped(statements, 1 if opening else 0, analysis))
     return tuple(items)
 
 
 def remembered_items(chosen: Sequence[Statement]) -> tuple[Item, ...]:
     """Statements of records that are gone, under the labels they had."""
-    return tuple(_grouped([statement for statement in chosen if statement.event < 0], 0))
+    return tuple(_grouped([statement for statement in chosen if statement.event < 0], 0, None))
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, meter: Meter) -> dict[int, Item]:
@@ -59,7 +60,7 @@ def turn_lines(analysis: Analysis, budget_tokens: int, meter: Meter) -> dict[int
     return found
 
 
-def _grouped(statements: Iterable[Statement], depth: int) -> list[Item]:
+def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | None) -> list[Item]:
     """One item for the neighbouring statements of a message, one for each label of output."""
     groups: dict[tuple[int, str], list[Statement]] = {}
     for statement in statements:
@@ -68,7 +69,14 @@ def _grouped(statements: Iterable[Statement], depth: int) -> list[Item]:
             key = (-2 - statement.at_tokens, "")
         groups.setdefault(key, []).append(statement)
     short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
-    return [item for (_, label), group in groups.items() if (item := _item(short.get(label, label), group, depth)).text]
+    items = [_item(short.get(label, label), group, depth) for (_, label), group in groups.items()]
+    if analysis:
+        overruled = f"({analysis.words.overruled}) "
+        items = [
+            replace(item, text=f"{overruled}{item.text}") if group[0].event in analysis.taken_back else item
+            for item, group in zip(items, groups.values(), strict=True)
+        ]
+    return [item for item in items if item.text]
 
 
 def _item(label: str, group: Sequence[Statement], depth: int) -> Item:

@@ -49,6 +49,8 @@ class Words:
     stale: str
     stopped: str
     given_up: str
+    overruled: str
+    branch: str
     uses: str
     skills: str
     background: str
@@ -97,6 +99,8 @@ _TABLE = {
         stale="Passed before the newest edits of",
         stopped="Stopped by the user",
         given_up="not taken",
+        overruled="then overruled by the user",
+        branch="branch",
         uses="called",
         skills="Skills in use",
         background="Running in the background",
@@ -135,6 +139,8 @@ _TABLE = {
         stale="在以下最新改动之前通过",
         stopped="被用户中止",
         given_up="未采用",
+        overruled="随后被用户否定",
+        branch="分支",
         uses="调用",
         skills="使用中的技能",
         background="后台运行中",
@@ -173,6 +179,8 @@ _TABLE = {
         stale="次の最新編集より前に成功",
         stopped="利用者が中止",
         given_up="不採用",
+        overruled="その後利用者が否定",
+        branch="ブランチ",
         uses="呼び出し",
         skills="使用中のスキル",
         background="バックグラウンドで実行中",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import Kind, atom_texts
-from compactor_cli.digest.events import EventKind
+from compactor_cli.digest.events import EventKind, ToolKind
 from compactor_cli.digest.labels import Labels, short_names
 from compactor_cli.digest.quote import Meter
 from compactor_cli.digest.table import KINDS
@@ -24,7 +24,7 @@ def name_items(analysis: Analysis, shown: Iterable[str], budget_tokens: int, met
     number = budget_tokens // _NAME_TOKENS
     if number < 1:
         return ()
-    known = set()
+    known = {"/dev/null"}
     for text in shown:
         known |= atom_texts(text)
     for event in analysis.kept:
@@ -32,6 +32,8 @@ def name_items(analysis: Analysis, shown: Iterable[str], budget_tokens: int, met
     for event in analysis.events:
         if event.kind is EventKind.CALL:
             known.add(event.name)
+            if event.tool is ToolKind.PLAN:
+                known |= atom_texts(event.text)
             known.update(name for name, _ in parameters(event.arguments))
     wanted = _wanted(analysis, known, 2 * number)
     homes = _homes(analysis, wanted)

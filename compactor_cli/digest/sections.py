@@ -23,6 +23,7 @@ from compactor_cli.digest.plan_state import plan_items
 from compactor_cli.digest.previous import whole_summaries
 from compactor_cli.digest.quote import ELLIPSIS, Meter, chosen, clipped, opening, records_of
 from compactor_cli.digest.user_words import UserMessage, water_level
+from compactor_cli.digest.work_state import is_test
 from compactor_cli.model.summary import Item, Section
 
 Build = Callable[[Analysis, int, Meter], tuple[Item, ...]]
@@ -38,6 +39,8 @@ _MAX_PATHS = 4
 _MAX_COMMAND_CHARS = 90
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
 _RECENCY = 2.0
+# An error of so many events ago is still what the work is about.
+_RECENT_EVENTS = 40
 # Where very many files were changed, their paths may take more than the ledger's share.
 _PATH_TOKENS = 12
 _MAX_FILES_RATIO = 0.16
@@ -46,7 +49,8 @@ _PREVIOUS_RATIO = 0.3
 # What the contents of files may take where they are asked for, and skills and background work where there are any.
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
-NAMES_RATIO = 0.08
+# What the index of names may take: where nothing is about files, names and numbers are what was looked up.
+_NAMES_RATIO, _NAMES_RATIO_OF_TALK = 0.08, 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,11 @@ class SectionPlan:
         small = self.small * coding + self.talk * (1.0 - coding)
         large = self.large * coding + self.talk * (1.0 - coding)
         return int(tokens * (large * size + small * (1.0 - size)))
+
+
+def names_ratio(coding: float) -> float:
+    """The share of the index of names, by how much of the conversation is about files (0 to 1)."""
+    return _NAMES_RATIO * coding + _NAMES_RATIO_OF_TALK * (1.0 - coding)
 
 
 def build_sections(analysis: Analysis, tokens: int, meter: Meter) -> dict[Section, tuple[Item, ...]]:
@@ -111,8 +120,18 @@ def _open(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, .
         item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}"))
     )
     undone = tuple(item for item in todos if item not in done)
-    unfixed = (_error_item(error, analysis) for error in reversed(analysis.errors) if error.status is not Status.FIXED)
+    unfixed = (_error_item(error, analysis) for error in reversed(analysis.errors) if _is_open(error, analysis))
     return chosen((*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, meter)
+
+
+def _is_open(error: ErrorRecord, analysis: Analysis) -> bool:
+    """Whether an error is still to be dealt with: of a check of the work, or of what was done last.
+
+    A command that failed on the way to something else, and was let go, is none.
+    """
+    if error.status is Status.FIXED:
+        return False
+    return is_test(error.command) or error.event >= len(analysis.events) - _RECENT_EVENTS
 
 
 def _unfinished(analysis: Analysis) -> Iterator[Item]:
@@ -146,7 +165,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     command = opening(shown(error.command), _MAX_COMMAND_CHARS)
     where = f"`{command}`{words.colon}" if command and command not in error.line else ""
     if error.status is Status.FAILING:
-        ending = f"— {words.failing}"
+        ending = f"— {words.failing if is_test(error.command) else words.failed}"
     elif error.status is Status.CHANGED_SINCE:
         ending = f"— {words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
     elif error.other_way:

@@ -58,6 +58,11 @@ def _item() -> re.Pattern[str]:
 
 
 @cache
+def _number() -> re.Pattern[str]:
+    return re.compile(r"(\d{1,3}[.)])\s+")
+
+
+@cache
 def _sentence_end() -> re.Pattern[str]:
     # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
     return re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
@@ -83,7 +88,11 @@ def statements_of(text: str) -> Iterator[tuple[str, Form, str]]:
             if row := plain_line(line):
                 yield row, Form.ROW, _lead(heading, colon)
         elif _item().match(raw):
-            yield from ((piece, Form.ITEM, _lead(heading, colon)) for piece in _pieces(plain_line(line)))
+            number = _number().match(line)
+            pieces = _pieces(plain_line(line[number.end() :] if number else line))
+            # An entry keeps its number: what is left out of a list can then be seen.
+            named = [f"{number[1]} {pieces[0]}", *pieces[1:]] if number and pieces else pieces
+            yield from ((piece, Form.ITEM, _lead(heading, colon)) for piece in named)
         elif (shown := plain_line(line)).endswith((":", "：")) and len(shown) <= _MAX_LEAD_CHARS:
             colon = shown
         else:
@@ -163,6 +172,20 @@ def _import() -> re.Pattern[str]:
     return re.compile(
         r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"
     )
+
+
+@cache
+def _signature() -> re.Pattern[str]:
+    return re.compile(
+        r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
+        r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|CREATE|ALTER)\b"
+        r"|^(?:#|//|--|\"\"\"|\*) "
+    )
+
+
+def is_signature(text: str) -> bool:
+    """Whether a line of a file says what something is: a definition, or a comment."""
+    return _signature().match(text) is not None
 
 
 def is_scrap(text: str) -> bool:

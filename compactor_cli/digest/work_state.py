@@ -24,12 +24,15 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkState:
-    """What a colleague must know of the work tree. ``stale``: test runs that passed before files changed again.
+    """What a colleague must know of the work tree.
 
-    ``uncommitted``: files changed after the last commit (or reset), where any git command shows that commits are made.
-    ``without_result``: positions of calls at the end that nothing answered.
+    ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``stale``: test runs that passed
+    before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
+    shows that commits are made. ``without_result``: positions of calls at the end that nothing answered.
     """
 
+    branch: str = ""
+    branch_record: int = -1
     commits: tuple[Commit, ...] = ()
     uncommitted: tuple[str, ...] = ()
     stale: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
@@ -82,12 +85,39 @@ def work_state(
             uncommitted.append(state.path)
     answered = results_of(events)
     ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
+    branch, branch_record = _branch(events, runs)
     return WorkState(
+        branch=branch,
+        branch_record=branch_record,
         commits=commits,
         uncommitted=tuple(uncommitted),
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in answered),
     )
+
+
+@cache
+def _on_branch() -> re.Pattern[str]:
+    return re.compile(
+        r"^(?:On branch |Switched to (?:a new )?branch '|branch ')([\w./-]+)"
+        r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^(?:##|\*) ([\w./-]+)",
+        re.MULTILINE,
+    )
+
+
+def _branch(events: Sequence[Event], runs: Sequence[Run]) -> tuple[str, int]:
+    """The branch that git named last, and the record that shows it."""
+    results = results_of(events)
+    for run in reversed(runs):
+        result = results.get(run.event)
+        if result is None or not re.search(r"\bgit\b", run.command):
+            continue
+        if "--show-current" in run.command and len(result.text.split()) == 1:
+            return result.text.strip(), result.record
+        found = _on_branch().findall(result.text[:20_000])
+        if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
+            return name, result.record
+    return "", -1
 
 
 def _commits(events: Sequence[Event], runs: Sequence[Run]) -> list[Commit]:
