@@ -57,7 +57,7 @@ INPUT = (
     Option("recursive", ("-r", "--recursive"), Kind.FLAG, "Take the transcripts below folders.", _ONLY),
     Option("files_from", ("--files-from",), Kind.TEXT, "Read more operands from FILE (- is stdin).", _ONLY, "FILE"),
     Option("null", ("-0", "--null"), Kind.FLAG, "Names in --files-from end with NUL.", _ONLY),
-    Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", metavar="GLOB"),
+    Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", _OWN, "GLOB"),
     Option("exclude", ("--exclude",), Kind.LIST, "With -r: leave out names like GLOB.", metavar="GLOB"),
     Option("format", ("--format",), Kind.TEXT, "Read as this dialect (see: compactor formats).", metavar="NAME"),
     Option(
@@ -72,7 +72,8 @@ INPUT = (
         ("--min-age",),
         Kind.SECONDS,
         "Skip files changed more recently; default 10m with -i and -r.",
-        metavar="AGE",
+        _OWN,
+        "AGE",
     ),
 )
 
@@ -151,7 +152,7 @@ CONTROL = (
     Option(
         "budget", ("--budget",), Kind.BUDGET, "Summary size: scaled, tiered, N or N%.", metavar="SIZE", into="budget"
     ),
-    Option("focus", ("--focus",), Kind.TEXT, "Keep details about this first.", metavar="TEXT", into="focus"),
+    Option("focus", ("--focus",), Kind.TEXT, "Keep details about this first.", _OWN, "TEXT", into="focus"),
     Option("lang", ("--lang",), Kind.TEXT, "Language of the summary: auto, en, zh, …", metavar="LANG", into="language"),
     Option("template", ("--template",), Kind.TEXT, "Shape of the summary.", metavar="NAME", into="template"),
     Option("tokenizer", ("--tokenizer",), Kind.TEXT, "What counts tokens.", metavar="NAME", into="tokenizer"),
@@ -274,23 +275,31 @@ SECTIONS = (
 
 OPTIONS: tuple[Option, ...] = tuple(option for _, options in SECTIONS for option in options)
 
-# Names a project's file may be tempted to set: refused there with the reason, whatever this version knows.
+# A project's file comes with a checkout, from whoever wrote the repository: it says how much is kept, and nothing else.
+# What it names beyond this list is refused, whatever this version or a later one knows.
+PROJECT_OPTIONS = frozenset(
+    {
+        *("exclude", "format", "on_invalid", "compress", "jobs", "keep_going", "color", "strict"),
+        *("target", "window", "model_window", "preset", "keep_head", "keep_tail", "keep", "budget", "lang", "template"),
+        *("tokenizer", "restore_files", "min_retention"),
+    }
+)
+PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
+_FILES = "choose files to write"
+_CODE = "choose code to run"
+_COMMANDS = "run commands"
+_ARCHIVE = "weaken the archive"
+# Why a project's file may not say these; what is neither here nor above is refused without a reason of its own.
 REFUSED_IN_PROJECT = {
     **{option.name: "turn on the network, or decide what is sent" for option in MODEL},
     "key_file": "name keys",
     "api_key": "name keys",
-    "hook_before": "run commands",
-    "hook_after": "run commands",
-    "hook_timeout": "run commands",
-    "memory": "choose files to read",
-    "archive": "weaken the archive",
-    "no_archive": "weaken the archive",
-    "archive_dir": "weaken the archive",
+    **dict.fromkeys(("hook_before", "hook_after", "hook_timeout"), _COMMANDS),
+    **dict.fromkeys(("include", "memory"), "choose files to read"),
+    **dict.fromkeys(("archive", "no_archive", "archive_dir"), _ARCHIVE),
     "lock": "switch off the lock",
-    "engine": "choose code to run",
-    "summariser": "choose code to run",
-    "report": "choose files to write",
-    "events": "choose files to write",
-    "metrics": "choose files to write",
-    "summary_rows": "choose files to write",
+    "min_age": "weaken the care for files in use",
+    **dict.fromkeys(("engine", "summariser"), _CODE),
+    **dict.fromkeys(("report", "events", "metrics", "summary_rows"), _FILES),
+    **dict.fromkeys(("focus", "acknowledgement"), "write words into transcripts or prompts"),
 }
