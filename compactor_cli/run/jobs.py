@@ -37,6 +37,7 @@ from compactor_cli.run.tally import Tally
 if TYPE_CHECKING:
     from compactor_cli.model.importance import Importance
     from compactor_cli.model.summariser import Summariser
+    from compactor_cli.model.transcript import Transcript
     from compactor_cli.plugged import PluggedEngine
     from compactor_cli.render.shape import Shape
     from compactor_cli.run.hooks import Hooks
@@ -223,6 +224,7 @@ def _maker(job: Job, orders: Orders) -> RowMaker:
         settings=orders.settings,
         plans=orders.plans,
         load_state=partial(_load_state, job, orders),
+        load_original=partial(_load_original, job, orders),
         review=orders.review,
         mode=Mode.APPEND if job.target.kind is Kind.APPEND else Mode.REWRITE,
         engine=orders.engine,
@@ -247,6 +249,16 @@ def _load_state(job: Job, orders: Orders, name: str) -> bytes | None:
     from compactor_cli.archive.store import Archive
 
     return Archive(_archive_dir(job, orders)).load_state(name)
+
+
+def _load_original(job: Job, orders: Orders, sha256: str) -> Transcript | None:
+    """The archived transcript that a marker names; None if it is not there, or damaged."""
+    from compactor_cli.archive.originals import load_transcript
+
+    try:
+        return load_transcript([_archive_dir(job, orders)], sha256)
+    except (CompactError, OSError):
+        return None
 
 
 def _by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str], Summariser]:
