@@ -27,6 +27,7 @@ class Kind(StrEnum):
     KEEP = "keep"  # tokens, turns or messages
     BUDGET = "budget"  # a curve or a size
     MONEY = "money"  # US dollars
+    BYTES = "bytes"
 
 
 class Scope(StrEnum):
@@ -75,6 +76,16 @@ INPUT = (
         _OWN,
         "AGE",
     ),
+    Option("max_line", ("--max-line",), Kind.BYTES, "Longest line or document (default 128M; 0: any).", _OWN, "SIZE"),
+    Option(
+        "max_unpacked",
+        ("--max-unpacked",),
+        Kind.BYTES,
+        "Unpacked size of an input (default 16G; 0: any).",
+        _OWN,
+        "SIZE",
+    ),
+    Option("max_ratio", ("--max-ratio",), Kind.COUNT, "Unpacked to packed (default 1000; 0: any).", _OWN, "N"),
 )
 
 OUTPUT = (
@@ -236,6 +247,10 @@ MODEL = (
     Option("price", ("--price",), Kind.TEXT, "USD per million tokens, instead of the known price.", _OWN, "IN,OUT"),
     Option("max_requests", ("--max-requests",), Kind.COUNT, "Stop asking after N requests.", _OWN, "N"),
     Option("max_tokens_sent", ("--max-tokens-sent",), Kind.TOKENS, "Stop asking after N tokens.", _OWN, "N"),
+    Option(
+        "timeout", ("--timeout",), Kind.SECONDS, "Longest wait for a reply, all in all (default 10m).", _OWN, "TIME"
+    ),
+    Option("max_reply", ("--max-reply",), Kind.BYTES, "Longest text of a reply (default 4M; 0: any).", _OWN, "SIZE"),
     Option("llm_concurrency", ("--llm-concurrency",), Kind.COUNT, "Requests at once (default 8).", _OWN, "N"),
     Option("rpm", ("--rpm",), Kind.COUNT, "Requests per minute.", _OWN, "N"),
     Option("tpm", ("--tpm",), Kind.TOKENS, "Tokens per minute.", _OWN, "N"),
@@ -298,6 +313,7 @@ REFUSED_IN_PROJECT = {
     **dict.fromkeys(("include", "memory"), "choose files to read"),
     **dict.fromkeys(("archive", "no_archive", "archive_dir"), _ARCHIVE),
     "lock": "switch off the lock",
+    **dict.fromkeys(("max_line", "max_unpacked", "max_ratio"), "raise the limits of memory"),
     "min_age": "weaken the care for files in use",
     **dict.fromkeys(("engine", "summariser"), _CODE),
     **dict.fromkeys(("report", "events", "metrics", "summary_rows"), _FILES),

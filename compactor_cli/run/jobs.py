@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.archive.targets import Kind, Target
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.errors import Changed, CompactError
+from compactor_cli.model.errors import Changed, CompactError, InputError
 from compactor_cli.model.events import BytesRead, InputBegan, Listener
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.records import Place
@@ -24,6 +24,7 @@ from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings
 from compactor_cli.plan.fast import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, Records, read_records
+from compactor_cli.read.limits import DEFAULT_LIMITS, Limits, limited_lines
 from compactor_cli.read.sources import Source
 from compactor_cli.read.streams import STDIN, Observer, Stream, look_at, open_stream
 from compactor_cli.run.account import Account
@@ -77,7 +78,7 @@ class Orders:
     shown of each transcript. ``models`` or ``summariser`` (for guidance) writes the summaries (None: the digest does),
     ``review`` is asked about each of them; ``engine`` takes the place of plan and summary, ``importance``
     that of what the settings name. ``shape``: how outputs are written, where that is not as they were. ``hooks`` are
-    run before and after; ``memory`` names the agent's own notes.
+    run before and after; ``memory`` names the agent's own notes; ``limits`` are of each input.
     """
 
     settings: Settings
@@ -97,6 +98,7 @@ class Orders:
     shape: Shape | None = None
     hooks: Hooks | None = None
     memory: str = ""
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -126,6 +128,9 @@ def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> Input
         return failed(job, error)
     except BrokenPipeError:
         raise
+    except RecursionError:
+        advice = "look at its most nested record; leave it out of this run"
+        return failed(job, InputError("a record is nested too deeply to be worked on", next_step=advice))
     except Exception as error:
         import traceback
 
@@ -156,12 +161,13 @@ def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputRep
     keeps = orders.purpose is Purpose.ACT and orders.originals is Originals.ARCHIVED
     with (
         Depot(folder if keeps else None, path) as depot,
-        open_stream(path, (depot.watch, *_watchers(path, sinks))) as stream,
+        open_stream(path, (depot.watch, *_watchers(path, sinks)), limits=orders.limits) as stream,
     ):
         if keeps:
             depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
         AMOUNT.expect(stream.look.size_bytes if stream.look else 0)
-        records = read_records(stream.reader, path, orders.on_invalid)
+        lines = limited_lines(stream.reader, path, orders.limits)
+        records = read_records(lines, path, orders.on_invalid, orders.limits.line_bytes)
         tally = Tally(records=records, written_as=orders.shape.dialect if orders.shape else "")
         with closing(_rows(job, orders, sinks, records, tally, processes)) as rows:
             output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
