@@ -117,7 +117,7 @@ _TAILS = (
     ("tencent-key", "AKID", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
     # age-encryption.org/v1
     ("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
-    # github.com/gitleaks/gitleaks and docs.github.com (supported secret scanning patterns) name these makers
+    # Makers that GitHub's list of supported secret scanning patterns names as well
     ("1password-token", "ops_eyJ", r"[A-Za-z0-9+/]{100,}={0,3}"),
     ("1password-key", "A3-", r"[A-Z0-9]{6}-[A-Z0-9]{6}-?[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"),
     ("artifactory-key", "AKCp cmVmd", r"[A-Za-z0-9]{50,}"),
