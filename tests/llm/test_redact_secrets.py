@@ -458,7 +458,7 @@ LITERALS = sorted(
     }
 )
 _SIZE_CHARS = 10_000
-_STEPS_PER_CHAR = 300
+_STEPS_PER_CHAR = 400
 
 
 @pytest.mark.parametrize("literal", LITERALS, ids=[repr(literal) for literal in LITERALS])
