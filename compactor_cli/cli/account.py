@@ -124,6 +124,16 @@ def tell_all(reports: Sequence[InputReport], purpose: Purpose, console: Console)
     console.done(f"{len(reports):,} inputs: {said}; {before:,} → {after:,} tokens")
 
 
+def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
+    """Say how many summaries the digest wrote in place of the model or plug-in that was asked for, and why."""
+    asked = [item for report in reports for item in report.transcripts if item.summary_source]
+    reasons = Counter(item.fell_back for item in asked if item.fell_back)
+    if reasons:
+        (reason, _), *others = reasons.most_common()
+        more = f" (and {len(others)} other reasons)" if others else ""
+        console.warn(f"{reasons.total():,} of {len(asked):,} summaries fell back to the digest: {reason}{more}")
+
+
 def _warn(name: str, item: TranscriptReport, console: Console) -> None:
     if item.outcome is Outcome.FAILED:
         console.warn(f"{item.reason}; passed on unchanged")

@@ -16,7 +16,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, make_folders, output_error
 from compactor_cli.archive.lock import lock
 from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
-from compactor_cli.cli.account import Teller
+from compactor_cli.cli.account import Teller, warn_of_fallbacks
 from compactor_cli.cli.beside import beside, check_memory
 from compactor_cli.cli.book import Book
 from compactor_cli.cli.config import Configuration, configure
@@ -101,6 +101,7 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
             book.inputs = (*reports, *book.inputs)
             book.model = account_for(orders, console, inputs=len(reports))
             console.finish()
+    warn_of_fallbacks(reports, console)
     if reports and all(report.reason == PASSED_OVER for report in reports):
         raise _nothing_found(operands, len(reports))
     return _exit_code(reports, wishes)
@@ -202,6 +203,7 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
         min_age_seconds=wishes.min_age_seconds,
         originals=wishes.originals,
         archive_dir=wishes.archive_dir,
+        limits=wishes.limits,
         plans=plan_file.by_sha256 if plan_file else None,
         view=_view(wishes),
         shape=wishes.shape,

@@ -13,6 +13,7 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.limits import DEFAULT_LIMITS, Limits
 from compactor_cli.read.sources import Walk
 from compactor_cli.run.jobs import Originals, Purpose
 
@@ -38,6 +39,9 @@ class Wishes:
     format: str = ""
     on_invalid: str = "fail"
     min_age: float | None = None
+    max_line: int = DEFAULT_LIMITS.line_bytes
+    max_unpacked: int = DEFAULT_LIMITS.unpacked_bytes
+    max_ratio: int = DEFAULT_LIMITS.unpacked_ratio
     output: str = ""
     output_dir: str = ""
     in_place: bool = False
@@ -75,6 +79,8 @@ class Wishes:
     price: str = ""
     max_requests: int = 0
     max_tokens_sent: int = 0
+    timeout: float = 600.0
+    max_reply: int = 4 << 20
     llm_concurrency: int = 8
     rpm: int = 0
     tpm: int = 0
@@ -140,6 +146,11 @@ class Wishes:
         if self.min_age is not None:
             return self.min_age if replaces or self.recursive else 0.0
         return DEFAULT_MIN_AGE_SECONDS if replaces and self.recursive else 0.0
+
+    @property
+    def limits(self) -> Limits:
+        """What an input may be at most."""
+        return Limits(line_bytes=self.max_line, unpacked_bytes=self.max_unpacked, unpacked_ratio=self.max_ratio)
 
     @property
     def processes(self) -> int:

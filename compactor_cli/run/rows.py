@@ -20,8 +20,9 @@ from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings
 from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.plan.previous import base_tokens, is_settled, previous_marker
 from compactor_cli.plan.reported import planned_report
-from compactor_cli.plan.tokens import Counter, counter_for
+from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.run.row import Row, kept, row_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from compactor_cli.render.shape import Shape
     from compactor_cli.run.planfile import Saved
 
+
+# An original may begin with a summary itself, and so on; the size is counted back through so many of them.
+_MOST_GENERATIONS = 16
 
 # Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
 Review = Callable[[Transcript, Row], str | None]
@@ -81,12 +85,14 @@ class RowMaker:
     shape: Shape | None = None
     ask: Callable[[Transcript, Plan], str] | None = None
     example: Callable[[Request, str], bytes] | None = None
+    load_original: Callable[[str], Transcript | None] | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
         if transcript.fault:
             return self.passed(transcript, transcript.fault)
         try:
+            transcript = self._with_original(transcript)
             saved = self._saved(transcript)
             counter = _counter(self.settings.tokenizer, transcript.model)
             if self.engine and not saved:
@@ -120,6 +126,22 @@ class RowMaker:
         request = summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
         return self.estimate(request) if request else None
 
+    def _with_original(self, transcript: Transcript, generations: int = _MOST_GENERATIONS) -> Transcript:
+        """The transcript with the size of what its newest summary stands for, counted in the archived original.
+
+        A row of a dataset is looked up only where something was added to it: rows are many, and rarely continued.
+        """
+        marker = previous_marker(transcript)
+        is_row = transcript.frame.container is Container.ARRAY
+        if marker is None or self.load_original is None or not generations or (is_row and is_settled(transcript)):
+            return transcript
+        original = self.load_original(marker.transcript)
+        if original is None or len(original.records) != marker.records:
+            return transcript
+        original = self._with_original(original, generations - 1)
+        tokens = count_messages(_counter(self.settings.tokenizer, transcript.model), original.messages)
+        return replace(transcript, original_tokens=base_tokens(original, tokens))
+
     def compact(self, transcript: Transcript) -> Row:
         """The transcript compacted."""
         if transcript.fault:
@@ -133,6 +155,7 @@ class RowMaker:
 
     def _whole(self, transcript: Transcript) -> Row:
         try:
+            transcript = self._with_original(transcript)
             row, guidance = self._compact(transcript, ""), ""
             while self.review and row.changed and (said := self.review(transcript, row)) != "":
                 if said is None:
