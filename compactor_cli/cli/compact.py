@@ -13,6 +13,7 @@ SHORT_USAGE = """\
 usage: compact [OPTIONS] [FILE|DIR]…
   compact < session.jsonl > small.jsonl
   compact -t 32k session.jsonl -o small.jsonl
+  compact session.jsonl        what is over 20,000 tokens, compacted to that: shown, not written
 compact --help shows everything.
 """
 

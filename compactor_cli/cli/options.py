@@ -78,6 +78,7 @@ INPUT = (
 
 OUTPUT = (
     Option("output", ("-o", "--output"), Kind.TEXT, "Write to FILE, whole or not at all.", _ONLY, "FILE"),
+    Option("stdout", ("--stdout",), Kind.FLAG, "Print the result on a terminal too, not a short view of it.", _ONLY),
     Option("output_dir", ("--output-dir",), Kind.TEXT, "Write below DIR, the tree mirrored.", _ONLY, "DIR"),
     Option("in_place", ("-i", "--in-place"), Kind.FLAG, "Archive each file, then replace it.", _ONLY),
     Option("append", ("--append",), Kind.FLAG, "Write the client's own boundary behind each file's bytes.", _ONLY),

@@ -16,11 +16,11 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import atomic_writer, make_folders, output_error
 from compactor_cli.archive.lock import lock
 from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
-from compactor_cli.cli.account import Teller
+from compactor_cli.cli.account import ResultLines, Wording
 from compactor_cli.cli.beside import beside, check_memory
 from compactor_cli.cli.book import Book
 from compactor_cli.cli.config import Configuration, configure
-from compactor_cli.cli.console import Console, wants_color
+from compactor_cli.cli.console import Console, is_terminal, wants_color
 from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
@@ -56,7 +56,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     with ExitStack() as stack:
         try:
             configuration = configure(given, os.environ, Path.cwd())
-            wishes = Wishes(**configuration.options)
+            wishes = Wishes(**configuration.options, stdout_is_terminal=is_terminal(sys.stdout))
             check(wishes, given)
             book.report, book.settings = wishes.report, configuration.settings
             if sys.stdout is None and wishes.stdout_is_taken:
@@ -185,10 +185,12 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
 def _view(wishes: Wishes) -> View | None:
     if wishes.purpose is Purpose.ACT:
         return None
-    from compactor_cli.cli.views import diff_view, plan_view
+    from compactor_cli.cli.views import diff_view, plan_view, result_view
 
+    color = wants_color(wishes.color, sys.stdout, os.environ)
+    if wishes.shows_result:
+        return lambda transcript, row: result_view(transcript, row.plan, row.summary, row.report, color)
     if wishes.diff:
-        color = wants_color(wishes.color, sys.stdout, os.environ)
         return lambda transcript, row: (
             diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color) if row.changed else ""
         )
@@ -226,7 +228,15 @@ def _batch(
         )
     )
     console.before_line = progress.make_room
-    book.listeners += [progress, Teller(orders.purpose, console)]
+    wording = Wording(
+        purpose=orders.purpose,
+        settings=orders.settings,
+        inputs=len(jobs),
+        in_place=wishes.in_place,
+        append=wishes.append,
+        is_shown=wishes.shows_result,
+    )
+    book.listeners += [progress, ResultLines(wording, console)]
     sinks = Sinks(
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),

@@ -35,6 +35,9 @@ class Wishes:
     on_invalid: str = "fail"
     min_age: float | None = None
     output: str = ""
+    stdout: bool = False
+    # Set by the run, not by an option: whether a person would see what is written to standard output.
+    stdout_is_terminal: bool = False
     output_dir: str = ""
     in_place: bool = False
     append: bool = False
@@ -91,9 +94,16 @@ class Wishes:
     @property
     def purpose(self) -> Purpose:
         """What the run is for. A check, a difference and a saved plan need the summary as well."""
-        if self.check or self.diff or (self.dry_run and self.plan_out):
+        if self.check or self.diff or (self.dry_run and self.plan_out) or self.shows_result:
             return Purpose.TRY
         return Purpose.PLAN if self.dry_run else Purpose.ACT
+
+    @property
+    def shows_result(self) -> bool:
+        """Whether the result is shown in short: a terminal is there to read it, and no place to write it is named."""
+        placed = self.stdout or self.output or self.output_dir or self.in_place or self.append
+        looks = self.dry_run or self.check or self.diff or self.interactive
+        return self.stdout_is_terminal and not (placed or looks or self.no_compact)
 
     @property
     def shape(self) -> Shape | None:
@@ -176,6 +186,11 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
 
 
 _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
+    (
+        lambda w: w.stdout and bool(w.in_place or w.append or w.output_dir or w.output not in ("", "-")),
+        "--stdout and another place for the result exclude one another",
+        "choose one",
+    ),
     (
         lambda w: bool((w.to or w.arrow) and (w.in_place or w.append)),
         "a file cannot become one of another format in its place",
