@@ -79,7 +79,8 @@ def _json(report: Mapping[str, Any]) -> str:
 class Wording:
     """What the lines about a run depend on: its purpose and settings, and how results are written.
 
-    ``is_shown``: the result is only shown on a terminal, and nothing is written.
+    ``is_shown``: the result is only shown on a terminal, and nothing is written. ``resume_command``: how the client
+    goes on with the session, where that is known.
     """
 
     purpose: Purpose
@@ -88,6 +89,7 @@ class Wording:
     in_place: bool = False
     append: bool = False
     is_shown: bool = False
+    resume_command: str = ""
 
     @property
     def names_results(self) -> bool:
@@ -109,6 +111,8 @@ class ResultLines:
             print_input(event.report, self._wording, self._console)
         elif isinstance(event, RunEnded) and not event.error and self._wording.purpose is Purpose.ACT:
             print_totals(event.inputs, event.at - self._began, self._console)
+            if self._wording.resume_command and not event.exit_code:
+                self._console.done(f"go on with it: {self._wording.resume_command}")
 
 
 def print_input(report: InputReport, wording: Wording, console: Console) -> None:

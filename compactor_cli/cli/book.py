@@ -20,7 +20,8 @@ from compactor_cli.model.settings import Settings
 class Book:
     """``report``: where it is written; empty: nowhere. ``listeners`` hear every event, in their order.
 
-    ``wants_all``: someone listens to what happens inside an input, not to its end alone.
+    ``wants_all``: someone listens to what happens inside an input, not to its end alone. ``resume_command``: how the
+    client of the session that was asked for goes on with it.
     """
 
     report: str
@@ -29,6 +30,7 @@ class Book:
     model: Mapping[str, Any] | None = None
     listeners: list[Listener] = field(default_factory=list)
     wants_all: bool = False
+    resume_command: str = ""
 
     def open_events(self, wishes: Wishes, stack: ExitStack) -> None:
         """Begin to write events, where they are asked for. Raises UsageError if they cannot be written."""

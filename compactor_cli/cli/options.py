@@ -55,6 +55,14 @@ _OWN = Scope.NOT_PROJECT
 
 INPUT = (
     Option("recursive", ("-r", "--recursive"), Kind.FLAG, "Take the transcripts below folders.", _ONLY),
+    Option(
+        "last",
+        ("--last",),
+        Kind.TEXT,
+        "Take the newest session of this folder: of claude, codex, …, or of any (see: compactor sessions).",
+        _ONLY,
+        "CLIENT",
+    ),
     Option("files_from", ("--files-from",), Kind.TEXT, "Read more operands from FILE (- is stdin).", _ONLY, "FILE"),
     Option("null", ("-0", "--null"), Kind.FLAG, "Names in --files-from end with NUL.", _ONLY),
     Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", metavar="GLOB"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
@@ -62,6 +63,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
             if sys.stdout is None and wishes.stdout_is_taken:
                 raise UsageError("standard output is closed", next_step="name a file with -o")
             book.open_events(wishes, stack)
+            if wishes.last:
+                operands = _last_session(operands, wishes, book)
             code = _run(operands, wishes, configuration, book)
         except CompactError as error:
             with suppress(CompactError):
@@ -100,6 +103,21 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
             book.model = account_for(orders, console, inputs=len(reports))
             console.finish()
     return _exit_code(reports, wishes)
+
+
+def _last_session(operands: Sequence[str], wishes: Wishes, book: Book) -> tuple[str, ...]:
+    """The path of the session that --last names. Raises UsageError."""
+    from compactor_cli.cli.sessions import OPEN_SECONDS, newest_session
+
+    if operands or wishes.files_from:
+        raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")
+    session = newest_session(wishes.last)
+    replaces = wishes.append or wishes.in_place
+    if replaces and time.time() - session.modified < OPEN_SECONDS:
+        advice = "if its client is still open, leave it first: it does not see what is written now"
+        Console("compact", wishes.level, wishes.color).warn(f"{session.path}: changed just now; {advice}")
+    book.resume_command = session.resume_command if replaces else ""
+    return (str(session.path),)
 
 
 def _plan_file(wishes: Wishes) -> PlanFile | None:
@@ -235,6 +253,7 @@ def _batch(
         in_place=wishes.in_place,
         append=wishes.append,
         is_shown=wishes.shows_result,
+        resume_command=book.resume_command,
     )
     book.listeners += [progress, ResultLines(wording, console)]
     sinks = Sinks(

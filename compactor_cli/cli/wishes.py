@@ -27,6 +27,7 @@ class Wishes:
     """The options that are not settings, by their names; see `options`."""
 
     recursive: bool = False
+    last: str = ""
     files_from: str = ""
     null: bool = False
     include: tuple[str, ...] = ()
