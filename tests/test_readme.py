@@ -51,6 +51,7 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
         "compact",
         "compactor",
         "compactor sessions",
+        "compactor show",
         "compactor stats",
         "compactor expand",
         "compactor search",

@@ -79,8 +79,8 @@ def _json(report: Mapping[str, Any]) -> str:
 class Wording:
     """What the lines about a run depend on: its purpose and settings, and how results are written.
 
-    ``is_shown``: the result is only shown on a terminal, and nothing is written. ``resume_command``: how the client
-    goes on with the session, where that is known.
+    ``is_shown``: the result is only shown, and nothing is written; ``only_look``: nothing else was asked for.
+    ``resume_command``: how the client goes on with the session, where that is known.
     """
 
     purpose: Purpose
@@ -89,6 +89,7 @@ class Wording:
     in_place: bool = False
     append: bool = False
     is_shown: bool = False
+    only_look: bool = False
     resume_command: str = ""
 
     @property
@@ -146,7 +147,7 @@ def result_line(report: InputReport, wording: Wording) -> str:
     if report.path != STDIN and (wording.in_place or wording.append) and report.archive:
         command = "undo" if wording.append else "restore"
         parts.append(f"back: compactor {command} {shlex.quote(report.path)}")
-    if wording.is_shown:
+    if wording.is_shown and not wording.only_look:
         ways = "-o FILE writes it, --stdout prints it"
         parts.append(f"nothing was written: {ways}" + (", -i replaces the file" if report.path != STDIN else ""))
     return " · ".join(filter(None, parts))

@@ -14,6 +14,7 @@ TOOLS = {
     "run": ("compactor_cli.cli.compact:command", "Compact transcripts; the same as the command compact."),
     "batch": ("compactor_cli.cli.batch:batch", "Compact datasets in shards, on one machine or many."),
     "sessions": ("compactor_cli.cli.sessions:sessions", "List the sessions of agents on this machine."),
+    "show": ("compactor_cli.cli.show:show", "Look at what compacting makes of a transcript, as a page too."),
     "stats": ("compactor_cli.cli.stats:stats", "Count records, tokens, turns and exchanges."),
     "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),

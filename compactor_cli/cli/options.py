@@ -263,6 +263,7 @@ RUN = (
     Option("hook_after", ("--hook-after",), Kind.TEXT, "Run CMD after each output took effect.", _OWN, "CMD"),
     Option("hook_timeout", ("--hook-timeout",), Kind.SECONDS, "How long a hook may take (default 60s).", _OWN, "TIME"),
     Option("report", ("--report",), Kind.TEXT, "Write what happened as JSON (- is stdout).", _OWN, "FILE"),
+    Option("html", ("--html",), Kind.TEXT, "Write a page to look at: before, after, what is lost.", _OWN, "FILE"),
     Option("metrics", ("--metrics",), Kind.TEXT, "Write sizes, ratios and failures of all rows as JSON.", _OWN, "FILE"),
     Option("events", ("--events",), Kind.TEXT, "Write events as they happen, as JSON lines.", _OWN, "FILE|fd:N"),
     Option("color", ("--color",), Kind.CHOICE, "Colours for people.", choices=("auto", "always", "never")),
@@ -299,5 +300,6 @@ REFUSED_IN_PROJECT = {
     "report": "choose files to write",
     "events": "choose files to write",
     "metrics": "choose files to write",
+    "html": "choose files to write",
     "summary_rows": "choose files to write",
 }

@@ -37,7 +37,10 @@ from compactor_cli.run.jobs import Job, Orders, Purpose, Sinks
 from compactor_cli.run.run import AfterFailure, run_batch
 
 if TYPE_CHECKING:
+    from compactor_cli.cli.page import PageFile
+    from compactor_cli.model.transcript import Transcript
     from compactor_cli.run.planfile import PlanFile
+    from compactor_cli.run.row import Row
     from compactor_cli.run.seen import Seen
 
 WOULD_CHANGE = 1
@@ -46,9 +49,10 @@ FELL_BACK = 4
 MOST_LOCKS = 200
 
 
-def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
+def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = False) -> int:
     """Compact what the operands name; the exit code. Raises CompactError for what concerns the whole run.
 
+    With ``only_look`` the results are shown and not written, as on a terminal where no place for them is named.
     A report that was asked for is written in every case, also when the run is stopped.
     """
     report = str(given.get("report", ""))
@@ -57,7 +61,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     with ExitStack() as stack:
         try:
             configuration = configure(given, os.environ, Path.cwd())
-            wishes = Wishes(**configuration.options, stdout_is_terminal=is_terminal(sys.stdout))
+            is_seen = is_terminal(sys.stdout)
+            wishes = Wishes(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
             check(wishes, given)
             book.report, book.settings = wishes.report, configuration.settings
             if sys.stdout is None and wishes.stdout_is_taken:
@@ -169,7 +174,8 @@ def _jobs(operands: Sequence[str], wishes: Wishes) -> tuple[Job, ...]:
 
 
 def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:
-    if wishes.purpose is not Purpose.ACT:
+    # What is shown only because it is a terminal is refused where a pipe would refuse it.
+    if wishes.purpose is not Purpose.ACT and (wishes.only_look or not wishes.shows_result):
         kind = Kind.APPEND if wishes.append else Kind.IN_PLACE if wishes.in_place else Kind.STDOUT
         return tuple(Target(path=source.path, kind=kind) for source in sources)
     destination = Destination(
@@ -196,6 +202,7 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
         archive_dir=wishes.archive_dir,
         plans=plan_file.by_sha256 if plan_file else None,
         view=_view(wishes),
+        page=partial(_page, settings=settings) if wishes.html else None,
         shape=wishes.shape,
     )
 
@@ -207,6 +214,8 @@ def _view(wishes: Wishes) -> View | None:
 
     color = wants_color(wishes.color, sys.stdout, os.environ)
     if wishes.shows_result:
+        if wishes.only_look and wishes.html:
+            return None
         return lambda transcript, row: result_view(transcript, row.plan, row.summary, row.report, color)
     if wishes.diff:
         return lambda transcript, row: (
@@ -215,6 +224,12 @@ def _view(wishes: Wishes) -> View | None:
     if wishes.dry_run and wishes.plan_out != STDOUT:
         return lambda transcript, row: plan_view(transcript, row.plan) + asked_line(row, wishes.model)
     return None
+
+
+def _page(transcript: Transcript, row: Row, *, settings: Settings) -> str:
+    from compactor_cli.cli.page import session_view
+
+    return session_view(transcript, row, settings)
 
 
 def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
@@ -253,10 +268,13 @@ def _batch(
         in_place=wishes.in_place,
         append=wishes.append,
         is_shown=wishes.shows_result,
+        only_look=wishes.only_look,
         resume_command=book.resume_command,
     )
     book.listeners += [progress, ResultLines(wording, console)]
+    page = _page_file(wishes, orders, book)
     sinks = Sinks(
+        page=page.add_session if page and single else None,
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
         teach=stack.enter_context(atomic_writer(wishes.summary_rows)).write if wishes.summary_rows else None,
@@ -279,6 +297,18 @@ def _batch(
                 book.tell(event)
             book.tell(InputEnded(report=done.report))
             yield done.report
+
+
+def _page_file(wishes: Wishes, orders: Orders, book: Book) -> PageFile | None:
+    """The page that is asked for, listening."""
+    if not wishes.html:
+        return None
+    from compactor_cli.cli.page import PageFile
+
+    page = PageFile(wishes.html, orders.settings)
+    book.listeners.append(page)
+    book.wants_all = True
+    return page
 
 
 def _late(book: Book, report: InputReport) -> None:

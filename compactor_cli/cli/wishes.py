@@ -37,8 +37,10 @@ class Wishes:
     min_age: float | None = None
     output: str = ""
     stdout: bool = False
-    # Set by the run, not by an option: whether a person would see what is written to standard output.
+    # Set by the run, not by an option: whether a person would see what is written to standard output, and whether
+    # nothing else is wanted.
     stdout_is_terminal: bool = False
+    only_look: bool = False
     output_dir: str = ""
     in_place: bool = False
     append: bool = False
@@ -88,6 +90,7 @@ class Wishes:
     report: str = ""
     events: str = ""
     metrics: str = ""
+    html: str = ""
     color: str = "auto"
     quiet: int = 0
     verbose: int = 0
@@ -95,7 +98,7 @@ class Wishes:
     @property
     def purpose(self) -> Purpose:
         """What the run is for. A check, a difference and a saved plan need the summary as well."""
-        if self.check or self.diff or (self.dry_run and self.plan_out) or self.shows_result:
+        if self.check or self.diff or (self.dry_run and (self.plan_out or self.html)) or self.shows_result:
             return Purpose.TRY
         return Purpose.PLAN if self.dry_run else Purpose.ACT
 
@@ -104,7 +107,7 @@ class Wishes:
         """Whether the result is shown in short: a terminal is there to read it, and no place to write it is named."""
         placed = self.stdout or self.output or self.output_dir or self.in_place or self.append
         looks = self.dry_run or self.check or self.diff or self.interactive
-        return self.stdout_is_terminal and not (placed or looks or self.no_compact)
+        return (self.stdout_is_terminal or self.only_look) and not (placed or looks or self.no_compact)
 
     @property
     def shape(self) -> Shape | None:
@@ -162,6 +165,8 @@ class Wishes:
     @property
     def stdout_is_taken(self) -> bool:
         """Whether transcripts or plans go to standard output."""
+        if self.only_look and self.html:
+            return False
         if self.purpose is not Purpose.ACT:
             return not self.check or self.diff
         return not (self.in_place or self.append or self.output_dir or self.output not in ("", "-"))
@@ -217,6 +222,11 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
         lambda w: w.report == "-" and w.stdout_is_taken,
         "standard output holds the result and cannot hold the report",
         "write the report to a file, or the result with -o",
+    ),
+    (
+        lambda w: w.html == "-" and w.stdout_is_taken,
+        "standard output holds the result and cannot hold the page",
+        "write the page to a file, or the result with -o",
     ),
     (
         lambda w: w.plan_out == "-" and (w.stdout_is_taken and not w.dry_run),
