@@ -27,7 +27,7 @@ from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.events import InputEnded, RunBegan
+from compactor_cli.model.events import Event, InputEnded, RunBegan
 from compactor_cli.model.report import InputReport
 from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import Source, Walk, find_sources
@@ -271,7 +271,7 @@ def _batch(
         only_look=wishes.only_look,
         resume_command=book.resume_command,
     )
-    book.listeners += [progress, ResultLines(wording, console)]
+    book.listeners += [progress, remember_archive, ResultLines(wording, console)]
     page = _page_file(wishes, orders, book)
     sinks = Sinks(
         page=page.add_session if page and single else None,
@@ -297,6 +297,14 @@ def _batch(
                 book.tell(event)
             book.tell(InputEnded(report=done.report))
             yield done.report
+
+
+def remember_archive(event: Event, /) -> None:
+    """A listener: the archive that an original went to is put on the list of archives."""
+    if isinstance(event, InputEnded) and event.report.archive:
+        from compactor_cli.archive.known import remember
+
+        remember(Path(event.report.archive).parents[1])
 
 
 def _page_file(wishes: Wishes, orders: Orders, book: Book) -> PageFile | None:
