@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ from compactor_cli.cli.console import Console, counted
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.events import Event, InputEnded, RunEnded
 from compactor_cli.model.records import Place
-from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport, short, totals
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.jobs import Purpose
@@ -29,30 +30,31 @@ from compactor_cli.run.jobs import Purpose
 # Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
 # thousand takes longer than working on them.
 MOST_CHECKED = 200
+REPORT_SCHEMA = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
 
 
-def write_report(
-    path: str,
-    *,
-    settings: Settings | None,
-    inputs: Sequence[InputReport],
-    exit_code: int,
-    error: str,
-    model: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the report (``-`` is standard output) as JSON by the schema ``report``."""
+def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> None:
+    """Write the report (``-`` is standard output) as JSON by the schema ``report``, an input a line."""
     from compactor_cli.schema import faults
 
+    finished = time.time()
     report = {
+        "schema": REPORT_SCHEMA,
         "version": __version__,
+        "started": _moment(run.started),
+        "finished": _moment(finished),
+        "seconds": round(finished - run.started, 3),
         "exit_code": exit_code,
         "error": error,
-        "settings": dataclasses.asdict(settings) if settings else None,
-        "model": model,
-        "inputs": inputs,
+        "totals": totals(run.inputs),
+        "metrics": run.metrics,
+        "settings": dataclasses.asdict(run.settings) if run.settings else None,
+        "model": run.model,
     }
-    text = _json(report) + "\n"
+    lines = ",\n".join(f"    {_json(short(item), indented=False)}" for item in run.inputs)
+    inputs = f"[\n{lines}\n  ]" if lines else "[]"
+    text = f'{_json(report, indented=True)[:-2]},\n  "inputs": {inputs}\n}}\n'
     if path == "-":
         sys.stdout.write(text)
     else:
@@ -66,13 +68,28 @@ def write_report(
         )
 
 
-def _json(report: Mapping[str, Any]) -> str:
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _json(value: object, *, indented: bool) -> str:
     """In ASCII: names of files may hold bytes that are not UTF-8."""
     try:
-        text = orjson.dumps(report, option=orjson.OPT_INDENT_2).decode()
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indented else 0).decode()
     except orjson.JSONEncodeError:
-        return json.dumps(report, indent=2, default=dataclasses.asdict)
+        return json.dumps(value, indent=2 if indented else None, default=dataclasses.asdict)
     return _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """What a report tells of a run. ``started``: Unix seconds; ``metrics``: of all rows, where they were asked for."""
+
+    started: float
+    settings: Settings | None
+    inputs: Sequence[InputReport]
+    model: Mapping[str, Any] | None = None
+    metrics: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
