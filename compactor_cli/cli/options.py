@@ -90,7 +90,14 @@ OUTPUT = (
     Option("output_dir", ("--output-dir",), Kind.TEXT, "Write below DIR, the tree mirrored.", _ONLY, "DIR"),
     Option("in_place", ("-i", "--in-place"), Kind.FLAG, "Archive each file, then replace it.", _ONLY),
     Option("append", ("--append",), Kind.FLAG, "Write the client's own boundary behind each file's bytes.", _ONLY),
-    Option("to", ("--to",), Kind.TEXT, "Write as this dialect (see: compactor formats).", _ONLY, "NAME"),
+    Option(
+        "to",
+        ("--to",),
+        Kind.TEXT,
+        "Write as this dialect (see: compactor formats), or as markdown or text.",
+        _ONLY,
+        "NAME",
+    ),
     Option("arrow", ("--arrow",), Kind.FLAG, "Rows for Arrow: tools, arguments, objects as JSON strings.", _ONLY),
     Option(
         "split_at_boundaries",

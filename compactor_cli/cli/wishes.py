@@ -106,8 +106,9 @@ class Wishes:
     def shows_result(self) -> bool:
         """Whether the result is shown in short: a terminal is there to read it, and no place to write it is named."""
         placed = self.stdout or self.output or self.output_dir or self.in_place or self.append
+        is_text = self.to in ("markdown", "text")  # for people as it is
         looks = self.dry_run or self.check or self.diff or self.interactive
-        return (self.stdout_is_terminal or self.only_look) and not (placed or looks or self.no_compact)
+        return (self.stdout_is_terminal or self.only_look) and not (placed or looks or self.no_compact or is_text)
 
     @property
     def shape(self) -> Shape | None:
