@@ -1,6 +1,7 @@
 """Makes transcripts of any size for the benchmarks: seeded, so that two runs measure the same bytes.
 
 python benchmarks/make.py dataset 200 out.jsonl       # 200 MB, one conversation a line
+python benchmarks/make.py real 20 out.jsonl ../shared/corpus-train   # 20 MB of rows cut from real sessions
 python benchmarks/make.py sessions 2000 folder/       # 2,000 session files of 20 to 200 KB
 """
 
@@ -14,6 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.transcript import Message, Role
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import open_stream
 
 WORDS = (
     "the parser reads a record and keeps its bytes while the planner counts tokens in the tail so that every result "
@@ -100,6 +106,71 @@ def rows(size_bytes: int, seed: int = 1) -> Iterator[bytes]:
         seed += 1
 
 
+def real_rows(folder: Path, size_bytes: int, seed: int = 1) -> Iterator[bytes]:
+    """Dataset rows of 40 to 300 KB until the size is reached, cut from the sessions below a folder.
+
+    Every round takes the sessions in another order and cuts them elsewhere, so that a size beyond what there is
+    repeats conversations, but no row. Raises FileNotFoundError where there is no session.
+    """
+    written, number = 0, 0
+    chance = random.Random(seed)
+    while written < size_bytes:
+        for messages in _shuffled_sessions(folder, chance):
+            for row in _stretches(messages, chance):
+                number += 1
+                line = orjson.dumps({"id": number, "messages": row}) + b"\n"
+                yield line
+                written += len(line)
+                if written >= size_bytes:
+                    return
+
+
+def _shuffled_sessions(folder: Path, chance: random.Random) -> Iterator[list[dict[str, Any]]]:
+    paths = sorted(folder.rglob("*.jsonl.gz"))
+    if not paths:
+        raise FileNotFoundError(f"no sessions (*.jsonl.gz) below {folder}")
+    chance.shuffle(paths)
+    return map(_chat, paths)
+
+
+def _stretches(messages: list[dict[str, Any]], chance: random.Random) -> Iterator[list[dict[str, Any]]]:
+    """The messages in runs of a row's size, none of which begins with a tool's result."""
+    row: list[dict[str, Any]] = []
+    size, wanted = 0, chance.randrange(20_000, 300_000)
+    for message in messages:
+        if size >= wanted and message["role"] != "tool":
+            yield row
+            row, size, wanted = [], 0, chance.randrange(40_000, 300_000)
+        row.append(message)
+        size += len(orjson.dumps(message))
+    if size >= 40_000:
+        yield row
+
+
+def _chat(path: Path) -> list[dict[str, Any]]:
+    """A session as chat messages: texts, calls and results, without what no model is shown."""
+    with open_stream(str(path)) as stream:
+        records = list(read_records(stream.reader, str(path), OnInvalid.KEEP))
+    messages = (message for part in open_transcripts(records) for message in part.messages if not message.is_meta)
+    return [chat for message in messages for chat in _chat_messages(message)]
+
+
+def _chat_messages(message: Message) -> Iterator[dict[str, Any]]:
+    for result in message.results:
+        yield {"role": "tool", "tool_call_id": result.id, "content": result.text}
+    calls = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": orjson.dumps(call.arguments).decode()},
+        }
+        for call in message.calls
+    ]
+    if message.text or calls:
+        role = "assistant" if message.role is Role.ASSISTANT else "user"
+        yield {"role": role, "content": message.text or None, **({"tool_calls": calls} if calls else {})}
+
+
 def session(seed: int) -> bytes:
     """One session file of 20 to 200 KB, a message a line."""
     story = Story(seed)
@@ -137,5 +208,8 @@ if __name__ == "__main__":
     kind, amount, target = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     if kind == "dataset":
         write_dataset(target, amount * 1_000_000)
+    elif kind == "real":
+        with target.open("wb") as file:
+            file.writelines(real_rows(Path(sys.argv[4]), amount * 1_000_000))
     else:
         write_sessions(target, amount)

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer
 from compactor_cli.cli.console import Console, counted
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.events import Event, InputEnded, RunEnded
@@ -58,7 +58,7 @@ def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> No
     if path == "-":
         sys.stdout.write(text)
     else:
-        with atomic_writer(path) as file:
+        with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
             file.write(text.encode())
     written = json.loads(text)
     written["inputs"] = written["inputs"][:MOST_CHECKED]
@@ -162,8 +162,7 @@ def result_line(report: InputReport, wording: Wording) -> str:
     """``12,054 → 2,997 tokens (−75 %) · 26 kept, 81 summarised by the digest · back: compactor restore FILE``."""
     parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
     if report.path != STDIN and (wording.in_place or wording.append) and report.archive:
-        command = "undo" if wording.append else "restore"
-        parts.append(f"back: compactor {command} {shlex.quote(report.path)}")
+        parts.append(f"back: compactor undo {shlex.quote(report.path)}")
     if wording.is_shown and not wording.only_look:
         ways = "-o FILE writes it, --stdout prints it"
         parts.append(f"nothing was written: {ways}" + (", -i replaces the file" if report.path != STDIN else ""))

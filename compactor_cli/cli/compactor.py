@@ -20,7 +20,7 @@ TOOLS = {
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
     "restore": ("compactor_cli.cli.originals:restore", "Fetch the original of a file from the archive."),
     "archive": ("compactor_cli.cli.archive:archive", "List archived originals, count them, take old ones out."),
-    "undo": ("compactor_cli.cli.undo:undo", "Take back the last compact --append."),
+    "undo": ("compactor_cli.cli.undo:undo", "Take back the last compact -i or --append."),
     "view": ("compactor_cli.cli.view:view", "Print what a session's client would send."),
     "verify": ("compactor_cli.cli.originals:verify", "Check an archive or transcripts."),
     "eval": ("compactor_cli.cli.evaluation:evaluation", "Measure what compaction keeps, against baselines."),

@@ -9,17 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compactor_cli.model.errors import UsageError
+
 if TYPE_CHECKING:
     from compactor_cli.evaluate.baselines import Method
     from compactor_cli.evaluate.cuts import Case
     from compactor_cli.evaluate.results import EvalOptions, EvalResult
+    from compactor_cli.model.settings import Size
 
 GATES_FAILED = 1
+DEFAULT_TAIL_TOKENS = 8_000
 _PRESET = "preset:"
 
 
 @click.command("eval")
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
+@click.option("--questions", multiple=True, metavar="FILE…", help="Ask these questions (JSONL) of the summaries.")
+@click.option(
+    "--at", type=click.Choice(["client"]), help="Questions only where a client compacted, at its summary's size."
+)
+@click.option("--summaries", metavar="FOLDER", help="Write the summaries that were asked there, as JSONL.")
+@click.option("--misses", is_flag=True, help="List the questions that the digest does not answer.")
 @click.option(
     "--baselines",
     multiple=True,
@@ -29,26 +39,104 @@ _PRESET = "preset:"
 @click.option(
     "--baseline-cmd", "commands", multiple=True, metavar="CMD", help="A baseline that reads and writes JSONL."
 )
-@click.option("--budgets", metavar="SIZES", help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k.")
+@click.option(
+    "--budgets",
+    metavar="SIZES",
+    help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k; asked: 1500,5%.",
+)
 @click.option("--format", "dialect", default="", metavar="NAME", help="Only transcripts of this dialect.")
 @click.option("--limit", type=int, default=0, metavar="N", help="At most N files, spread over all.")
-@click.option("--tail", default="8k", metavar="TOKENS", help="What is kept before each cut; default 8k.")
+@click.option(
+    "--tail",
+    "tails",
+    multiple=True,
+    metavar="[PART=]TOKENS",
+    help="What is kept before each cut (in paths that hold PART); default 8k, at a client 0.",
+)
 @click.option("--rounds", metavar="LIST", default="1,2,5,10", help="Updates in a row for the drift; default 1,2,5,10.")
 @click.option("--drift/--no-drift", default=True, help="Measure the drift (default).")
 @click.option("--plot", metavar="FILE.svg", help="Draw the figures.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as one JSON document.")
 @click.option("--seed", type=int, default=0, help="Of the bootstrap.")
 @click.option("-j", "--jobs", type=int, default=1, metavar="N", help="Processes.")
-def evaluation(paths: tuple[str, ...], plot: str | None, as_json: bool, **said: Any) -> int:
-    """Cut transcripts, compact what is before the cut, and measure what what is behind it needs.
+def evaluation(
+    paths: tuple[str, ...],
+    questions: tuple[str, ...],
+    at: str | None,
+    summaries: str | None,
+    misses: bool,
+    plot: str | None,
+    as_json: bool,
+    **measured: Any,
+) -> int:
+    """Cut transcripts, compact what is before the cut, and measure what what comes after it needs.
+
+    With --questions, each FILE (PATHS are further ones) holds questions with gold answers: measured is how many of
+    them a summary answers, the digest's and those of baselines, at equal tokens.
 
     Exit code 1 if a digest breaks a gate: over its budget, something invented, or not the same twice.
     """
+    if questions:
+        _refuse("--questions", {"--plot": plot, "--baseline-cmd": measured["commands"], "--limit": measured["limit"]})
+        if at:
+            _refuse("--at client", {"--budgets": measured["budgets"]})
+        _ask((*questions, *paths), at is not None, summaries, misses, as_json, measured)
+        return 0
+    if unused := [name for name, value in {"--at": at, "--summaries": summaries, "--misses": misses}.items() if value]:
+        raise UsageError(f"{unused[0]} needs --questions", next_step="name a file of questions")
+    if not paths:
+        raise UsageError("nothing to evaluate", next_step="name files or folders, or --questions FILE")
+    return _measure(paths, plot, as_json, measured)
+
+
+def _refuse(mode: str, options: dict[str, Any]) -> None:
+    """Raises UsageError for the first of these options that was given: it would change nothing."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"{name} does not go with {mode}", next_step="leave one of them out")
+
+
+def _ask(
+    paths: tuple[str, ...],
+    at_client: bool,
+    summaries: str | None,
+    misses: bool,
+    as_json: bool,
+    measured: dict[str, Any],
+) -> None:
+    from compactor_cli.cli.console import Console
+    from compactor_cli.cli.progress import Progress
+    from compactor_cli.evaluate.question_run import DEFAULT_BASELINES, DEFAULT_BUDGETS, QuestionOptions, run_questions
+    from compactor_cli.evaluate.question_table import questions_json, render_questions, write_summaries
+
+    names = _names(measured["baselines"])
+    # A client's own summary stands for everything before it.
+    tail_tokens, tails = _tails(measured["tails"], everywhere=0 if at_client else DEFAULT_TAIL_TOKENS)
+    options = QuestionOptions(
+        paths=paths,
+        baselines=names or DEFAULT_BASELINES,
+        budgets=_sizes(measured["budgets"]) or DEFAULT_BUDGETS,
+        at_client=at_client,
+        tail_tokens=tail_tokens,
+        tails=tails,
+    )
+    with Progress(label="compactor eval", total=0, unit="cut", shown=Console("compactor").watched) as progress:
+        presets = _preset_methods(names)
+        result = run_questions(options, presets, progress=lambda done, total: progress.advance(1))
+    if summaries:
+        write_summaries(result, summaries)
+    if as_json:
+        _write_json(questions_json(result))
+    else:
+        sys.stdout.write(render_questions(result, misses))
+
+
+def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: dict[str, Any]) -> int:
     from compactor_cli.cli.console import Console
     from compactor_cli.cli.progress import Progress
     from compactor_cli.evaluate.run import run_eval
 
-    options = _options(**said)
+    options = _options(**measured)
     with Progress(label="compactor eval", total=0, unit="file", shown=Console("compactor").watched) as progress:
         presets = _preset_methods(options.baselines)
         result = run_eval(paths, options, presets, progress=lambda done, total: progress.advance(1))
@@ -65,7 +153,7 @@ def _options(
     baselines: Sequence[str],
     commands: Sequence[str],
     budgets: str | None,
-    tail: str,
+    tails: Sequence[str],
     rounds: str,
     drift: bool,
     dialect: str,
@@ -76,18 +164,45 @@ def _options(
     from compactor_cli.evaluate.results import DEFAULT_BUDGETS, EvalOptions
     from compactor_cli.presets import values
 
-    sizes = tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else DEFAULT_BUDGETS
+    tail_tokens, parts = _tails(tails)
+    if parts:
+        raise UsageError("a tail for some paths only goes with --questions", next_step="write --tail TOKENS")
     return EvalOptions(
-        baselines=tuple(name for item in baselines for name in item.split(",")),
+        baselines=_names(baselines),
         commands=tuple(commands),
-        budgets=sizes,
-        tail_tokens=values.tokens(tail, "--tail"),
+        budgets=_sizes(budgets) or DEFAULT_BUDGETS,
+        tail_tokens=tail_tokens,
         rounds=tuple(values.count(item, "--rounds") for item in rounds.split(",")) if drift else (),
         dialect=dialect,
         limit=limit,
         jobs=jobs,
         seed=seed,
     )
+
+
+def _names(baselines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for item in baselines for name in item.split(","))
+
+
+def _sizes(budgets: str | None) -> tuple[Size, ...]:
+    from compactor_cli.presets import values
+
+    return tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
+
+
+def _tails(given: Sequence[str], everywhere: int = DEFAULT_TAIL_TOKENS) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """The tail's tokens, and those for paths that hold a part: ``8k``, ``talk=500``."""
+    from compactor_cli.presets import values
+
+    parts: list[tuple[str, int]] = []
+    for item in given:
+        part, is_part, size = item.rpartition("=")
+        tokens = values.tokens(size, "--tail")
+        if is_part:
+            parts.append((part, tokens))
+        else:
+            everywhere = tokens
+    return everywhere, tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +241,17 @@ def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
 
 def _show(result: EvalResult, as_json: bool) -> None:
     if as_json:
-        import json
-
         from compactor_cli.evaluate.report import to_json
 
-        json.dump(to_json(result), sys.stdout, ensure_ascii=False, indent=1)
-        sys.stdout.write("\n")
+        _write_json(to_json(result))
     else:
         from compactor_cli.evaluate.table import render_table
 
         sys.stdout.write(render_table(result))
+
+
+def _write_json(document: dict[str, Any]) -> None:
+    import json
+
+    json.dump(document, sys.stdout, ensure_ascii=False, indent=1)
+    sys.stdout.write("\n")

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from compactor_cli.archive.atomic import Existing
+from compactor_cli.archive.folder import BESIDE
 from compactor_cli.archive.known import each_once, is_archive, known_archives, original_of
-from compactor_cli.archive.layout import BESIDE, default_archive_dir, is_hex
+from compactor_cli.archive.layout import default_archive_dir, is_hex
 from compactor_cli.archive.restore import MIN_PREFIX_CHARS, find, restore_to
 from compactor_cli.archive.restore import restore as write_to
 from compactor_cli.archive.verify import verify as verify_archive
@@ -53,8 +54,10 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     else:
         found = find(archives(archive_dir), name)
     if output and output != "-":
-        restore_to(found, output, Existing.REPLACE if force else Existing.REFUSE)
-        Console("compactor").done(f"{output}: restored")
+        console = Console("compactor")
+        existing = Existing.REPLACE if force else Existing.REFUSE
+        restore_to(found, output, existing, warn=lambda text: console.warn(f"{output}: {text}"))
+        console.done(f"{output}: restored")
         return 0
     if not output and is_terminal(sys.stdout):
         advice = f"name a file: -o FILE, or - for the terminal; to put it back: compactor undo {shlex.quote(name)}"
@@ -87,7 +90,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
     is_sound = True
     for name in named:
         try:
-            problems, line = _archive(name) if Path(name).is_dir() else _file(name, dialect, console)
+            problems, line = _archive(name, console) if Path(name).is_dir() else _file(name, dialect, console)
         except CompactError as error:
             problems, line = (str(error),), ""
         is_sound = is_sound and not problems
@@ -110,10 +113,12 @@ def is_hash_start(text: str) -> bool:
     return len(text) >= MIN_PREFIX_CHARS and is_hex(text.lower())
 
 
-def _archive(name: str) -> tuple[tuple[str, ...], str]:
+def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
     if not is_archive(Path(name)):
         return ("is no archive: name a folder with a MANIFEST.jsonl, or a transcript",), ""
     found = verify_archive(name)
+    for path in found.leftovers:
+        console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
     problems = tuple(str(problem) for problem in found.problems)
     size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
     return problems, f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"

@@ -16,6 +16,7 @@ from compactor_cli.evaluate.coverage import atom_list, coverage_order
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.fit import Count, best, first, last, most
 from compactor_cli.evaluate.lexrank import lexrank_order, mmr_order
+from compactor_cli.evaluate.prose import prose
 from compactor_cli.evaluate.views import lines_of, pieces
 from compactor_cli.model.errors import UsageError
 
@@ -143,10 +144,15 @@ def _bare_list(case: Case, count: Count) -> Write:
     return write
 
 
+def _prose(case: Case, count: Count) -> Write:
+    return lambda budget: prose(case, budget, count)
+
+
 BASELINES = (
     Baseline(name="head-tail", about="first and last part of the middle", function=_head_tail),
     Baseline(name="tail", about="last part of the middle", function=_tail),
     Baseline(name="middle-out", about="every message shortened around its middle", function=_middle_out),
+    Baseline(name="prose", about="the user's words and whole texts of the assistant, newest first", function=_prose),
     Baseline(name="masking", about="tool results masked, the newest of the rest", function=_masking),
     Baseline(name="lexrank", about="central lines of the graph of similar lines", function=_lexrank),
     Baseline(name="mmr", about="lines near the tail and unlike each other", function=_mmr),

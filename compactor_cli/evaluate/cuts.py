@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind, events
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.evaluate.plain_events import plain_events, schema_words
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Message, Transcript
 
@@ -56,7 +57,8 @@ class Case:
     """One cut: what is compacted, and what came after.
 
     ``prefix`` holds the records before the cut and nothing behind it; ``head``, ``middle`` and ``tail`` tile
-    its records; ``kept_tokens`` are those of head and tail. ``session`` names the transcript: cuts of one
+    its records; ``kept_tokens`` are those of head and tail. ``schema``: names of tools' parameters, which say
+    nothing of the work and count nowhere. ``session`` names the transcript: cuts of one
     session are not independent.
     """
 
@@ -71,6 +73,7 @@ class Case:
     kept_tokens: int
     prefix_events: tuple[Event, ...]
     future_events: tuple[Event, ...]
+    schema: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -144,7 +147,7 @@ def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage
     if total < rule.least_middle_tokens:
         return
     safe = group(segment.messages).borders
-    found = events(segment, range(len(segment.messages)))
+    found = plain_events(segment)
     for at in dict.fromkeys(_cut_points(sizes, safe, rule)):
         future = tuple(event for event in found if event.record >= at)[: rule.most_future_events]
         case = _case(segment, session, at, sizes, safe, rule, (found, future))
@@ -194,6 +197,7 @@ def _case(
         kept_tokens=sum(sizes[:at]) - middle_tokens,
         prefix_events=tuple(event for event in everything if event.record < at),
         future_events=future,
+        schema=schema_words(everything),
     )
 
 

@@ -1,23 +1,26 @@
-"""The digest as a method: asked as the engine asks it, its frame left out of text and budget.
+"""The digest as a method, asked as the engine asks it, and the frame that every method pays for.
 
-A frame (preface and marker) is the same whatever the summary says, and no baseline carries one.
+A frame (preface and marker) is the same whatever the summary says: it is taken from the budget of all methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from compactor_cli.evaluate.baselines import Write
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.model.marker import Marker, without_marker
 from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.summary import Summary
+from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.render.read import read_client, read_ours
 from compactor_cli.render.text import load_template, render
 
 TEMPLATE = "hermes"
+WriteSummary = Callable[[Summary], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,28 @@ def body(summary: Summary) -> str:
     return without_marker(render(summary, load_template(TEMPLATE), _MARKER))
 
 
+def framed(case: Case, budget_tokens: int) -> WriteSummary:
+    """How a summary of this case is written at this budget, frame included."""
+    marker = Marker(
+        transcript=_NAMELESS,
+        first=case.middle[0] + 1,
+        last=case.middle[-1] + 1,
+        records=len(case.prefix.records),
+        tokens=case.middle_tokens + case.kept_tokens,
+        end=_NAMELESS,
+        state=_NAMELESS,
+    )
+    return partial(render, template=load_template(TEMPLATE).sized(budget_tokens), marker=marker)
+
+
+def frame_tokens(case: Case, budget_tokens: int, count: Count) -> int:
+    """What the frame of this case takes of this budget, with the line break that follows it."""
+    return count(f"{framed(case, budget_tokens)(EMPTY)}\n")
+
+
+EMPTY = Summary(source=Source.DIGEST, sections=())
+# A hash takes about as many tokens as any other.
+_NAMELESS = "7f3a9c1e5b8d2046"
 _MARKER = Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end="0" * 16)
 
 
@@ -57,19 +82,21 @@ class DigestMethod:
         """See `Method`."""
         return lambda budget: self.digest(asked_of(case), budget, count).text
 
-    def digest(self, asked: Asked, budget_tokens: int, count: Count) -> Digested:
-        """The whole answer, for what more than the text is checked of."""
+    def digest(self, asked: Asked, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
+        """The whole answer, for what more than the text is checked of; ``write`` gives the text that is paid for."""
         request = Request(
             transcript=asked.transcript,
             covered=tuple(asked.covered),
             kept=tuple(asked.kept),
             budget_tokens=budget_tokens,
-            render=body,
+            render=write,
             count=count,
             state=asked.state,
+            read=read_ours,
+            read_client=read_client,
         )
         answer = self.summariser.summarise(request)
-        return Digested(answer=answer, text=body(answer.summary))
+        return Digested(answer=answer, text=write(answer.summary))
 
 
 def asked_of(case: Case) -> Asked:

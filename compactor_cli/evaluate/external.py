@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from compactor_cli.digest.events import events
 from compactor_cli.evaluate.baselines import Write
 from compactor_cli.evaluate.cuts import Case
 from compactor_cli.evaluate.fit import Count, first
+from compactor_cli.evaluate.plain_events import plain_events
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.transcript import Container, Transcript
@@ -92,7 +92,7 @@ def new_text(output: bytes, case: Case) -> str:
     kept = {event.text for event in (*case.head_events, *case.tail_events)}
     try:
         records = read_records(io.BytesIO(output), "-", OnInvalid.KEEP)
-        found = [event.text for part in open_transcripts(records) for event in events(part, range(len(part.messages)))]
+        found = [event.text for part in open_transcripts(records) for event in plain_events(part)]
     except CompactError:
         return output.decode("utf-8", "replace")
     return "\n".join(text for text in found if text not in kept)

@@ -101,7 +101,7 @@ def _wrong(item: Item, covered: frozenset[int]) -> Iterable[str]:
 
 
 def _kept_ratio(method: DigestMethod, case: Case, budget_tokens: int, count: Count, found: Digested) -> float:
-    before = atom_texts(found.text)
+    before = atom_texts(found.text) - case.schema
     if not before:
         return 1.0
     transcript, at = with_summary(case.prefix, case.head, summary_message(found.text), ())

@@ -74,14 +74,15 @@ class Needs:
 
 
 def needs_of(case: Case) -> Needs:
-    """The needs of the four measures of recall."""
+    """The needs of the four measures of recall, none of which holds a name of a tool's parameter."""
+    schema = _unspoken(case.schema)
     known = _atoms(case.head_events) | _atoms(case.tail_events)
-    candidates = _atoms(case.middle_events) - known
+    candidates = _atoms(case.middle_events) - known - case.schema
     return Needs(
         uses=_uses(case.future_events, candidates),
         reused=_reused(case.future_events, candidates),
-        pairs=_pairs(case, candidates),
-        phrases=_phrases(case),
+        pairs=frozenset(pair for pair in _pairs(case, candidates) if pair[1] not in schema),
+        phrases=frozenset(phrase for phrase in _phrases(case) if schema.isdisjoint(phrase.split())),
         shingles=tuple(dict.fromkeys(shingles(case.middle_events))),
     )
 
@@ -98,6 +99,11 @@ def score(needs: Needs, summary: SummaryView) -> dict[Measure, Share]:
         Measure.PHRASES: Share(kept=len(needs.phrases & summary.grams), total=len(needs.phrases)),
         Measure.USER: Share(kept=quoted, total=len(needs.shingles)),
     }
+
+
+def _unspoken(schema: Set[str]) -> frozenset[str]:
+    """The names that are no plain words, as they stand among words: `description` may be said of anything."""
+    return frozenset(name.lower() for name in schema if not name.isalpha() or name.lower() != name)
 
 
 def _atoms(events: Iterable[Event]) -> set[str]:

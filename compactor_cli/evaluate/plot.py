@@ -1,4 +1,7 @@
-"""The result as a drawing: each measure against the budget, a line for each method. SVG, written by hand."""
+"""The result as a drawing: each measure against the budget, a line for each method. SVG, written by hand.
+
+It draws the mean that the tables quote first: micro, all needs of all cuts together.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def write_plot(result: EvalResult, path: str) -> None:
 
 
 def draw(result: EvalResult) -> str:
-    """The SVG text: macro means of the session cuts, or of the short ones where there are no others.
+    """The SVG text: micro means of the session cuts, or of the short ones where there are no others.
 
     Budgets in tokens have no place on an axis of shares. With fewer than two shares there is nothing to draw but
     the legend.
@@ -58,7 +61,7 @@ def draw(result: EvalResult) -> str:
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     if group is not None and len(budgets) > 1:
-        parts.append(_text(LEFT, 22, f"Share kept against budget · {group.title}", size=15))
+        parts.append(_text(LEFT, 22, f"Share kept against budget, micro mean · {group.title}", size=15))
         for number, measure in enumerate(PANELS):
             left = LEFT + (number % 3) * (PANEL_WIDTH + GAP)
             panel = _Panel(left=left, top=TOP + (number // 3) * (PANEL_HEIGHT + GAP), budgets=budgets)
@@ -84,7 +87,7 @@ def _curve(panel: _Panel, group: Group, methods: Sequence[str], method: str, mea
     for size in panel.budgets:
         found = cell(shares(group.cases, method, label(size), measure))
         if found is not None:
-            points.append((panel.x(size.ratio), panel.y(found.macro.value)))
+            points.append((panel.x(size.ratio), panel.y(found.micro)))
     if points:
         colour, width = _style(methods, method)
         yield _line(points, colour, width)

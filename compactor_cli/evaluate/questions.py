@@ -1,80 +1,107 @@
-"""Questions: facts of a conversation that its future asks for again, where there are no files to name.
+"""Questions with gold answers: what a reader of the summary alone must be able to say.
 
-Each question's gold answer is a value that the agent uses in the future, that somebody said in the middle, and that
-nobody repeated before the agent needed it: an argument of a call, an amount, a number, a name. An answer is held
-if all of its words are in the summary.
+A question names the patterns that an answer holds. It is answered where all of them are found near each other, half
+where they are found scattered; a pattern of ``wrong`` that is found misleads. Short keys are hit by chance in long
+scraps: the score is a floor, and reading decides.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
-from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.evaluate.cuts import Case
-from compactor_cli.evaluate.measures import Share
-from compactor_cli.evaluate.views import SummaryView, words
+import orjson
 
-# Longer values are texts, not facts.
-MOST_ANSWER_WORDS = 12
-_TRIVIAL = frozenset({"true", "false", "none", "null", "yes", "no", "ok", "user", "assistant", "i", "the"})
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.records import Place
 
+NEAR_CHARS = 400
+MOST_PLACES = 60
 
-def answers(case: Case) -> tuple[str, ...]:
-    """The gold answers: word sequences in lower case, in the order of their first use."""
-    known = _flat((*case.head_events, *case.tail_events))
-    middle = _flat(case.middle_events)
-    shown = ""
-    found: dict[str, None] = {}
-    for event in case.future_events:
-        if event.kind in (EventKind.USER, EventKind.RESULT):
-            shown += _flat((event,))
-            continue
-        for fact in _facts(event):
-            said = f" {fact} "
-            if said in middle and said not in known and said not in shown:
-                found.setdefault(fact)
-    return tuple(found)
+Span = tuple[int, int]
 
 
-def score_answers(golds: Iterable[str], summary: SummaryView) -> Share:
-    """Share of the answers whose words are all in the summary."""
-    golds = tuple(golds)
-    return Share(kept=sum(summary.word_set.issuperset(gold.split()) for gold in golds), total=len(golds))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question on the transcript ``file``, whose conversation is what stands before record ``cut`` (from 1).
+
+    ``source``: the file of questions it comes from. ``in_head``: the first message of the user, which stays as it
+    is, answers it; a summary need not.
+    """
+
+    source: str
+    file: str
+    cut: int
+    id: str
+    type: str
+    question: str
+    answer: str
+    keys: tuple[re.Pattern[str], ...]
+    wrong: tuple[re.Pattern[str], ...]
+    in_head: bool
 
 
-def _flat(events: Iterable[Event]) -> str:
-    return f" {' '.join(word for event in events for word in words(event.text))} "
+def read_questions(path: str) -> Iterator[Question]:
+    """The questions of a JSONL file. Raises UsageError with the line of what is wrong."""
+    try:
+        lines = Path(path).read_bytes().splitlines()
+    except OSError as error:
+        raise UsageError(
+            f"the questions cannot be read: {error.strerror}", next_step="check --questions", place=path
+        ) from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _question(line, Place(path=path, line=number))
 
 
-def _facts(event: Event) -> Iterator[str]:
-    texts = _values(event.arguments) if event.kind is EventKind.CALL else _named(event.text)
-    for text in texts:
-        found = words(text)
-        if 0 < len(found) <= MOST_ANSWER_WORDS and len(text) > 1 and not _TRIVIAL.issuperset(found):
-            yield " ".join(found)
+def _question(line: bytes, place: Place) -> Question:
+    try:
+        value = orjson.loads(line)
+        return Question(
+            source=place.path,
+            file=value["file"],
+            cut=int(value["cut"]),
+            id=str(value["id"]),
+            type=value["type"],
+            question=value["question"],
+            answer=value["answer"],
+            keys=_patterns(value["keys"]),
+            wrong=_patterns(value.get("wrong", ())),
+            in_head=bool(value.get("head")),
+        )
+    except (TypeError, KeyError, ValueError, re.error) as error:
+        raise UsageError(
+            f"no question: {type(error).__name__}: {error}",
+            next_step="a line is an object with file, cut, id, type, question, answer and keys (regular expressions)",
+            place=place,
+        ) from error
 
 
-def _values(arguments: Any) -> Iterator[str]:
-    if isinstance(arguments, Mapping):
-        for value in arguments.values():
-            yield from _values(value)
-    elif isinstance(arguments, (list, tuple)):
-        for value in arguments:
-            yield from _values(value)
-    elif not isinstance(arguments, bool) and arguments is not None:
-        yield str(arguments)
+def _patterns(values: Sequence[Any]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(value, re.IGNORECASE) for value in values)
 
 
-def _named(text: str) -> Iterator[str]:
-    """Amounts, numbers and codes with a digit, and capitalised names of two or more words."""
-    return (found[0] for found in _fact().finditer(text))
+def score_answer(question: Question, text: str) -> float:
+    """1 where all keys lie within NEAR_CHARS of one another, 0.5 where all are found but scattered, else 0."""
+    found = [_spans(key, text) for key in question.keys]
+    if not all(found):
+        return 0.0
+    starts = (start for start, _ in chain.from_iterable(found))
+    return 1.0 if any(all(_is_near(start, spans) for spans in found) for start in starts) else 0.5
 
 
-@cache
-def _fact() -> re.Pattern[str]:
-    return re.compile(
-        r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b|\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b",
-    )
+def is_misled(question: Question, text: str) -> bool:
+    """Whether the text says what the question knows to be wrong."""
+    return any(pattern.search(text) for pattern in question.wrong)
+
+
+def _spans(pattern: re.Pattern[str], text: str) -> list[Span]:
+    return [match.span() for match in islice(pattern.finditer(text), MOST_PLACES)]
+
+
+def _is_near(start: int, spans: Sequence[Span]) -> bool:
+    return any(start <= first and last <= start + NEAR_CHARS for first, last in spans)

@@ -10,13 +10,13 @@ from pathlib import Path
 from compactor_cli.evaluate.artefacts import artefacts_of, score_artefacts
 from compactor_cli.evaluate.baselines import Method, choose
 from compactor_cli.evaluate.cuts import Case, CutRule, find_cases
-from compactor_cli.evaluate.digested import DigestMethod, asked_of, the_digest
+from compactor_cli.evaluate.digested import DigestMethod, asked_of, frame_tokens, the_digest
 from compactor_cli.evaluate.drift import Carry, last_summary
 from compactor_cli.evaluate.external import ExternalMethod
+from compactor_cli.evaluate.facts import reused_facts, score_facts
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.evaluate.gates import gates_of, repeat
 from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
-from compactor_cli.evaluate.questions import answers, score_answers
 from compactor_cli.evaluate.results import (
     DIGEST,
     CaseResult,
@@ -152,12 +152,12 @@ def _cases(transcripts: Sequence[Transcript], path: str, bench: _Bench) -> Itera
 
 def _evaluate(case: Case, bench: _Bench) -> Iterator[CaseResult]:
     scorer = _scorer(case)
-    budgets = {label(size): tokens for size in bench.options.budgets if (tokens := _allowed(size, case))}
+    count = bench.counter.count
+    budgets = {label(size): tokens for size in bench.options.budgets if (tokens := _allowed(size, case, count))}
     if not budgets:
         return
-    count = bench.counter.count
     digests = {name: bench.digest.digest(asked_of(case), tokens, count) for name, tokens in budgets.items()}
-    once = _allowed(bench.options.drift_budget, case)
+    once = _allowed(bench.options.drift_budget, case, count)
     yield CaseResult(
         name=case.name,
         session=case.session,
@@ -174,23 +174,26 @@ def _evaluate(case: Case, bench: _Bench) -> Iterator[CaseResult]:
     )
 
 
-def _allowed(size: Size, case: Case) -> int:
-    """The budget in tokens, or 0 where it makes no sense for this middle."""
+def _allowed(size: Size, case: Case, count: Count) -> int:
+    """The budget in tokens with its frame paid, or 0 where it makes no sense for this middle."""
     tokens = size.of(case.middle_tokens)
-    return tokens if LEAST_BUDGET_TOKENS <= tokens <= MOST_BUDGET_RATIO * case.middle_tokens else 0
+    if tokens > MOST_BUDGET_RATIO * case.middle_tokens:
+        return 0
+    left = tokens - frame_tokens(case, tokens, count)
+    return left if left >= LEAST_BUDGET_TOKENS else 0
 
 
 def _scorer(case: Case) -> Scorer:
     needs = needs_of(case)
     artefacts = artefacts_of(case.middle_events)
-    golds = answers(case) if case.is_chat else ()
+    facts = reused_facts(case) if case.is_chat else ()
 
     def scored(summary: SummaryView) -> dict[Measure, Share]:
         return {
             **score(needs, summary),
             Measure.RETRIEVAL: retrieval(needs.uses, summary),
             **score_artefacts(artefacts, summary),
-            Measure.CHAT: score_answers(golds, summary),
+            Measure.CHAT: score_facts(facts, summary),
         }
 
     return scored

@@ -41,8 +41,8 @@ _BY_DIALECT = (
 )
 _NOTE = """\
 Cells: micro %/macro % ± standard error over sessions; - nothing to measure. Every method has the same budget in tokens,
-used: the mean share of it that was taken. The measures are read together: bare-list is a probe that wins FUR and
-says nothing."""
+its frame (preface and marker) paid from it; used: the mean share of the rest that was taken. The measures are read
+together: bare-list is a probe that wins FUR and says nothing."""
 _BOOTSTRAP = "paired bootstrap over sessions, points of the macro mean, 95 % interval; * p < 0.05, ** p < 0.01"
 
 

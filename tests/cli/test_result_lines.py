@@ -41,12 +41,12 @@ def test_in_place_the_last_line_has_sizes_records_and_the_way_back(work: Path, c
     line = compact("-i", "-t", "1500", "session.jsonl", "-v").err.splitlines()[-1]
     assert " tokens (−" in line
     assert " kept, " in line
-    assert " summarised by the digest · back: compactor restore session.jsonl" in line
+    assert " summarised by the digest · back: compactor undo session.jsonl" in line
 
 
 def test_the_way_back_can_be_pasted_into_a_shell(work: Path, compact: Run) -> None:
     (work / "my session.jsonl").write_bytes(session_bytes())
-    assert compact("-i", "-t", "1500", "my session.jsonl", "-v").err.endswith("restore 'my session.jsonl'\n")
+    assert compact("-i", "-t", "1500", "my session.jsonl", "-v").err.endswith("undo 'my session.jsonl'\n")
 
 
 def test_nothing_is_offered_back_where_the_source_is_as_it_was(work: Path, compact: Run) -> None:

@@ -136,6 +136,36 @@ def test_transcripts_are_verified(work: Path, compact: Run, compactor: Run) -> N
     assert "torn.jsonl:3: a call without its result" in torn.err
 
 
+def test_eval_asks_questions_of_every_file_named_after_the_option(work: Path, compactor: Run) -> None:
+    (work / "long.jsonl").write_bytes(session_bytes(120))
+    about = {"type": "ask", "question": "?", "answer": "!", "keys": ["nowhere at all"]}
+    for name in ("a", "b"):
+        row = {"file": "long.jsonl", "cut": 100, "id": name, **about}
+        (work / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    ran = compactor("eval", "--budgets", "700", "--tail", "long=50", "--json", "--questions", "a.jsonl", "b.jsonl")
+    result = json.loads(ran.out)
+    assert ran.code == 0
+    assert {reading["id"] for reading in result["readings"]} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "nothing to evaluate"),
+        (("--questions", "gone.jsonl"), "gone.jsonl: the questions cannot be read"),
+        (("--at", "client", "session.jsonl"), "--at needs --questions"),
+        (("--questions", "q", "--at", "client", "--budgets", "5%"), "--budgets does not go with --at client"),
+        (("session.jsonl", "--tail", "talk=500"), "only goes with --questions"),
+    ],
+)
+def test_eval_refuses_options_that_would_do_nothing(
+    work: Path, compactor: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = compactor("eval", *arguments)
+    assert ran.code == 2
+    assert said in ran.err
+
+
 def test_eval_prints_figures(work: Path, compactor: Run) -> None:
     (work / "long.jsonl").write_bytes(session_bytes(120))
     ran = compactor("eval", "long.jsonl", "--budgets", "10%", "--baselines", "tail", "--no-drift", "--json")

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.events import events
 from compactor_cli.evaluate.cuts import Case, Protocol
+from compactor_cli.evaluate.plain_events import plain_events, schema_words
 from compactor_cli.model.records import Place, Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
 
@@ -58,7 +58,7 @@ def case(
     """A case with these stretches; sizes are of `count_words`."""
     prefix = transcript((*head, *middle, *tail))
     whole = transcript((*prefix.messages, *future))
-    found = events(whole, range(len(whole.messages)))
+    found = plain_events(whole)
     at, start, stop = len(prefix.messages), len(head), len(head) + len(middle)
     return Case(
         session="session",
@@ -72,4 +72,5 @@ def case(
         kept_tokens=sum(count_words(event.text) for event in found if not start <= event.record < stop),
         prefix_events=tuple(event for event in found if event.record < at),
         future_events=tuple(event for event in found if event.record >= at),
+        schema=schema_words(found),
     )

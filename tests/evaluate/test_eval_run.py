@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from compactor_cli.evaluate.measures import Measure
-from compactor_cli.evaluate.plot import draw, write_plot
+from compactor_cli.evaluate.measures import Measure, Share
+from compactor_cli.evaluate.plot import PANEL_HEIGHT, TOP, draw, write_plot
 from compactor_cli.evaluate.report import to_json
-from compactor_cli.evaluate.results import EvalOptions, EvalResult, label
+from compactor_cli.evaluate.results import CaseResult, CaseScore, EvalOptions, EvalResult, FileResult, label
 from compactor_cli.evaluate.run import run_eval
 from compactor_cli.evaluate.table import render_table
 from compactor_cli.model.errors import UsageError
@@ -134,6 +135,29 @@ def test_the_drawing_is_an_svg_with_a_line_for_each_method(result: EvalResult, t
     assert {"digest", "tail", "bare-list", "5%", "10%", "FUR", "pairs"} <= texts
 
 
+def _scored_case(session: str, kept: int, total: int) -> CaseResult:
+    shares = {measure: Share(kept=0, total=0) for measure in Measure} | {Measure.FUR: Share(kept=kept, total=total)}
+    scores = (CaseScore(method="digest", budget=name, shares=shares, budget_ratio=1.0) for name in ("5%", "10%"))
+    return CaseResult(
+        name=session,
+        session=session,
+        dialect="pi",
+        protocol="session",
+        middle_tokens=9_000,
+        scores=tuple(scores),
+        gates={},
+    )
+
+
+def test_the_drawing_shows_the_mean_that_the_tables_quote_first() -> None:
+    cases = (_scored_case("a", 1, 1), _scored_case("b", 0, 9))
+    files = (FileResult(path="a", cases=cases),)
+    uneven = EvalResult(options=OPTIONS, methods=("digest",), token_method="words", files=files)
+    assert "10.0/50.0" in render_table(uneven)
+    heights = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', draw(uneven))]
+    assert [100 * (1 - (y - TOP) / PANEL_HEIGHT) for y in heights] == pytest.approx([10, 10], abs=0.05)
+
+
 def test_nothing_to_evaluate_is_an_empty_report(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(_session(1, 0))
     nothing = run_eval([str(tmp_path)], OPTIONS)
@@ -148,6 +172,12 @@ def test_limit_and_dialect_narrow_the_choice(folder: Path) -> None:
     assert len(run_eval([str(folder)], few).files) == 2
     none = EvalOptions(budgets=(Size(ratio=0.1),), rounds=(), dialect="pi")
     assert not run_eval([str(folder)], none).cases
+
+
+def test_a_budget_that_the_frame_takes_is_not_measured(folder: Path) -> None:
+    small = EvalOptions(budgets=(Size(tokens=100), Size(tokens=400)), rounds=(), limit=0)
+    budgets = {score.budget for case in run_eval([str(folder)], small).cases for score in case.scores}
+    assert budgets == {"400"}
 
 
 def test_unknown_baselines_are_told_before_any_work(folder: Path) -> None:
