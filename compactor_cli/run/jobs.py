@@ -79,10 +79,11 @@ class Orders:
 
     ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
     each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
-    shown of each transcript. ``models`` or ``summariser`` (for guidance) writes the summaries (None: the digest does),
-    ``review`` is asked about each of them; ``engine`` takes the place of plan and summary, ``importance``
-    that of what the settings name. ``shape``: how outputs are written, where that is not as they were. ``hooks`` are
-    run before and after; ``memory`` names the agent's own notes; ``limits`` are of each input.
+    shown of each transcript, ``page`` its page. ``models`` or ``summariser`` (for guidance) writes the summaries (None:
+    the digest does), ``review`` is asked about each of them; ``engine`` takes the place of plan and summary,
+    ``importance`` that of what the settings name. ``shape``: how outputs are written, where that is not as they were.
+    ``hooks`` are run before and after; ``memory`` names the agent's own notes; ``limits`` are of each
+    input.
     """
 
     settings: Settings
@@ -94,6 +95,7 @@ class Orders:
     archive_dir: str = ""
     plans: Mapping[str, Saved] | None = None
     view: View | None = None
+    page: View | None = None
     models: ModelRun | None = None
     review: Review | None = None
     summariser: Callable[[str], Summariser] | None = None
@@ -107,7 +109,8 @@ class Orders:
 
 @dataclass(slots=True, kw_only=True)
 class Sinks:
-    """Who gets what comes up on the way: texts to show, lines of a plan file, events of inputs (all but their end).
+    """Who gets what comes up on the way: texts to show, lines of a plan file, pages of transcripts, events of inputs
+    (all but their end).
 
     ``late``: the reports of inputs that were done when the run was stopped.
     """
@@ -115,6 +118,7 @@ class Sinks:
     show: Callable[[str], object] | None = None
     save: Callable[[bytes], object] | None = None
     teach: Callable[[bytes], object] | None = None
+    page: Callable[[str], object] | None = None
     tell: Listener | None = None
     late: Callable[[InputReport], object] | None = None
 
@@ -229,6 +233,7 @@ def _rows(
         make=maker.plan if orders.purpose is Purpose.PLAN else maker.compact,
         view=orders.view if sinks.show else None,
         plans_path=job.source.path if sinks.save else "",
+        page=orders.page if sinks.page else None,
     )
     made: Iterable[Finished]
     if processes > 1:
@@ -247,6 +252,8 @@ def _rows(
             sinks.save(finished.plans)
         if sinks.teach:
             sinks.teach(finished.example)
+        if sinks.page and finished.page:
+            sinks.page(finished.page)
         yield finished
 
 

@@ -18,7 +18,7 @@ from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, O
 from compactor_cli.model.plan import Action, Mode, Plan, Span
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.report import Outcome, TranscriptReport
-from compactor_cli.model.settings import UNBROKEN, Settings
+from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.plan.previous import base_tokens, is_settled, previous_marker
 from compactor_cli.plan.reported import planned_report
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 # An original may begin with a summary itself, and so on; the size is counted back through so many of them.
 _MOST_GENERATIONS = 16
+# How often a text to read is compacted further, because its headings and fences take more than messages do.
+MAX_REFITS = 4
+_REFIT_SLACK_TOKENS = 8
 
 # Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
 Review = Callable[[Transcript, Row], str | None]
@@ -173,9 +176,36 @@ class RowMaker:
         """The row written in the shape that is wanted."""
         if self.shape is None:
             return row
+        if self.shape.is_document:
+            return self._document(transcript, row, self.shape)
         written = self.shape.written(row.transcript or transcript)
         report = replace(row.report, bytes_after=len(written.output), not_carried=written.not_carried)
         return replace(row, output=written.output, report=report)
+
+    def _document(self, transcript: Transcript, row: Row, shape: Shape) -> Row:
+        """The row as a text to read, within its target as the text counts: compacted further where it is larger."""
+        counter = _counter(self.settings.tokenizer, transcript.model)
+        target_tokens = row.plan.target_tokens if self.settings.target != Size() else 0
+        aim_tokens = target_tokens
+        output, tokens = _text_of(row, transcript, shape, counter)
+        for _ in range(MAX_REFITS):
+            aim_tokens -= tokens - target_tokens + _REFIT_SLACK_TOKENS
+            if tokens <= target_tokens or aim_tokens <= 0:
+                break
+            smaller = replace(self.settings, target=Size(tokens=aim_tokens))
+            row = replace(self, settings=smaller, shape=None, plans=None, ask=None)._compact(transcript, "")
+            output, tokens = _text_of(row, transcript, shape, counter)
+        over = tokens - target_tokens if target_tokens else 0
+        why = f"{over:,} tokens over, as {shape.dialect}" if over > 0 else ""
+        plan = replace(row.plan, target_tokens=target_tokens or row.plan.target_tokens)
+        report = replace(
+            row.report,
+            tokens_after=tokens,
+            bytes_after=len(output),
+            target_tokens=plan.target_tokens,
+            over_target=why,
+        )
+        return replace(row, output=output, report=report, plan=plan)
 
     def _compact(self, transcript: Transcript, guidance: str) -> Row:
         saved = self._saved(transcript)
@@ -262,6 +292,11 @@ def _as_it_is(saved: Saved) -> str:
     from compactor_cli.model.summary import Source
 
     return saved.summary if saved.source in (Source.MODEL, Source.PLUGIN, Source.MEMORY) else ""
+
+
+def _text_of(row: Row, transcript: Transcript, shape: Shape, counter: Counter) -> tuple[bytes, int]:
+    output = shape.written(row.transcript or transcript).output
+    return output, counter.count(output.decode())
 
 
 def _stepped_in(failure: PluginFailed) -> str:
