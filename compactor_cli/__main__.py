@@ -19,7 +19,8 @@ from typing import NoReturn
 # a tenth of the time.
 GC_THRESHOLDS = (50_000, 20, 20)
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
+_NO_POSIX = "needs a POSIX system (Linux, macOS, BSD); on Windows use WSL: https://learn.microsoft.com/windows/wsl"
 
 
 class Stopped(KeyboardInterrupt):
@@ -45,6 +46,9 @@ def compactor() -> NoReturn:
 
 
 def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
+    if os.name != "posix":
+        # Files are replaced under locks, and runs stopped by signals, that other systems do not have.
+        sys.exit(f"compact {_NO_POSIX}")
     _listen()
     gc.set_threshold(*GC_THRESHOLDS)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -65,7 +69,8 @@ def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
 
 def _listen() -> None:
     """Turn the first signal into an exception; signals that the caller ignores (nohup) stay ignored."""
-    for number in _STOPPING:
+    for name in _STOPPING:
+        number = getattr(signal, name)
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
 

@@ -23,7 +23,7 @@ from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.append import appended
 from compactor_cli.plan.case import BOOKKEEPING, SUPERSEDED
 from compactor_cli.plan.check import check_plan
-from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
+from compactor_cli.plan.previous import base_tokens, is_settled
 from compactor_cli.plan.refresh import Mark, refreshed, spans_of
 from compactor_cli.plan.tokens import Counter, count_messages, sealed_tokens
 from compactor_cli.plan.trigger import Decision, Way, decide
@@ -163,9 +163,8 @@ class _Planning:
 
     def _is_done(self) -> bool:
         """Whether nothing was added since the last compaction, and nothing but that would ask for another."""
-        marker = previous_marker(self.transcript)
-        is_natural = self.decision.way is Way.NATURAL
-        return is_natural and marker is not None and marker.end == end_hash(self.transcript)
+        is_unknown_share = bool(self.settings.target.ratio) and not self.transcript.original_tokens
+        return (self.decision.way is Way.NATURAL or is_unknown_share) and is_settled(self.transcript)
 
     def _task(self) -> Task:
         return Task(

@@ -17,7 +17,18 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 FLOW = ("model", "read", "formats", "group", "plan", "digest", "llm", "render", "archive", "evaluate")
 # Shards and engines run the step of the batch, so that a row gives the same bytes wherever it is compacted.
 WIRING = ("engine", "run", "scale")
-HEAVY = ("litellm", "tiktoken", "jsonschema", "tqdm", "sqlite3", "asyncio", "multiprocessing", "ray", "pyarrow")
+HEAVY = (
+    "litellm",
+    "jinja2",
+    "tiktoken",
+    "jsonschema",
+    "tqdm",
+    "sqlite3",
+    "asyncio",
+    "multiprocessing",
+    "ray",
+    "pyarrow",
+)
 MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 60
 

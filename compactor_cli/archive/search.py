@@ -103,13 +103,21 @@ def search(
     asked = [_asked(archive, wanted, start, progress) for archive in archives]
     exact = [hit for answer in asked for hit in answer.exact]
     loose = [hit for answer in asked for hit in answer.loose]
-    best = sorted(exact or loose, key=lambda hit: -hit.score)[:limit]
+    best = _each_once(sorted(exact or loose, key=lambda hit: -hit.score))[:limit]
     load = lru_cache(maxsize=limit)(lambda archive, sha256: load_transcript([archive], sha256))
     return Found(
         hits=tuple(replace(hit, snippet=_snippet_of(hit, query, load)) for hit in best),
         any_word=bool(best) and not exact,
         troubles=tuple(trouble for answer in asked for trouble in answer.troubles),
     )
+
+
+def _each_once(hits: Iterable[Hit]) -> list[Hit]:
+    """The same record of two archives is one hit, the first."""
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        found.setdefault(hit.id, hit)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

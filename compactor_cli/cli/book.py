@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from compactor_cli.cli.account import write_report
+from compactor_cli.cli.account import RunRecord, write_report
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.wishes import Wishes
 from compactor_cli.model.errors import UsageError
@@ -15,12 +16,16 @@ from compactor_cli.model.events import Event, Listener, RunEnded
 from compactor_cli.model.report import InputReport
 from compactor_cli.model.settings import Settings
 
+if TYPE_CHECKING:
+    from compactor_cli.cli.metrics import Metrics
+
 
 @dataclass(slots=True)
 class Book:
     """``report``: where it is written; empty: nowhere. ``listeners`` hear every event, in their order.
 
-    ``wants_all``: someone listens to what happens inside an input, not to its end alone.
+    ``wants_all``: someone listens to what happens inside an input, not to its end alone. ``resume_command``: how the
+    client of the session that was asked for goes on with it.
     """
 
     report: str
@@ -29,13 +34,17 @@ class Book:
     model: Mapping[str, Any] | None = None
     listeners: list[Listener] = field(default_factory=list)
     wants_all: bool = False
+    resume_command: str = ""
+    started: float = field(default_factory=time.time)
+    metrics: Metrics | None = None
 
     def open_events(self, wishes: Wishes, stack: ExitStack) -> None:
         """Begin to write events, where they are asked for. Raises UsageError if they cannot be written."""
         if wishes.metrics:
             from compactor_cli.cli.metrics import Metrics
 
-            self.listeners.append(Metrics(wishes.metrics))
+            self.metrics = Metrics(wishes.metrics)
+            self.listeners.append(self.metrics)
             self.wants_all = True
         if not wishes.events:
             return
@@ -58,11 +67,11 @@ class Book:
         """The run is over: tell it, and write the report."""
         self.tell(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
         if self.report:
-            write_report(
-                self.report,
+            run = RunRecord(
+                started=self.started,
                 settings=self.settings,
                 inputs=self.inputs,
-                exit_code=exit_code,
-                error=error,
                 model=self.model,
+                metrics=self.metrics.value() if self.metrics else None,
             )
+            write_report(self.report, run, exit_code=exit_code, error=error)

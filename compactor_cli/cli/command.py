@@ -12,7 +12,10 @@ from compactor_cli.cli.options import OPTIONS, SECTIONS, Kind, Option
 HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
 
 Reads session files and datasets (JSONL, also gzip or zstd) of many agents, known by their content. The
-middle becomes a summary, the rest is kept byte for byte; standard output holds the result and nothing else."""
+middle becomes a summary, the rest is kept byte for byte; standard output holds the result and nothing else.
+
+Without -t or -w, what is larger than 20,000 tokens is compacted to about that: its first 4,000 and newest 16,000
+tokens stay. On a terminal, without -o, a short view of the result is shown and nothing is written."""
 
 # Titles with their options.
 Sections = tuple[tuple[str, tuple[Option, ...]], ...]

@@ -13,6 +13,7 @@ SHORT_USAGE = """\
 usage: compact [OPTIONS] [FILE|DIR]…
   compact < session.jsonl > small.jsonl
   compact -t 32k session.jsonl -o small.jsonl
+  compact session.jsonl        what is over 20,000 tokens, compacted to that: shown, not written
 compact --help shows everything.
 """
 
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(operands: tuple[str, ...], **said: Any) -> int:
     given = {name: value for name, value in said.items() if value is not None and value != ()}
-    if not operands and "files_from" not in given and _is_terminal_input():
+    if not operands and not {"files_from", "last"} & given.keys() and _is_terminal_input():
         sys.stderr.write(SHORT_USAGE)
         return USAGE
     from compactor_cli.cli.run import run

@@ -10,21 +10,25 @@ file is used alone. A file holds option names (``keep-tail = "16k"``) and tables
 from __future__ import annotations
 
 import os
+import re
+import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.cli.options import OPTIONS, REFUSED_IN_PROJECT, Kind, Option, Scope
+from compactor_cli.cli.options import OPTIONS, PROJECT_OPTIONS, PROJECT_TABLES, REFUSED_IN_PROJECT, Kind, Option, Scope
 from compactor_cli.cli.reading import read_value, setting
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings
-from compactor_cli.presets import DEFAULT, load_preset
+from compactor_cli.presets import DEFAULT, is_preset_file, load_preset
 from compactor_cli.presets.overlay import nearest, settings_from
 
 PREFIX = "COMPACT_"
 PROJECT_FILES = ("compact.toml", "pyproject.toml")
+MAX_FILE_BYTES = 1 << 20
+_RULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 _BY_NAME = {option.name: option for option in OPTIONS}
 _TABLES = frozenset(field.name for field in fields(Settings)) - _BY_NAME.keys()
@@ -56,7 +60,8 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
     for what a layer may not say.
     """
-    layers = [_command_line(given), _environment(environ), _project(folder), _user(environ)]
+    project = _project(folder)
+    layers = [_command_line(given), _environment(environ), project, _user(environ)]
     layers = [layer for layer in layers if layer.options or layer.tables]
     said: dict[str, Any] = {}
     for layer in reversed(layers):
@@ -64,7 +69,9 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     preset = load_preset(said.get("preset", DEFAULT))
     settings = preset.with_environment(environ)
     for layer in reversed(layers):
-        settings = _laid_over(settings, layer)
+        weaker, settings = settings, _laid_over(settings, layer)
+        if layer is project and settings.min_retention_ratio < weaker.min_retention_ratio:
+            raise _refused("ask for less to survive than you do", "min-retention", layer.where)
     options = {name: value for name, value in said.items() if not _BY_NAME[name].into}
     sources = (*(layer.where for layer in layers), f"preset {preset.name}")
     return Configuration(settings=settings, options=options, sources=sources)
@@ -147,16 +154,53 @@ def _searched(folder: Path) -> tuple[Path, ...]:
 
 
 def _refuse(table: Mapping[str, Any], where: str) -> None:
-    for key in table:
+    """Raise UsageError for what a project's file may not say; see `PROJECT_OPTIONS`."""
+    for key, value in table.items():
         name = key.replace("-", "_")
+        is_known = name in _BY_NAME or name in _TABLES
         if name in REFUSED_IN_PROJECT:
-            what = f"a project's file may not {REFUSED_IN_PROJECT[name]} ({key})"
-            raise UsageError(what, next_step="say it on the command line or in your own config.toml", place=where)
+            raise _refused(REFUSED_IN_PROJECT[name], key, where)
+        if is_known and _is_guarded(name):
+            raise _refused("set this", key, where)
+        reason = _WEAKENING[name](value) if name in _WEAKENING else ""
+        if reason:
+            raise _refused(reason, f"{key} = {value!r}", where)
+    _refuse_words_of_rules(table.get("prune"), where)
     keep = table.get("keep", NEWEST)
     by = keep.get("by", NEWEST) if isinstance(keep, Mapping) else keep
     if by not in KEPT_BY:
         advice = f"one of {', '.join(KEPT_BY)}; a plug-in only on the command line or in your own config.toml"
         raise UsageError(f"a project's file may not choose code to run (keep = {by!r})", next_step=advice, place=where)
+
+
+def _is_guarded(name: str) -> bool:
+    is_allowed = name in PROJECT_OPTIONS or name in PROJECT_TABLES
+    # An option of the command line has its own message.
+    return not is_allowed and (name not in _BY_NAME or _BY_NAME[name].scope is not Scope.COMMAND_LINE)
+
+
+def _refused(reason: str, key: str, where: str) -> UsageError:
+    advice = "say it on the command line or in your own config.toml"
+    return UsageError(f"a project's file may not {reason} ({key})", next_step=advice, place=where)
+
+
+# Values by which an option that a project's file may set would weaken care.
+_WEAKENING: Mapping[str, Callable[[Any], str]] = {
+    "preset": lambda value: "choose files to read" if is_preset_file(str(value)) else "",
+    "on_invalid": lambda value: "leave out or pass over lines" if value in ("keep", "drop") else "",
+    "strict": lambda value: "" if value is True else "switch off strictness",
+}
+
+
+def _refuse_words_of_rules(rules: Any, where: str) -> None:
+    """A rule's marker is written into transcripts, and its name into reports."""
+    for rule in rules if isinstance(rules, list) else ():
+        for key in rule if isinstance(rule, Mapping) else ():
+            if key.replace("-", "_") == "marker":
+                raise _refused(REFUSED_IN_PROJECT["acknowledgement"], "prune: marker", where)
+        name = rule.get("name") if isinstance(rule, Mapping) else None
+        if isinstance(name, str) and name and not _RULE_NAME.fullmatch(name):
+            raise _refused("name a rule so; letters, digits, - and _, at most 40", f"prune: name = {name!r}", where)
 
 
 def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
@@ -174,10 +218,31 @@ def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
 def _table(path: Path) -> dict[str, Any] | None:
     """The file's top table; None if there is no such file. Raises UsageError for one that cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(_small_file(path).decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise UsageError("nested too deeply", next_step="mend the file", place=str(path)) from None
+    except ValueError as error:  # not TOML, not UTF-8, a number of thousands of digits
         raise UsageError(f"not valid TOML: {error}", next_step="mend the file", place=str(path)) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", next_step="check its owner", place=str(path)) from error
+
+
+def _small_file(path: Path) -> bytes:
+    """The bytes of a regular file of a sane size. Opening never waits, not even for the writer of a pipe.
+
+    Raises OSError, and UsageError for anything else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UsageError("not a regular file", next_step="move it away, or write a TOML file", place=str(path))
+        # One read gives all of a regular file that is at most so large.
+        data = os.read(descriptor, MAX_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_FILE_BYTES:
+        what = f"larger than {MAX_FILE_BYTES >> 10} KiB, so it holds no settings"
+        raise UsageError(what, next_step="move it away", place=str(path))
+    return data

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.archive.atomic import atomic_writer
 from compactor_cli.model.events import Event, RunEnded, TranscriptEnded
-from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.report import Outcome, TranscriptReport, totals
 
 _PERCENTILES = (5, 25, 50, 75, 95)
 # Failures are counted all, and listed so many.
 _LISTED = 1_000
+# A file of this name is written for Prometheus.
+PROMETHEUS = ".prom"
 
 
 class Metrics:
@@ -27,6 +30,7 @@ class Metrics:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._began = time.time()
         self._outcomes: Counter[str] = Counter()
         self._summaries: Counter[str] = Counter()
         self._records = [0, 0]
@@ -41,8 +45,11 @@ class Metrics:
         if isinstance(event, TranscriptEnded):
             self._add(event.path, event.report)
         elif isinstance(event, RunEnded):
+            text = (
+                self.prometheus(event) if self._path.endswith(PROMETHEUS) else json.dumps(self.value(), indent=2) + "\n"
+            )
             with atomic_writer(self._path) as file:
-                file.write(json.dumps(self.value(), indent=2).encode() + b"\n")
+                file.write(text.encode())
 
     def _add(self, path: str, report: TranscriptReport) -> None:
         self._outcomes[report.outcome.value] += 1
@@ -58,6 +65,24 @@ class Metrics:
             self._summaries["fell back"] += bool(report.fell_back)
         if report.outcome is Outcome.FAILED and len(self._failures) < _LISTED:
             self._failures.append({"input": path, "line": report.line, "reason": report.reason})
+
+    def prometheus(self, ended: RunEnded) -> str:
+        """What the textfile collector of Prometheus' node_exporter reads: the last run, as gauges."""
+        sizes = totals(ended.inputs)
+        cost_usd = float(str((ended.model or {}).get("cost_usd") or 0.0))
+        families = (
+            ("last_run_timestamp_seconds", "When the last run ended, in Unix time.", ended.at),
+            ("run_seconds", "How long it took.", round(ended.at - self._began, 3)),
+            ("exit_code", "Its exit code.", ended.exit_code),
+            ("inputs", "Inputs by what became of them.", _but_total(sizes["inputs"])),
+            ("conversations", "Conversations by what became of them.", _but_total(sizes["conversations"])),
+            ("tokens_before", "Tokens of all inputs.", sizes["tokens_before"]),
+            ("tokens_after", "Tokens of all outputs.", sizes["tokens_after"]),
+            ("over_target", "Conversations larger than their target.", self._over_target),
+            ("fell_back", "Summaries by the digest although a model was asked.", self._summaries["fell back"]),
+            ("cost_usd", "Paid for models, in US dollars.", cost_usd),
+        )
+        return "".join(_family(f"compact_{name}", about, value) for name, about, value in families)
 
     def value(self) -> dict[str, Any]:
         """What the file holds."""
@@ -78,6 +103,18 @@ class Metrics:
             "summaries": dict(self._summaries),
             "failures": self._failures,
         }
+
+
+def _but_total(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if name != "total"}
+
+
+def _family(name: str, about: str, value: float | Mapping[str, int]) -> str:
+    """One metric in Prometheus' text format; a mapping is by outcome."""
+    head = f"# HELP {name} {about}\n# TYPE {name} gauge\n"
+    if isinstance(value, Mapping):
+        return head + "".join(f'{name}{{outcome="{outcome}"}} {count}\n' for outcome, count in value.items())
+    return f"{head}{name} {value}\n"
 
 
 def _ratio(after: int, before: int) -> float:

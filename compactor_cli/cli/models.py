@@ -127,6 +127,8 @@ def _asking(wishes: Wishes, settings: Settings) -> Asking:
         price=read_price(wishes.price),
         previous=Previous(wishes.previous),
         on_failure=OnFailure(wishes.on_failure),
+        timeout_seconds=wishes.timeout,
+        max_reply_bytes=wishes.max_reply,
         template=settings.template,
         instructions=_instructions(wishes.instructions),
     )

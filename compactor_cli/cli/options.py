@@ -27,6 +27,7 @@ class Kind(StrEnum):
     KEEP = "keep"  # tokens, turns or messages
     BUDGET = "budget"  # a curve or a size
     MONEY = "money"  # US dollars
+    BYTES = "bytes"
 
 
 class Scope(StrEnum):
@@ -61,9 +62,17 @@ INPUT = (
         "Take the transcripts below folders, known by their content.",
         _ONLY,
     ),
+    Option(
+        "last",
+        ("--last",),
+        Kind.TEXT,
+        "Take the newest session of this folder: of claude, codex, …, or of any (see: compactor sessions).",
+        _ONLY,
+        "CLIENT",
+    ),
     Option("files_from", ("--files-from",), Kind.TEXT, "Read more operands from FILE (- is stdin).", _ONLY, "FILE"),
     Option("null", ("-0", "--null"), Kind.FLAG, "Names in --files-from end with NUL.", _ONLY),
-    Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", metavar="GLOB"),
+    Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", _OWN, "GLOB"),
     Option("exclude", ("--exclude",), Kind.LIST, "With -r: leave out names like GLOB.", metavar="GLOB"),
     Option("hidden", ("--hidden",), Kind.FLAG, "With -r: read hidden files and folders too.", _ONLY),
     Option("format", ("--format",), Kind.TEXT, "Read as this dialect (see: compactor formats).", metavar="NAME"),
@@ -79,16 +88,35 @@ INPUT = (
         ("--min-age",),
         Kind.SECONDS,
         "Skip files changed more recently; default 10m with -i and -r.",
-        metavar="AGE",
+        _OWN,
+        "AGE",
     ),
+    Option("max_line", ("--max-line",), Kind.BYTES, "Longest line or document (default 128M; 0: any).", _OWN, "SIZE"),
+    Option(
+        "max_unpacked",
+        ("--max-unpacked",),
+        Kind.BYTES,
+        "Unpacked size of an input (default 16G; 0: any).",
+        _OWN,
+        "SIZE",
+    ),
+    Option("max_ratio", ("--max-ratio",), Kind.COUNT, "Unpacked to packed (default 1000; 0: any).", _OWN, "N"),
 )
 
 OUTPUT = (
     Option("output", ("-o", "--output"), Kind.TEXT, "Write to FILE, whole or not at all.", _ONLY, "FILE"),
+    Option("stdout", ("--stdout",), Kind.FLAG, "Print the result on a terminal too, not a short view of it.", _ONLY),
     Option("output_dir", ("--output-dir",), Kind.TEXT, "Write below DIR, the tree mirrored.", _ONLY, "DIR"),
     Option("in_place", ("-i", "--in-place"), Kind.FLAG, "Archive each file, then replace it.", _ONLY),
     Option("append", ("--append",), Kind.FLAG, "Write the client's own boundary behind each file's bytes.", _ONLY),
-    Option("to", ("--to",), Kind.TEXT, "Write as this dialect (see: compactor formats).", _ONLY, "NAME"),
+    Option(
+        "to",
+        ("--to",),
+        Kind.TEXT,
+        "Write as this dialect (see: compactor formats), or as markdown or text.",
+        _ONLY,
+        "NAME",
+    ),
     Option("arrow", ("--arrow",), Kind.FLAG, "Rows for Arrow: tools, arguments, objects as JSON strings.", _ONLY),
     Option(
         "split_at_boundaries",
@@ -158,7 +186,7 @@ CONTROL = (
     Option(
         "budget", ("--budget",), Kind.BUDGET, "Summary size: scaled, tiered, N or N%.", metavar="SIZE", into="budget"
     ),
-    Option("focus", ("--focus",), Kind.TEXT, "Keep details about this first.", metavar="TEXT", into="focus"),
+    Option("focus", ("--focus",), Kind.TEXT, "Keep details about this first.", _OWN, "TEXT", into="focus"),
     Option("lang", ("--lang",), Kind.TEXT, "Language of the summary: auto, en, zh, …", metavar="LANG", into="language"),
     Option("template", ("--template",), Kind.TEXT, "Shape of the summary.", metavar="NAME", into="template"),
     Option("tokenizer", ("--tokenizer",), Kind.TEXT, "What counts tokens.", metavar="NAME", into="tokenizer"),
@@ -242,6 +270,10 @@ MODEL = (
     Option("price", ("--price",), Kind.TEXT, "USD per million tokens, instead of the known price.", _OWN, "IN,OUT"),
     Option("max_requests", ("--max-requests",), Kind.COUNT, "Stop asking after N requests.", _OWN, "N"),
     Option("max_tokens_sent", ("--max-tokens-sent",), Kind.TOKENS, "Stop asking after N tokens.", _OWN, "N"),
+    Option(
+        "timeout", ("--timeout",), Kind.SECONDS, "Longest wait for a reply, all in all (default 10m).", _OWN, "TIME"
+    ),
+    Option("max_reply", ("--max-reply",), Kind.BYTES, "Longest text of a reply (default 4M; 0: any).", _OWN, "SIZE"),
     Option("llm_concurrency", ("--llm-concurrency",), Kind.COUNT, "Requests at once (default 8).", _OWN, "N"),
     Option("rpm", ("--rpm",), Kind.COUNT, "Requests per minute.", _OWN, "N"),
     Option("tpm", ("--tpm",), Kind.TOKENS, "Tokens per minute.", _OWN, "N"),
@@ -263,7 +295,15 @@ RUN = (
     Option("hook_after", ("--hook-after",), Kind.TEXT, "Run CMD after each output took effect.", _OWN, "CMD"),
     Option("hook_timeout", ("--hook-timeout",), Kind.SECONDS, "How long a hook may take (default 60s).", _OWN, "TIME"),
     Option("report", ("--report",), Kind.TEXT, "Write what happened as JSON (- is stdout).", _OWN, "FILE"),
-    Option("metrics", ("--metrics",), Kind.TEXT, "Write sizes, ratios and failures of all rows as JSON.", _OWN, "FILE"),
+    Option("html", ("--html",), Kind.TEXT, "Write a page to look at: before, after, what is lost.", _OWN, "FILE"),
+    Option(
+        "metrics",
+        ("--metrics",),
+        Kind.TEXT,
+        "Write sizes, ratios, failures of all rows as JSON; x.prom: for Prometheus.",
+        _OWN,
+        "FILE",
+    ),
     Option("events", ("--events",), Kind.TEXT, "Write events as they happen, as JSON lines.", _OWN, "FILE|fd:N"),
     Option("color", ("--color",), Kind.CHOICE, "Colours for people.", choices=("auto", "always", "never")),
     Option("quiet", ("-q", "--quiet"), Kind.TALLY, "No progress, no warnings; -qq: no errors.", _ONLY),
@@ -281,23 +321,32 @@ SECTIONS = (
 
 OPTIONS: tuple[Option, ...] = tuple(option for _, options in SECTIONS for option in options)
 
-# Names a project's file may be tempted to set: refused there with the reason, whatever this version knows.
+# A project's file comes with a checkout, from whoever wrote the repository: it says how much is kept, and nothing else.
+# What it names beyond this list is refused, whatever this version or a later one knows.
+PROJECT_OPTIONS = frozenset(
+    {
+        *("exclude", "format", "on_invalid", "compress", "jobs", "keep_going", "color", "strict"),
+        *("target", "window", "model_window", "preset", "keep_head", "keep_tail", "keep", "budget", "lang", "template"),
+        *("tokenizer", "restore_files", "min_retention"),
+    }
+)
+PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
+_FILES = "choose files to write"
+_CODE = "choose code to run"
+_COMMANDS = "run commands"
+_ARCHIVE = "weaken the archive"
+# Why a project's file may not say these; what is neither here nor above is refused without a reason of its own.
 REFUSED_IN_PROJECT = {
     **{option.name: "turn on the network, or decide what is sent" for option in MODEL},
     "key_file": "name keys",
     "api_key": "name keys",
-    "hook_before": "run commands",
-    "hook_after": "run commands",
-    "hook_timeout": "run commands",
-    "memory": "choose files to read",
-    "archive": "weaken the archive",
-    "no_archive": "weaken the archive",
-    "archive_dir": "weaken the archive",
+    **dict.fromkeys(("hook_before", "hook_after", "hook_timeout"), _COMMANDS),
+    **dict.fromkeys(("include", "memory"), "choose files to read"),
+    **dict.fromkeys(("archive", "no_archive", "archive_dir"), _ARCHIVE),
     "lock": "switch off the lock",
-    "engine": "choose code to run",
-    "summariser": "choose code to run",
-    "report": "choose files to write",
-    "events": "choose files to write",
-    "metrics": "choose files to write",
-    "summary_rows": "choose files to write",
+    **dict.fromkeys(("max_line", "max_unpacked", "max_ratio"), "raise the limits of memory"),
+    "min_age": "weaken the care for files in use",
+    **dict.fromkeys(("engine", "summariser"), _CODE),
+    **dict.fromkeys(("report", "events", "metrics", "html", "summary_rows"), _FILES),
+    **dict.fromkeys(("focus", "acknowledgement"), "write words into transcripts or prompts"),
 }

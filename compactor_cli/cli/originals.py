@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,20 +12,20 @@ import click
 
 from compactor_cli.archive.atomic import Existing
 from compactor_cli.archive.folder import BESIDE
-from compactor_cli.archive.layout import default_archive_dir
-from compactor_cli.archive.manifest import MANIFEST
-from compactor_cli.archive.restore import find, restore_to
+from compactor_cli.archive.known import each_once, is_archive, known_archives, original_of
+from compactor_cli.archive.layout import default_archive_dir, is_hex
+from compactor_cli.archive.restore import MIN_PREFIX_CHARS, find, restore_to
 from compactor_cli.archive.restore import restore as write_to
 from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
-from compactor_cli.cli.console import Console, counted, visible
+from compactor_cli.cli.console import Console, counted, is_terminal, visible
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.doubts import RESUMED_WHEN_INTERRUPTED, doubts
 from compactor_cli.group.exchanges import group
-from compactor_cli.model.errors import CompactError
+from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.read.streams import STDIN, open_stream
+from compactor_cli.read.streams import open_stream
 from compactor_cli.schema import faults, schema_names
 
 FAILED = 3
@@ -32,30 +33,43 @@ FAILED = 3
 NAMED_FAULTS = 5
 
 ARCHIVE_DIR = click.option(
-    "--archive-dir", metavar="DIR", help=f"The archive; default: {BESIDE} here, and the one in your data folder."
+    "--archive-dir", metavar="DIR", help=f"The archive; default: {BESIDE} here, and all that runs of yours wrote to."
 )
 
 
 @click.command()
-@click.argument("sha256", metavar="HASH")
-@click.option("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all.")
+@click.argument("name", metavar="FILE|HASH")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all; - is standard output.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
 @ARCHIVE_DIR
-def restore(sha256: str, output: str | None, force: bool, archive_dir: str | None) -> int:
-    """Fetch an original, or one conversation of it, by the first 8 or more digits of its hash.
+def restore(name: str, output: str | None, force: bool, archive_dir: str | None) -> int:
+    """Fetch the original of a compacted FILE, or an original (or one conversation of it) by its HASH.
 
-    The hash stands in the summary's marker line, in reports, and in the archive's MANIFEST.jsonl.
+    A file is known by its path, where it was compacted in its place, else by the summary in it. A hash needs 8 or more
+    digits; it stands in the summary's marker line, in reports and in compactor archive list. To put an original back
+    in the place of its file: compactor undo FILE
     """
-    found = find(archives(archive_dir), sha256)
+    if Path(name).exists() or not is_hash_start(name):
+        found = original_of(name, (*_beside(name), *archives(archive_dir)))
+    else:
+        found = find(archives(archive_dir), name)
     if output and output != "-":
         console = Console("compactor")
         existing = Existing.REPLACE if force else Existing.REFUSE
         restore_to(found, output, existing, warn=lambda text: console.warn(f"{output}: {text}"))
         console.done(f"{output}: restored")
-    else:
-        write_to(found, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        return 0
+    if not output and is_terminal(sys.stdout):
+        advice = f"name a file: -o FILE, or - for the terminal; to put it back: compactor undo {shlex.quote(name)}"
+        raise UsageError("an original is not printed on a terminal", next_step=advice)
+    write_to(found, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
     return 0
+
+
+def _beside(name: str) -> tuple[Path, ...]:
+    """The archive that this file would have been replaced from."""
+    return each_once([default_archive_dir(name, in_place=True)])
 
 
 @click.command()
@@ -71,7 +85,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
     interrupted where the client goes on from there.
     """
     console = Console("compactor")
-    named = operands or tuple(str(folder) for folder in archives(archive_dir) if (folder / MANIFEST).exists())
+    named = operands or tuple(str(folder) for folder in archives(archive_dir) if is_archive(folder))
     if not named:
         console.warn("there is no archive yet")
     is_sound = True
@@ -82,22 +96,27 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
             problems, line = (str(error),), ""
         is_sound = is_sound and not problems
         for problem in problems:
-            console.error(problem)
+            console.error(problem if name in problem else f"{name}: {problem}")
         if not problems:
             click.echo(line)
     console.finish()
     return 0 if is_sound else FAILED
 
 
-def archives(said: str | None) -> tuple[Path, ...]:
-    """The archives to look in: the one that is named, else the one here and the one in the data folder."""
-    chosen = said or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
-    if chosen:
-        return (Path(chosen),)
-    return (Path(BESIDE), default_archive_dir(STDIN, in_place=False))
+def archives(archive_dir: str | None) -> tuple[Path, ...]:
+    """The archives to look in: the one that is named, else the one here and all that are known, if they exist."""
+    chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
+    return (Path(chosen),) if chosen else each_once([Path(BESIDE), *known_archives()])
+
+
+def is_hash_start(text: str) -> bool:
+    """Whether this can only be the beginning of a hash, and no file's name is meant."""
+    return len(text) >= MIN_PREFIX_CHARS and is_hex(text.lower())
 
 
 def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
+    if not is_archive(Path(name)):
+        return ("is no archive: name a folder with a MANIFEST.jsonl, or a transcript",), ""
     found = verify_archive(name)
     for path in found.leftovers:
         console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")

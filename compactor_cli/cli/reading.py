@@ -98,4 +98,5 @@ _READERS = {
     Kind.RATIO: values.ratio,
     Kind.SECONDS: values.seconds,
     Kind.MONEY: values.money,
+    Kind.BYTES: values.size_bytes,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import replace
@@ -16,17 +17,17 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, make_folders, output_error
 from compactor_cli.archive.lock import lock
 from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
-from compactor_cli.cli.account import Teller
+from compactor_cli.cli.account import ResultLines, Wording, warn_of_fallbacks
 from compactor_cli.cli.beside import beside, check_memory
 from compactor_cli.cli.book import Book
 from compactor_cli.cli.config import Configuration, configure
-from compactor_cli.cli.console import Console, counted, wants_color
+from compactor_cli.cli.console import Console, counted, is_terminal, wants_color
 from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.events import InputEnded, RunBegan
+from compactor_cli.model.events import Event, InputEnded, RunBegan
 from compactor_cli.model.report import InputReport
 from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import Source, find_sources
@@ -36,7 +37,10 @@ from compactor_cli.run.jobs import PASSED_OVER, Job, Orders, Purpose, Sinks
 from compactor_cli.run.run import AfterFailure, run_batch
 
 if TYPE_CHECKING:
+    from compactor_cli.cli.page import PageFile
+    from compactor_cli.model.transcript import Transcript
     from compactor_cli.run.planfile import PlanFile
+    from compactor_cli.run.row import Row
     from compactor_cli.run.seen import Seen
 
 WOULD_CHANGE = 1
@@ -45,9 +49,10 @@ FELL_BACK = 4
 MOST_LOCKS = 200
 
 
-def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
+def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = False) -> int:
     """Compact what the operands name; the exit code. Raises CompactError for what concerns the whole run.
 
+    With ``only_look`` the results are shown and not written, as on a terminal where no place for them is named.
     A report that was asked for is written in every case, also when the run is stopped.
     """
     report = str(given.get("report", ""))
@@ -56,12 +61,15 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     with ExitStack() as stack:
         try:
             configuration = configure(given, os.environ, Path.cwd())
-            wishes = Wishes(**configuration.options)
+            is_seen = is_terminal(sys.stdout)
+            wishes = Wishes(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
             check(wishes, given)
             book.report, book.settings = wishes.report, configuration.settings
             if sys.stdout is None and wishes.stdout_is_taken:
                 raise UsageError("standard output is closed", next_step="name a file with -o")
             book.open_events(wishes, stack)
+            if wishes.last:
+                operands = _last_session(operands, wishes, book)
             code = _run(operands, wishes, configuration, book)
         except CompactError as error:
             with suppress(CompactError):
@@ -101,9 +109,25 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
             book.inputs = (*reports, *book.inputs)
             book.model = account_for(orders, console, inputs=len(reports))
             console.finish()
+    warn_of_fallbacks(reports, console)
     if reports and all(report.reason == PASSED_OVER for report in reports):
         raise _nothing_found(operands, len(reports))
     return _exit_code(reports, wishes)
+
+
+def _last_session(operands: Sequence[str], wishes: Wishes, book: Book) -> tuple[str, ...]:
+    """The path of the session that --last names. Raises UsageError."""
+    from compactor_cli.cli.sessions import OPEN_SECONDS, newest_session
+
+    if operands or wishes.files_from:
+        raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")
+    session = newest_session(wishes.last)
+    replaces = wishes.append or wishes.in_place
+    if replaces and time.time() - session.modified < OPEN_SECONDS:
+        advice = "if its client is still open, leave it first: it does not see what is written now"
+        Console("compact", wishes.level, wishes.color).warn(f"{session.path}: changed just now; {advice}")
+    book.resume_command = session.resume_command if replaces else ""
+    return (str(session.path),)
 
 
 def _plan_file(wishes: Wishes) -> PlanFile | None:
@@ -177,7 +201,8 @@ def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
 
 
 def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:
-    if wishes.purpose is not Purpose.ACT:
+    # What is shown only because it is a terminal is refused where a pipe would refuse it.
+    if wishes.purpose is not Purpose.ACT and (wishes.only_look or not wishes.shows_result):
         kind = Kind.APPEND if wishes.append else Kind.IN_PLACE if wishes.in_place else Kind.STDOUT
         return tuple(Target(path=source.path, kind=kind) for source in sources)
     destination = Destination(
@@ -202,8 +227,10 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
         min_age_seconds=wishes.min_age_seconds,
         originals=wishes.originals,
         archive_dir=wishes.archive_dir,
+        limits=wishes.limits,
         plans=plan_file.by_sha256 if plan_file else None,
         view=_view(wishes),
+        page=partial(_page, settings=settings) if wishes.html else None,
         shape=wishes.shape,
     )
 
@@ -211,16 +238,26 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
 def _view(wishes: Wishes) -> View | None:
     if wishes.purpose is Purpose.ACT:
         return None
-    from compactor_cli.cli.views import diff_view, plan_view
+    from compactor_cli.cli.views import diff_view, plan_view, result_view
 
+    color = wants_color(wishes.color, sys.stdout, os.environ)
+    if wishes.shows_result:
+        if wishes.only_look and wishes.html:
+            return None
+        return lambda transcript, row: result_view(transcript, row.plan, row.summary, row.report, color)
     if wishes.diff:
-        color = wants_color(wishes.color, sys.stdout, os.environ)
         return lambda transcript, row: (
             diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color) if row.changed else ""
         )
     if wishes.dry_run and wishes.plan_out != STDOUT:
         return lambda transcript, row: plan_view(transcript, row.plan) + asked_line(row, wishes.model)
     return None
+
+
+def _page(transcript: Transcript, row: Row, *, settings: Settings) -> str:
+    from compactor_cli.cli.page import session_view
+
+    return session_view(transcript, row, settings)
 
 
 def _sweep(jobs: Sequence[Job], wishes: Wishes, console: Console) -> None:
@@ -269,8 +306,20 @@ def _batch(
         )
     )
     console.before_line = progress.make_room
-    book.listeners += [progress, Teller(orders.purpose, console)]
+    wording = Wording(
+        purpose=orders.purpose,
+        settings=orders.settings,
+        inputs=len(jobs),
+        in_place=wishes.in_place,
+        append=wishes.append,
+        is_shown=wishes.shows_result,
+        only_look=wishes.only_look,
+        resume_command=book.resume_command,
+    )
+    book.listeners += [progress, remember_archive, ResultLines(wording, console)]
+    page = _page_file(wishes, orders, book)
     sinks = Sinks(
+        page=page.add_session if page and single else None,
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
         teach=stack.enter_context(_private(wishes.summary_rows)).write if wishes.summary_rows else None,
@@ -293,6 +342,26 @@ def _batch(
                 book.tell(event)
             book.tell(InputEnded(report=done.report))
             yield done.report
+
+
+def remember_archive(event: Event, /) -> None:
+    """A listener: the archive that an original went to is put on the list of archives."""
+    if isinstance(event, InputEnded) and event.report.archive:
+        from compactor_cli.archive.known import remember
+
+        remember(Path(event.report.archive).parents[1])
+
+
+def _page_file(wishes: Wishes, orders: Orders, book: Book) -> PageFile | None:
+    """The page that is asked for, listening."""
+    if not wishes.html:
+        return None
+    from compactor_cli.cli.page import PageFile
+
+    page = PageFile(wishes.html, orders.settings)
+    book.listeners.append(page)
+    book.wants_all = True
+    return page
 
 
 def _late(book: Book, report: InputReport) -> None:

@@ -20,6 +20,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
+def clipped(text: str, most_columns: int) -> str:
+    """The text, or its end behind an ellipsis: of a path the end says most."""
+    text = visible(text)
+    if _width(text) <= most_columns:
+        return text
+    while _width(text) > most_columns - 1:
+        text = text[1:]
+    return f"…{text}"
+
+
 def _text(cell: object) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"

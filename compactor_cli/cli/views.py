@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
 from compactor_cli.cli.console import Color, counted, painted, visible
 from compactor_cli.model.plan import Action, Plan, Span, Tier
+from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
 
 EXCERPT_CHARS = 96
 # Of a long run of covered records the ends are enough to see what it is.
 SHOWN_RECORDS = 6
+# Of a result that is only shown: rows of a dataset, and lines of a summary.
+SHOWN_ROWS = 10
+SHOWN_LINES = 24
 
 _VERBS = {Action.KEEP: "keep", Action.PRUNE: "prune", Action.COVER: "summarise"}
 
@@ -52,6 +57,30 @@ def diff_view(transcript: Transcript, plan: Plan, summary: str, tokens_after: in
         painted(f"+++ {name}  {tokens_after:,} tokens", Color.GREEN, color),
     ]
     return "\n".join([*head, *_hunks(transcript, plan, summary, color)]) + "\n"
+
+
+def result_view(transcript: Transcript, plan: Plan, summary: str, report: TranscriptReport, color: bool) -> str:
+    """The result in short: a line per span, and the beginning of the summary. Of a dataset, the first rows alone."""
+    is_row = transcript.frame.container is not Container.LINES
+    if report.outcome is not Outcome.COMPACTED or (is_row and transcript.records[0].place.line > SHOWN_ROWS):
+        return ""
+    change = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
+    head = f"{where(transcript)}  {transcript.dialect}, {counted(len(transcript.records), 'record')}, {change}"
+    if is_row:
+        return head + "\n"
+    lines = [painted(head, Color.CYAN, color)]
+    lines += [f"  {_range(region):>15}  {_said(region)}" for region in _regions(plan)]
+    if summary:
+        text = [visible(line) for line in summary.splitlines()]
+        more = len(text) - SHOWN_LINES
+        most_chars = max(shutil.get_terminal_size().columns - 3, EXCERPT_CHARS // 2)
+        lines += ["", *(f"  {_clipped(line, most_chars)}".rstrip() for line in text[:SHOWN_LINES])]
+        lines += [f"  … {counted(more, 'more line')} of the summary"] if more > 0 else []
+    return "\n".join(lines) + "\n\n"
+
+
+def _clipped(line: str, most_chars: int) -> str:
+    return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
 
 
 def _regions(plan: Plan) -> list[tuple[Span, ...]]:

@@ -13,6 +13,7 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.limits import DEFAULT_LIMITS, Limits
 from compactor_cli.read.sources import Walk
 from compactor_cli.run.jobs import Originals, Purpose
 
@@ -30,6 +31,7 @@ class Wishes:
     """The options that are not settings, by their names; see `options`."""
 
     recursive: bool = False
+    last: str = ""
     files_from: str = ""
     null: bool = False
     include: tuple[str, ...] = ()
@@ -38,7 +40,15 @@ class Wishes:
     format: str = ""
     on_invalid: str = "fail"
     min_age: float | None = None
+    max_line: int = DEFAULT_LIMITS.line_bytes
+    max_unpacked: int = DEFAULT_LIMITS.unpacked_bytes
+    max_ratio: int = DEFAULT_LIMITS.unpacked_ratio
     output: str = ""
+    stdout: bool = False
+    # Set by the run, not by an option: whether a person would see what is written to standard output, and whether
+    # nothing else is wanted.
+    stdout_is_terminal: bool = False
+    only_look: bool = False
     output_dir: str = ""
     in_place: bool = False
     append: bool = False
@@ -75,6 +85,8 @@ class Wishes:
     price: str = ""
     max_requests: int = 0
     max_tokens_sent: int = 0
+    timeout: float = 600.0
+    max_reply: int = 4 << 20
     llm_concurrency: int = 8
     rpm: int = 0
     tpm: int = 0
@@ -90,6 +102,7 @@ class Wishes:
     report: str = ""
     events: str = ""
     metrics: str = ""
+    html: str = ""
     color: str = "auto"
     quiet: int = 0
     verbose: int = 0
@@ -101,9 +114,18 @@ class Wishes:
         With a saved plan a result is written only where a place for it is named.
         """
         has_place = self.in_place or self.append or self.output_dir or self.output
-        if self.check or self.diff or (self.plan_out and (self.dry_run or not has_place)):
+        saves_plan = self.plan_out and (self.dry_run or not has_place)
+        if self.check or self.diff or saves_plan or (self.dry_run and self.html) or self.shows_result:
             return Purpose.TRY
         return Purpose.PLAN if self.dry_run else Purpose.ACT
+
+    @property
+    def shows_result(self) -> bool:
+        """Whether the result is shown in short: a terminal is there to read it, and no place to write it is named."""
+        placed = self.stdout or self.output or self.output_dir or self.in_place or self.append
+        is_text = self.to in ("markdown", "text")  # for people as it is
+        looks = self.dry_run or self.check or self.diff or self.interactive
+        return (self.stdout_is_terminal or self.only_look) and not (placed or looks or self.no_compact or is_text)
 
     @property
     def shape(self) -> Shape | None:
@@ -142,6 +164,11 @@ class Wishes:
         return DEFAULT_MIN_AGE_SECONDS if replaces and self.recursive else 0.0
 
     @property
+    def limits(self) -> Limits:
+        """What an input may be at most."""
+        return Limits(line_bytes=self.max_line, unpacked_bytes=self.max_unpacked, unpacked_ratio=self.max_ratio)
+
+    @property
     def processes(self) -> int:
         """How many processes may work. A person is asked about one summary at a time."""
         if self.interactive:
@@ -171,6 +198,8 @@ class Wishes:
     @property
     def stdout_is_taken(self) -> bool:
         """Whether transcripts or plans go to standard output."""
+        if self.only_look and self.html:
+            return False
         if self.purpose is not Purpose.ACT:
             return not self.check or self.diff
         return not (self.in_place or self.append or self.output_dir or self.output not in ("", "-"))
@@ -197,6 +226,11 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
 
 _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
     (
+        lambda w: w.stdout and bool(w.in_place or w.append or w.output_dir or w.output not in ("", "-")),
+        "--stdout and another place for the result exclude one another",
+        "choose one",
+    ),
+    (
         lambda w: bool((w.to or w.arrow) and (w.in_place or w.append)),
         "a file cannot become one of another format in its place",
         "name an output: -o FILE or --output-dir DIR",
@@ -221,6 +255,11 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
         lambda w: w.report == "-" and w.stdout_is_taken,
         "standard output holds the result and cannot hold the report",
         "write the report to a file, or the result with -o",
+    ),
+    (
+        lambda w: w.html == "-" and w.stdout_is_taken,
+        "standard output holds the result and cannot hold the page",
+        "write the page to a file, or the result with -o",
     ),
     (
         lambda w: w.plan_out == "-" and (w.diff or (w.purpose is Purpose.ACT and w.stdout_is_taken)),

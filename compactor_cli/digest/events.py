@@ -232,13 +232,19 @@ class _Reader:
         )
 
 
-def _cleaned(value: Any, cleaner: Callable[[str], str]) -> Any:
+# No tool's arguments are nested so deep; what is deeper was made to exhaust whoever walks through it.
+_MAX_DEPTH = 64
+
+
+def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH) -> Any:
     if isinstance(value, str):
         return cleaner(value)
+    if not depth and isinstance(value, Mapping | list | tuple):
+        return "…"
     if isinstance(value, Mapping):
-        return {key: _cleaned(item, cleaner) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return tuple(_cleaned(item, cleaner) for item in value)
+        return {key: _cleaned(item, cleaner, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_cleaned(item, cleaner, depth - 1) for item in value)
     return value
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from compactor_cli.model.marker import find_marker, without_marker
+from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text
 
 
@@ -46,6 +46,24 @@ _FRAMES = (
     _Frame("l06", "[Conversation compressed. Transcript:", "]"),
 )
 _OPENINGS = tuple(frame.opening for frame in _FRAMES)
+# How the prefaces of this program's own templates begin; between one of them and the marker is nothing else.
+_OWN_OPENINGS = (
+    *("Reference only: ", "[CONTEXT SUMMARY]: ", "Previous context has been compacted. ", "[Conversation compressed. "),
+    *("[Start of the summary of the conversation ", "What follows is a snapshot of the conversation "),
+    *("Messages between those before and behind this one ", "Excerpts from the conversation before this point"),
+    "===== Start of the summary of the conversation ",
+    *("仅供参考:", "[此前对话摘要开始", "以下是此前对话的快照", "此前的上下文已被压缩", "[对话已压缩"),
+    *("为节省空间", "以下是为后面的消息", "===== 此前对话的摘要开始"),
+    *("参考情報のみ:", "[これまでの会話の要約の始まり", "以下はこれまでの会話のスナップショット"),
+    *(
+        "これまでのコンテキストは圧縮",
+        "[会話は圧縮",
+        "前後のメッセージの間",
+        "これまでの会話から",
+        "===== これまでの会話の要約",
+    ),
+)
+_PREFACE_CHARS = 700
 _TAG = "<system>"
 _SPEAKERS = (Role.USER, Role.SYSTEM)
 # A frame's opening line is short; a mark further on belongs to the summary itself.
@@ -63,18 +81,29 @@ def summary_of(role: Role, parts: Iterable[Part]) -> PreviousSummary | None:
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     """The summary, if a user or system message is one.
 
-    Ours is known by its marker near the start, the others by their opening words at the very start
-    (white space and a ``<system>`` tag before them aside). Tool results never are summaries.
+    Ours is known by one of its prefaces and the marker right behind it, the others by their opening words, all at
+    the very start (white space and a ``<system>`` tag before them aside). A marker elsewhere is text like any other:
+    what a tool printed, or what somebody pasted. Tool results never are summaries.
     """
     if role not in _SPEAKERS:
         return None
-    if find_marker(text):
-        return PreviousSummary(origin="compact", text=without_marker(text))
     start = text[:200].lstrip().removeprefix(_TAG).lstrip()
+    before = text_before_marker(text)
+    if before is not None and _leads_to_marker(before, start):
+        return PreviousSummary(origin="compact", text=without_marker(text))
     if not start.startswith(_OPENINGS):
         return None
     frame = next(frame for frame in _FRAMES if start.startswith(frame.opening))
     return PreviousSummary(origin=frame.origin, text=_body(text, frame))
+
+
+def _leads_to_marker(before: str, start: str) -> bool:
+    """Whether a marker is believed behind this: a preface of ours, or a client's frame around one."""
+    return (
+        not before.strip()
+        or start.startswith(_OPENINGS)
+        or (start.startswith(_OWN_OPENINGS) and len(before) <= _PREFACE_CHARS)
+    )
 
 
 def _body(text: str, frame: _Frame) -> str:

@@ -81,7 +81,8 @@ class Call:
     """What a model is asked.
 
     ``model``: a name as litellm knows it (``anthropic/claude-haiku-4-5``). ``key`` empty: litellm looks in the
-    environment. ``input_tokens``: the size of the prompt where the caller counted it, else it is estimated.
+    environment. ``timeout_seconds`` is for the whole reply, ``max_reply_bytes`` (0: any) for its text as it streams in.
+    ``input_tokens``: the size of the prompt where the caller counted it, else it is estimated.
     ``prompt_version`` names the wording of the prompt in the key of the reply cache. ``extra`` goes to litellm
     as it is and is part of that key too. ``about``: the hash of the transcript, for those who are told of the call.
     """
@@ -94,6 +95,7 @@ class Call:
     key: Secret = NO_SECRET
     price: Price | None = None
     timeout_seconds: float = 600.0
+    max_reply_bytes: int = 0
     delivery: Delivery = Delivery.WHOLE
     input_tokens: int = 0
     prompt_version: str = ""

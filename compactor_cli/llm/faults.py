@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 
 from compactor_cli.llm.calls import Call
 from compactor_cli.llm.failures import (
@@ -75,15 +78,26 @@ def _status(error: Exception) -> int:
 
 
 def _retry_after(error: Exception) -> float:
-    """Seconds from the provider's header, 0 where there is none (a date is not looked at; no provider sends one)."""
+    """Seconds from the provider's header, which may be a date (RFC 9110, 10.2.3); 0 where there is none."""
     response = getattr(error, "response", None)
     for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
         value = (headers or {}).get("retry-after") or (headers or {}).get("llm_provider-retry-after")
-        try:
-            return max(0.0, float(value)) if value else 0.0
-        except ValueError:
-            continue
+        seconds = _seconds(str(value)) if value else None
+        if seconds is not None:
+            return seconds
     return 0.0
+
+
+def _seconds(value: str) -> float | None:
+    """Seconds from now on that a number of seconds or a date means, never negative; None for anything else."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _is_broken(error: Exception) -> bool:

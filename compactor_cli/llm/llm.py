@@ -12,13 +12,13 @@ import os
 import sys
 import warnings
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compactor_cli.llm.calls import Call, Delivery, Reply, Speaker, Wanted
-from compactor_cli.llm.failures import Broken, ModelFailure
+from compactor_cli.llm.failures import Broken, ModelFailure, Refused, TimedOut
 from compactor_cli.llm.faults import failure_of
 from compactor_cli.llm.keys import environment_names, provider_of
 
@@ -39,11 +39,18 @@ _ANY_KEY = "none"
 
 async def complete(call: Call) -> Reply:
     """One request to a model, without retries. Raises the failures of `failures`; none of them shows a key."""
+    import asyncio
+
     litellm = _litellm()
+    failure: ModelFailure
     try:
-        return await (_reply if call.wanted is Wanted.TEXT else _vectors)(litellm, call)
+        # litellm's own timeout is for each read: a reply that drips in would never end.
+        async with asyncio.timeout(call.timeout_seconds):
+            return await (_reply if call.wanted is Wanted.TEXT else _vectors)(litellm, call)
     except ModelFailure:
         raise
+    except TimeoutError:
+        failure = TimedOut(f"no reply within {call.timeout_seconds:g} seconds")
     except Exception as error:
         failure = failure_of(error, call)
     # Raised here, not above: litellm's error would be its context, with the request in it.
@@ -188,7 +195,7 @@ def _litellm() -> Any:
 async def _reply(litellm: Any, call: Call) -> Reply:
     answer = await litellm.acompletion(**_parameters(call))
     if call.delivery is Delivery.STREAM:
-        pieces = [piece async for piece in answer]
+        pieces = [piece async for piece in _within(answer, call.max_reply_bytes)]
         # litellm makes up a "stop" for a stream that ended without one.
         if not answer.received_finish_reason:
             raise Broken("the stream ended before the reply did")
@@ -196,6 +203,21 @@ async def _reply(litellm: Any, call: Call) -> Reply:
     if answer is None or not answer.choices:
         raise Broken("the reply holds no message")
     return _read(call, answer)
+
+
+async def _within(pieces: Any, max_bytes: int) -> AsyncIterator[Any]:
+    """The pieces of a stream. Raises `Refused` where their texts are longer than what is waited for."""
+    size_bytes = 0
+    async for piece in pieces:
+        for choice in piece.choices:
+            size_bytes += len((getattr(choice.delta, "content", None) or "").encode(errors="replace"))
+        if max_bytes and size_bytes > max_bytes:
+            raise _too_large(max_bytes)
+        yield piece
+
+
+def _too_large(max_bytes: int) -> Refused:
+    return Refused(f"the reply is longer than {max_bytes:,} bytes (--max-reply)")
 
 
 async def _vectors(litellm: Any, call: Call) -> Reply:
@@ -209,7 +231,7 @@ async def _vectors(litellm: Any, call: Call) -> Reply:
     return Reply(
         text=json.dumps([base64.b64encode(array("f", item["embedding"]).tobytes()).decode() for item in data]),
         model=call.model,
-        input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
+        input_tokens=_count(usage, "prompt_tokens"),
         cost_usd=_cost_usd(call, answer, usage, None),
     )
 
@@ -273,27 +295,36 @@ def _read(call: Call, answer: Any) -> Reply:
         text=(choice.message.content or "").encode(errors="replace").decode(),
         model=call.model,
         finish_reason=choice.finish_reason or "stop",
-        input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
-        output_tokens=getattr(usage, "completion_tokens", 0) or 0,
-        cached_tokens=getattr(details, "cached_tokens", 0) or 0,
+        input_tokens=_count(usage, "prompt_tokens"),
+        output_tokens=_count(usage, "completion_tokens"),
+        cached_tokens=_count(details, "cached_tokens"),
         has_tool_call=bool(choice.message.tool_calls),
         request_id=answer.id or "",
         cost_usd=_cost_usd(call, answer, usage, details),
     )
+    if call.max_reply_bytes and len(reply.text.encode()) > call.max_reply_bytes:
+        raise _too_large(call.max_reply_bytes)
     if not reply.output_tokens and not reply.text and not reply.input_tokens and not reply.has_tool_call:
         # What is left of a page of HTML or of broken events, read as a stream.
         raise Broken("the reply cannot be read")
     return reply
 
 
+def _count(usage: Any, name: str) -> int:
+    """A number of tokens that a provider reports; 0 for none, and for what cannot be one."""
+    number = getattr(usage, name, 0)
+    return number if isinstance(number, int) and number > 0 else 0
+
+
 def _cost_usd(call: Call, answer: Any, usage: Any, details: Any) -> float | None:
     """By the user's price; else litellm's own figure (it knows of surcharges), else the table's price."""
     known = (getattr(answer, "_hidden_params", None) or {}).get("response_cost")
-    if known and not call.price:
+    if known and known > 0 and not call.price:
         return float(known)
     price = call.known_price
     if price is None or usage is None:
         return None
-    cached = getattr(details, "cached_tokens", 0) or 0
-    output_tokens = getattr(usage, "completion_tokens", 0) or 0
-    return price.cost_usd(input_tokens=usage.prompt_tokens, output_tokens=output_tokens, cached_tokens=cached)
+    cached, output_tokens = _count(details, "cached_tokens"), _count(usage, "completion_tokens")
+    return price.cost_usd(
+        input_tokens=_count(usage, "prompt_tokens"), output_tokens=output_tokens, cached_tokens=cached
+    )

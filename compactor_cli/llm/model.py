@@ -67,6 +67,7 @@ class Asking:
     price: Price | None = None
     delivery: Delivery = Delivery.WHOLE
     timeout_seconds: float = 600.0
+    max_reply_bytes: int = 0
     previous: Previous = Previous.UPDATE
     on_failure: OnFailure = OnFailure.DIGEST
     template: str = "hermes"
@@ -215,6 +216,7 @@ class _Case:
             price=asking.price,
             delivery=asking.delivery,
             timeout_seconds=asking.timeout_seconds,
+            max_reply_bytes=asking.max_reply_bytes,
         )
 
     def task(self) -> Task:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from compactor_cli.llm.secret_contexts import Found, contexts, hits, is_mixed
-from compactor_cli.llm.secret_forms import forms
+from compactor_cli.llm.secret_contexts import contexts, is_mixed
+from compactor_cli.llm.secret_forms import begins, known_forms, piece_behind
+from compactor_cli.llm.text_scan import Found, Scan
 
 OWN = "own-key"
 # A secret that was found by its place is also found elsewhere, if it cannot be a word or a number.
@@ -21,6 +22,8 @@ _MOST_REMEMBERED = 500
 _ROUNDS = 10
 _OPENING = "[REDACTED:"
 _PLACEHOLDER_CHARS = 60
+# A value that fills its line to the end may go on in the next one from this length on.
+_LEAD_CHARS = 12
 
 
 class Redactor:
@@ -38,6 +41,13 @@ class Redactor:
         self._kinds: dict[str, str] = {secret: OWN for secret in known if secret}
         self._distinct: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
+        self._steps = 0
+
+    @property
+    def steps(self) -> int:
+        """An upper bound of the characters that were looked at: a fixed multiple of the length of the texts."""
+        with self._lock:
+            return self._steps
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -53,7 +63,7 @@ class Redactor:
         """The texts with placeholders; a secret recognised by its place in one of them is found in all."""
         pieces = tuple(texts)
         with self._lock:
-            found = [_found(piece) for piece in pieces]
+            found = [self._found(piece) for piece in pieces]
             for piece, places in zip(pieces, found, strict=True):
                 self._remember(piece, places)
             return tuple(map(self._replaced, pieces, found))
@@ -70,14 +80,19 @@ class Redactor:
             clean = self._replaced_once(text, found)
             if clean == text:
                 break
-            text, found = clean, _found(clean)
+            text, found = clean, self._found(clean)
         return text
+
+    def _found(self, text: str) -> list[Found]:
+        found, steps = _found(text)
+        self._steps += steps
+        return found
 
     def _replaced_once(self, text: str, found: list[Found]) -> str:
         again = [
             (at, at + len(secret), kind)
             for secret, kind in self._kinds.items()
-            for at in hits(text, secret)
+            for at in self._hits(text, secret)
             if _is_whole(text, at, at + len(secret))
         ]
         pieces: list[str] = []
@@ -86,6 +101,14 @@ class Redactor:
             pieces += (text[done:start], self._placeholder(text[start:stop], kind))
             done = stop
         return "".join((*pieces, text[done:]))
+
+    def _hits(self, text: str, secret: str) -> Iterator[int]:
+        """Where a secret stands; copies that overlap are one place."""
+        at = text.find(secret)
+        while at >= 0:
+            self._steps += len(secret)
+            yield at
+            at = text.find(secret, at + len(secret))
 
     def _placeholder(self, secret: str, kind: str) -> str:
         if secret not in self._placeholders:
@@ -96,16 +119,16 @@ class Redactor:
         return placeholder
 
 
-def _found(text: str) -> list[Found]:
-    places = [place for place in contexts(text) if not _holds_placeholder(text, place)]
-    for form in forms():
-        for literal in form.literals:
-            for at in hits(text, literal):
-                begin = at - form.back_chars
-                match = form.expression.match(text, begin) if begin >= 0 and _begins(text, begin) else None
-                if match:
-                    places.append((*match.span("s" if "s" in form.expression.groupindex else 0), form.kind))
-    return _apart(places)
+def _found(text: str) -> tuple[list[Found], int]:
+    """The secrets of a text in order, apart from each other; and the steps that were taken to find them."""
+    scan = Scan(text)
+    places: list[Found] = []
+    for start, stop, kind in contexts(text, scan):
+        if not _holds_placeholder(text, (start, stop, kind)):
+            is_long = stop - start >= _LEAD_CHARS and is_mixed(text[start:stop]) and kind != "private-key"
+            places.append((start, piece_behind(scan, stop) if is_long else stop, kind))
+    places += known_forms(scan)
+    return _apart(places), scan.steps
 
 
 def _holds_placeholder(text: str, place: Found) -> bool:
@@ -113,14 +136,6 @@ def _holds_placeholder(text: str, place: Found) -> bool:
     start, stop, _ = place
     opened = text.rfind(_OPENING, max(0, start - _PLACEHOLDER_CHARS), stop)
     return opened >= start or (opened >= 0 and "]" not in text[opened:start])
-
-
-def _begins(text: str, at: int) -> bool:
-    """Whether a word can begin here: behind no letter or digit, or behind an escape (``\\n``, a colour's end)."""
-    before = text[max(0, at - 3) : at]
-    if not before or not text[at].isalnum() or not (before[-1].isascii() and before[-1].isalnum()):
-        return True
-    return before[-2:] in ("\\n", "\\r", "\\t") or (before[-1] == "m" and before[-2:-1].isdigit())
 
 
 def _apart(places: list[Found]) -> list[Found]:
@@ -150,5 +165,5 @@ def _is_memorable(secret: str) -> bool:
 def _is_whole(text: str, start: int, stop: int) -> bool:
     """Whether it is not a part of a longer word."""
     before, after = text[start - 1 : start], text[stop : stop + 1]
-    joined = before.isalnum() and text[start].isalnum() and not _begins(text, start)
+    joined = before.isalnum() and text[start].isalnum() and not begins(text, start)
     return not joined and not (after.isalnum() and after.isascii() and text[stop - 1].isalnum())

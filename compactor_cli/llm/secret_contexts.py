@@ -1,127 +1,171 @@
 """Contexts of secrets: values that are secret for where they stand, whatever they look like.
 
-``password = …``, ``"api_key": "…"``, ``--token …``, ``Authorization: Bearer …``, ``scheme://user:…@host``,
-private key blocks. Where a value may as well be code or a placeholder (``token = get_token()``,
-``$PASSWORD``, ``<your key>``), it is none.
+``password = …``, ``"api_key": "…"``, ``--token …``, ``mysql -p…``, ``Authorization: Basic …``, ``scheme://user:…@host``,
+columns of tables. Where a value may as well be code or a placeholder (``token = get_token()``, ``$PASSWORD``,
+``<your key>``), it is none. Names in quotes may be escaped (``\\"password\\": \\"…\\"``) as often as one likes.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
-Found = tuple[int, int, str]  # start, stop, kind
+from compactor_cli.llm.secret_keys import key_blocks
+from compactor_cli.llm.text_scan import Found, Scan
 
-LEAST_ENTROPY_BITS = 3.0
 _FLAG_CHARS = 32
-_LONG_CHARS = 120
-_KEY_BLOCK_CHARS = 20_000
-_KEY_LINES = 200
-_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+_NAME_CHARS = 64
+_VALUE_CHARS = 1_024
+_LINE_CHARS = 240
+# Values up to so long are looked through again for each name in them.
+_LONG_CHARS = 64
 
-# What the name of a secret ends in; found in lower case by the stem, then matched as a whole.
+# What the name of a secret ends in: its kind, a literal to find it by in lower case, and the expression of the name.
 _STEMS = (
-    ("password", "passw", r"passw(?:or)?d"),
-    ("password", "passphrase", r"passphrase"),
+    ("password", "passw", r"passw(?:or[dt]|d)s?"),
+    ("password", "passphrase", r"passphrases?"),
     ("password", "pwd", r"pwd"),
+    ("password", "pass", r"pass(?![a-z])"),
+    # German, French, Spanish, Portuguese, Dutch, Polish, Swedish, Russian, Chinese, Japanese, Korean
+    ("password", "kennwort", r"kennwort"),
+    ("password", "mot", r"mot[ _-]?de[ _-]?passe"),
+    ("password", "mdp", r"mdp(?![a-z])"),
+    ("password", "contrase", r"contrase(?:ñ|n)a"),
+    ("password", "senha", r"senha"),
+    ("password", "wachtwoord", r"wachtwoord"),
+    ("password", "hasło", r"hasło"),
+    ("password", "lösenord", r"lösenord"),
+    ("password", "парол", r"парол[ья]"),
     ("password", "密码", r"密码"),
+    ("password", "密碼", r"密碼"),
+    ("password", "口令", r"口令"),
+    ("password", "パスワード", r"パスワード"),
+    ("password", "비밀번호", r"비밀번호"),
     ("secret", "secret", r"secret(?:[-_]?(?:access)?[-_]?key)?"),
-    ("token", "token", r"token"),
-    ("api-key", "api", r"api[-_ ]?key"),
-    ("api-key", "access", r"access[-_]?key"),
-    ("api-key", "private", r"private[-_]?key"),
-    ("api-key", "auth", r"auth[-_]?key"),
-    ("api-key", "account", r"account[-_]?key"),
-    ("api-key", "encryption", r"encryption[-_]?key"),
-    ("api-key", "signing", r"signing[-_]?key"),
-    ("api-key", "master", r"master[-_]?key"),
+    ("secret", "geheimnis", r"geheimnis"),
     ("secret", "credential", r"credentials?"),
+    ("token", "token", r"token"),
+    ("token", "sess", r"(?:sess(?:ion)?_?id)(?==)"),
+    ("token", "connect.sid", r"connect\.sid"),
+    ("api-key", "api", r"api[-_ ]?key"),
+    ("api-key", "key", r"(?:key|schlüssel)(?:[-_]?(?:base|data))?(?![a-z])"),
+    ("api-key", "auth", r"auth(?![a-z_-])"),
 )
-_SIGN = r"(?:\\?[\"'`])?[ \t]{0,4}(?P<sign>:=|=>|==?|[:：]|(?P<is>is|是)(?=[ \"'`]))[ \t]{0,4}"
-_FLAG = r"(?P<flag>[ \t]{1,4})"
-_VALUE = (
-    r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{4,1024})(?=\\?[\"'`])"
-    r"|(?P<bare>(?:(?!&\w{1,40}=)[^\s\"'`\\,;()\[\]{}<>|]){4,1024}))"
+_SUFFIX = r"(?:[-_]?(?:prod|production|staging|stage|dev|test|old|new|main|[a-z]|\d{1,2})(?![a-z0-9]))?"
+_QUOTE = r"\\{0,7}[\"'`]"
+_GAP = r"[ \t]{0,16}"
+# A value on the next line, or in the field of its own that settings lists and XML have: name: X, value: Y.
+_VALUE_FIELD = (
+    rf"(?:{_QUOTE})?(?:\s{{0,40}},|\s{{1,40}}|\\{{1,4}}n\s{{0,40}})\s{{0,40}}"
+    rf"(?:{_QUOTE})?value(?:{_QUOTE})?{_GAP}[:=]{_GAP}"
 )
-_AUTHORIZATION = (
-    r"(?i:authorization)\\?[\"']?[ \t]{0,4}[:=,][ \t]{0,4}\\?[\"']?"
-    r"(?P<scheme>(?i:bearer|basic|token|apikey|key|digest)[ \t]{1,4})?(?P<s>[A-Za-z0-9._~+/=-]{8,4096})"
+_SIGN = re.compile(
+    rf"(?P<field>{_VALUE_FIELD})"
+    rf"|(?:{_QUOTE})?[\])]?{_GAP}(?P<sign>:=|=>|={{1,3}}|[:：]|,(?={_GAP}{_QUOTE})|>(?=[^\s<>]{{4,200}}</)"
+    rf"|(?P<is>is|ist|lautet|est|es|是|は)(?=[ \"'`:：]){_GAP}[:：]?){_GAP}"
+    rf"(?P<break>\r?\n[ \t]{{0,40}}|\\{{1,4}}n[ \t]{{0,40}})?"
 )
-_BEARER = r"(?i:bearer)[ \t]{1,4}(?P<s>[A-Za-z0-9._~+/=-]{16,4096})"
-_COOKIE = r"(?i:cookie)\\?[\"']?:[ \t]{0,4}\\?[\"']?(?P<s>[A-Za-z0-9_.-]{1,64}=[^\n\"'\\]{8,4096})"
-_BEHIND_USER = r"://[^\s/:@\"'`<>\\]{0,128}:(?P<s>[^\s\"'`<>\\]{1,256})@"
-_AS_USER = r"://(?P<s>[^\s/:@\"'`<>\\]{20,256})@"
-_USER_FLAG = r"(?:-u|--user)[ =]{1,3}[\"']?[^\s:\"'/]{1,64}:(?P<s>[^\s\"'@\\]{4,256})"
+_FLAG = re.compile(r"[ \t]{1,4}(?=[^ \t=-])")
+_OPENING = re.compile(_QUOTE)
+_BARE_END = re.compile(r"[\s\"'`,;<>|]|\\+[\"'`nrt]|&(?=\w{1,40}=)")
+_BASE64 = r"[A-Za-z0-9+/_-]"
 
-_NO_VALUE = re.compile(
-    r"[$<{%/~@&*(\[.#]|https?:|file:"
-    r"|(?:none|null|nil|true|false|undefined|string|str|bytes|required|optional|redacted|example|test)$"
-    r"|your|my[-_]|os\.|process\.|env\.|self\.|this\.|args\.|config\.|settings\.|request\.|\w+\.\w+\.\w+$",
+_AUTHORIZATION = re.compile(
+    rf"authorization(?:{_QUOTE})?{_GAP}[:=,]{_GAP}(?:{_QUOTE})?"
+    r"(?P<scheme>(?:bearer|basic|token|apikey|key|digest|negotiate)(?:[ \t]|%20|\+){1,4})?"
+    r"(?P<s>[A-Za-z0-9._~+/=%-]{8,4096})",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"[({]|\.\.\.|…|\*\*\*|[xX]{4}|->|=>|::|==")
+_BEARER = re.compile(r"bearer[ \t]{1,4}(?P<s>[A-Za-z0-9._~+/=-]{16,4096})", re.IGNORECASE)
+_BASIC = re.compile(rf"basic[ \t]{{1,4}}(?P<s>{_BASE64}{{8,4096}}={{0,2}})", re.IGNORECASE)
+_COOKIE = re.compile(
+    r"cookie\\*[\"']?:[ \t]{0,4}\\*[\"']?(?P<s>[A-Za-z0-9_.-]{1,64}=[^\n\"'\\]{8,4096})", re.IGNORECASE
+)
+_USER_INFO = re.compile(r"://[^\s/:@\"'`<>\\]{0,128}:(?P<s>[^\s\"'`<>\\]{1,256})@")
+_AS_USER = re.compile(r"://(?P<s>[^\s/:@\"'`<>\\]{20,256})@")
+_USER_FLAG = re.compile(r"(?:-u|--user)[ =]{1,3}[\"']?[^\s:\"'/]{1,64}:(?P<s>[^\s\"'@\\]{4,256})")
+_ARGUMENT = r"(?:\\*[\"'])?(?P<s>[^\s\"'\\]{3,256})"
+_NETRC = "machine "
+# Programs that take a password as an argument: what finds them, and the argument in the rest of the line.
+_PROGRAMS = (
+    ("mysql", re.compile(rf"\s-p{_ARGUMENT}")),
+    ("mariadb", re.compile(rf"\s-p{_ARGUMENT}")),
+    ("sshpass", re.compile(rf"\s-p[ \t]{{0,3}}{_ARGUMENT}")),
+    ("redis-cli", re.compile(rf"\s-a[ \t]{{1,3}}{_ARGUMENT}")),
+    ("mongo", re.compile(rf"\s-p[ \t]{{1,3}}{_ARGUMENT}")),
+    (" login", re.compile(rf"\s-p[ \t]{{1,3}}{_ARGUMENT}")),
+    ("ldap", re.compile(rf"\s-w[ \t]{{1,3}}{_ARGUMENT}")),
+    ("zip ", re.compile(rf"\s-P[ \t]{{1,3}}{_ARGUMENT}")),
+    ("7z ", re.compile(rf"\s-p{_ARGUMENT}")),
+    ("smb", re.compile(r"\s-U[ \t]{1,3}[\"']?[^\s%\"']{1,64}%(?P<s>[^\s\"'\\]{3,256})")),
+    ("openssl", re.compile(r"pass:(?P<s>[^\s\"'\\]{3,256})")),
+    (_NETRC, re.compile(r"\spassword\s{1,4}(?P<s>\S{3,256})")),
+)
+
+_PLACEHOLDER = re.compile(
+    r"\$\{|\$\(|\$[A-Za-z_]\w*$|%[A-Za-z_]\w*%$|%[sdr]\b|<|\{\{|\{[\w.]*\}|@\w+@$|\*{3}|&[a-z]|\[REDACTED"
+    r"|(?:~|\.{1,2})/|https?:|file:|(?:none|null|nil|true|false|undefined|string|str|bytes|text|required|optional|redacted"
+    r"|example|test)$|your|my[-_]|os\.|process\.|env\.|self\.|this\.|args\.|config\.|settings\.|request\.",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"/(?:[\w.@-]+/)+[\w.@-]*|/[\w.@-]*")
+_NOT_BARE = re.compile(r"[$<{%~@&*(\[.#]")
+_ELLIPSIS = re.compile(r"\.\.\.|…|\*\*\*|x{4}", re.IGNORECASE)
+_CODE = re.compile(r"[A-Za-z_][\w.]*\(|[({\[]|->|=>|::|==(?!=*$)")
 # What a variable or a word is called: parts of letters, with a number at most here and there.
 _SPELLED = re.compile(
-    r"[A-Za-z]+\d{0,2}[A-Za-z]*(?:[-_][A-Za-z]+\d{0,2}[A-Za-z]*)+|_\w+|\w*(?i:key|token|secret|passw|cred)\w*"
+    r"[A-Za-z]+\d{0,2}[A-Za-z]*(?:[-_][A-Za-z]+\d{0,2}[A-Za-z]*)+|_\w+|\w*(?:key|token|secret|passw|cred)\w*",
+    re.IGNORECASE,
 )
 _NAME = re.compile(r"[A-Za-z_]+(?:[.\-_][A-Za-z_]+)*")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_ENVIRONMENT = re.compile(r"[A-Z0-9_]+")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\w+\.\w+\.\w+")
+_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*")
+_WORDS = re.compile(r"[a-z]{3,12}(?: [a-z]{3,12}){2,11}")
+# The first argument of a call, as in setenv("NAME", "value").
+_CALLED = re.compile(r"\(\s{0,8}\\*[\"'`][\w.-]*$")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+# Keys that open nothing, by the word before “key”.
+_OPEN_KEYS = re.compile(
+    r"(?:public|primary|foreign|cache|sort|partition|idempotency|registry|object|s3|dedup\w*|group|row|hash|index|i18n"
+    r"|translation|sub|super|mon|tur|don|don|hot|short|map|dict|lookup|unique|react|route|query|storage_object|host|known|ssh|pub)"
+    r"[-_ ]?$",
+    re.IGNORECASE,
+)
+_SECRET_KEYS = re.compile(r"(?:api|access|private|auth|account|encryption|signing|master)[-_ ]?$", re.IGNORECASE)
+_PROSE = frozenset(
+    "a an and are as at be by can cannot characters do does enter for from has have if in invalid is it least must my"
+    " no not of on one or password passphrase please required should so that the this to too type use used user was"
+    " when will with wrong you your forgot reset confirm current new old der die das dein ihr ist nicht und le la votre"
+    " est".split()
+)
+
+
+def contexts(text: str, scan: Scan | None = None) -> Iterator[Found]:
+    """The values in ``text`` that are secret for where they stand; may overlap. Linear time; see `Scan`."""
+    scan = scan or Scan(text)
+    for kind, stem, name in _names():
+        yield from _assigned(scan, kind, stem, name)
+    yield from _placed(scan)
+    for stem, argument in _PROGRAMS:
+        for at in scan.hits(stem, lowered=True):
+            # An entry of .netrc goes over lines.
+            line = scan.text[at : at + _LINE_CHARS] if stem == _NETRC else scan.line_from(at, _LINE_CHARS)
+            match = argument.search(line)
+            if match and not _PLACEHOLDER.match(match["s"]) and not _PATH.fullmatch(match["s"]):
+                yield at + match.start("s"), at + match.end("s"), "password"
+    yield from _columns(scan)
+    yield from key_blocks(scan)
 
 
 @lru_cache(maxsize=1)
-def _assignments() -> tuple[tuple[str, str, re.Pattern[str], re.Pattern[str]], ...]:
-    return tuple(
-        (kind, stem, re.compile(f"(?i:{name}){_SIGN}{_VALUE}"), re.compile(f"(?i:{name}){_FLAG}{_VALUE}"))
-        for kind, stem, name in _STEMS
-    )
-
-
-@lru_cache(maxsize=1)
-def _places() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
-    return (
-        ("authorization", "authorization", re.compile(_AUTHORIZATION)),
-        ("authorization", "bearer", re.compile(_BEARER)),
-        ("cookie", "cookie", re.compile(_COOKIE)),
-        ("password", "://", re.compile(_BEHIND_USER)),
-        ("token", "://", re.compile(_AS_USER)),
-        ("password", "-u", re.compile(_USER_FLAG)),
-    )
-
-
-def contexts(text: str) -> Iterator[Found]:
-    """The values in ``text`` that are secret for where they stand; may overlap. Linear time."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # İ is the one letter that grows
-        lowered = text.replace("İ", "I").lower()
-    for kind, stem, assignment, flag in _assignments():
-        looked_at = 0
-        for at in hits(lowered, stem):
-            if at < looked_at:
-                continue
-            match = assignment.match(text, at) or (flag.match(text, at) if _is_flag(text, at) else None)
-            if match and _is_assigned(text, kind, match):
-                yield (*match.span("quoted" if match["quoted"] else "bare"), kind)
-            # A long value is not looked through again for each name in it: that would not be linear.
-            if match and match.end() - at > _LONG_CHARS:
-                looked_at = match.end()
-    for kind, stem, expression in _places():
-        for at in hits(lowered, stem):
-            match = expression.match(text, at)
-            if match and _is_placed(kind, stem, match):
-                yield (*match.span("s"), kind)
-    yield from _key_blocks(text)
-
-
-def hits(text: str, literal: str) -> Iterator[int]:
-    """Where a literal is in a text."""
-    at = text.find(literal)
-    while at >= 0:
-        yield at
-        at = text.find(literal, at + 1)
+def _names() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
+    return tuple((kind, stem, re.compile(name + _SUFFIX, re.IGNORECASE)) for kind, stem, name in _STEMS)
 
 
 def entropy_bits(text: str) -> float:
@@ -129,120 +173,317 @@ def entropy_bits(text: str) -> float:
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
 
 
+def is_random(text: str) -> bool:
+    """Whether its characters are spread as in made-up texts: 3 bits each, or 70 % of what so short a text can have."""
+    return entropy_bits(text) >= min(3.0, 0.7 * math.log2(len(text)))
+
+
+_PADDED = re.compile(r"(?:[A-Za-z0-9+/_-]{4}){3,}(?:[A-Za-z0-9+/_-]{3}=|[A-Za-z0-9+/_-]{2}==)")
+
+
 def is_mixed(text: str) -> bool:
-    """Whether it has digits and letters, as made-up texts do and words do not."""
-    return any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
+    """Whether it has digits and letters, or the padding of base64, as made-up texts do and words do not."""
+    has_both = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
+    return has_both or (text.endswith("=") and bool(_PADDED.fullmatch(text)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Value:
+    """A value with what is known of its name. ``before``: what the name begins with, in front of its stem."""
+
+    kind: str
+    stem: str
+    before: str
+    text: str
+    is_quoted: bool
+    is_flag: bool
+    sign: str
+    is_on_next_line: bool
+    is_name_quoted: bool
+
+    @property
+    def is_environment(self) -> bool:
+        """Whether it is set as in the environment: ``NAME=value``."""
+        name = re.split(r"[^A-Za-z0-9_]", self.before)[-1] + self.stem
+        return self.sign == "=" and bool(_ENVIRONMENT.fullmatch(name))
+
+
+def _assigned(scan: Scan, kind: str, stem: str, name: re.Pattern[str]) -> Iterator[Found]:
+    text, looked_at = scan.text, 0
+    for at in scan.hits(stem, lowered=True):
+        if at < looked_at or not (named := scan.match(name, at, _NAME_CHARS)):
+            continue
+        sign = scan.match(_SIGN, named.end(), _NAME_CHARS)
+        flag = None if sign else scan.match(_FLAG, named.end(), 8) if _is_flag(text, at) else None
+        if not (sign or flag):
+            continue
+        begin = (sign or flag).end()  # type: ignore[union-attr]  # one of them is
+        start, stop, is_quoted = _value_at(scan, begin)
+        if stop - start > _LONG_CHARS:
+            looked_at = stop
+        value = _Value(
+            kind=kind,
+            stem=text[at : named.end()],
+            before=text[max(0, at - _FLAG_CHARS) : at],
+            text=text[start:stop],
+            is_quoted=is_quoted,
+            is_flag=flag is not None,
+            sign=(sign["sign"] or "") if sign and not sign["is"] else "is" if sign else "",
+            is_on_next_line=bool(sign and sign["break"]),
+            is_name_quoted=text[named.end() : named.end() + 8].lstrip("\\")[:1] in "\"'`",
+        )
+        words = "" if is_quoted or kind != "password" else scan.line_from(start, 120).rstrip()
+        if _WORDS.fullmatch(words) and value.sign in (":", "=") and _is_passphrase(words):
+            yield start, start + len(words), kind
+        elif _is_secret(value):
+            yield start, stop, kind
+
+
+def _value_at(scan: Scan, start: int) -> tuple[int, int, bool]:
+    """(start, stop, whether it was in quotes) of the value that begins here."""
+    opening = scan.match(_OPENING, start, 8)
+    if opening:
+        stop = scan.closing(opening[0], opening.end(), _VALUE_CHARS)
+        if stop >= 0:
+            return opening.end(), stop, True
+        start = opening.end()
+    end = scan.search(_BARE_END, start, _VALUE_CHARS)
+    return start, end.start() if end else min(len(scan.text), start + _VALUE_CHARS), False
 
 
 def _is_flag(text: str, at: int) -> bool:
     """Whether ``--name`` leads here."""
-    word = text[max(0, at - _FLAG_CHARS) : at].rpartition(" ")[2].lstrip("\"'`([")
+    word = text[max(0, at - _FLAG_CHARS) : at].rpartition(" ")[2].lstrip("\"'`([\\")
     return word.startswith("--")
 
 
-def _is_assigned(text: str, kind: str, match: re.Match[str]) -> bool:
-    value: str = match["quoted"] or match["bare"]
-    if not match["quoted"]:
-        value = value.rstrip(".:!?")
-    if len(value) < 4 or _NO_VALUE.match(value) or _CODE.search(value) or len(set(value)) < 3:
+def _is_secret(value: _Value) -> bool:
+    text = value.text if value.is_quoted else value.text.rstrip(".:!?)")
+    if len(text) < 4 or len(set(text)) < 3 or _PLACEHOLDER.match(text) or _ELLIPSIS.search(text):
         return False
-    if match["bare"] and _DOTTED.fullmatch(value):
+    if value.is_on_next_line and not (is_mixed(text) and len(text) >= 8 and "=" not in text.rstrip("=")):
         return False
-    if kind == "password":
-        return _is_password(text, match, value)
-    if match["bare"] and _SPELLED.fullmatch(value):
+    if value.sign == "," and (not _CALLED.search(value.before) or _ENVIRONMENT.fullmatch(text)):
         return False
-    return len(value) >= 8 and is_mixed(value) and entropy_bits(value) >= LEAST_ENTROPY_BITS
+    if not value.is_quoted and not value.is_environment and _is_code(text):
+        return False
+    if value.kind == "password":
+        return _is_password(value, text)
+    if _PATH.fullmatch(text) or (not value.is_quoted and _SPELLED.fullmatch(text)) or " " in text:
+        return False
+    if value.stem.lower().startswith(("key", "schlüssel", "auth")):
+        return _is_key(value, text)
+    return len(text) >= 8 and is_mixed(text) and is_random(text)
 
 
-def _is_password(text: str, match: re.Match[str], value: str) -> bool:
+def _is_code(text: str) -> bool:
+    return bool(_NOT_BARE.match(text) or _CODE.search(text) or _DOTTED.fullmatch(text) or _PATH.fullmatch(text))
+
+
+def _is_key(value: _Value, text: str) -> bool:
+    """Of what is called no more than a key: long and random, under a name that does not say that it is open."""
+    if value.stem.lower().startswith("auth"):
+        return value.is_quoted and value.is_name_quoted and _is_user_and_password(text)
+    word = re.split(r"[^A-Za-z0-9_-]", value.before)[-1]
+    if _SECRET_KEYS.search(word):
+        return len(text) >= 8 and is_mixed(text) and is_random(text)
+    if (
+        not word.strip("-_")
+        or word.lower().rstrip("-_").endswith("secret")
+        or _OPEN_KEYS.search(word)
+        or _UUID.fullmatch(text)
+    ):
+        return False
+    text = text.removeprefix("base64:")
+    return len(text) >= 16 and is_mixed(text) and is_random(text) and not _SPELLED.fullmatch(text)
+
+
+def _is_user_and_password(text: str) -> bool:
+    """Whether it is base64 of ``user:password``."""
+    padded = text.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        plain = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return b":" in plain and plain.decode("utf-8", "replace").isprintable()
+
+
+def _is_password(value: _Value, text: str) -> bool:
     """Passwords may be words; a word is one where it is quoted or set in the environment, not in prose or code."""
-    if not _NAME.fullmatch(value):
-        return not value.replace(".", "").isdigit() or bool(match["quoted"]) or len(value) > 5
-    if match.groupdict().get("is"):
+    if " " in text:
+        return value.is_quoted and _is_passphrase(text)
+    if value.stem.lower() == "pass" and not (value.is_environment or value.is_quoted or value.is_flag):
+        return is_mixed(text) and len(text) >= 6
+    if not _NAME.fullmatch(text):
+        return not text.replace(".", "").isdigit() or value.is_quoted or len(text) > 5
+    if value.sign == "is":
         return False
-    if match["quoted"]:
-        return "passw" not in value.lower() and not value.istitle()
-    begin = max(0, match.start() - _FLAG_CHARS)
-    name = re.split(r"[^A-Za-z0-9_]", text[begin : match.end()].rpartition("=")[0])[-1]
-    return bool(match.groupdict().get("sign") == "=" and _ENVIRONMENT.fullmatch(name))
+    if value.is_quoted:
+        return "passw" not in text.lower() and not text.istitle()
+    return value.is_environment or value.sign == ">"
 
 
-def _is_placed(kind: str, stem: str, match: re.Match[str]) -> bool:
+def _is_passphrase(text: str) -> bool:
+    """Whether it is words that make no sentence: three to twelve, none of those that hold sentences together."""
+    words = text.lower().split()
+    return (
+        3 <= len(words) <= 12
+        and text == text.strip(".!?:")
+        and not _PROSE.intersection(words)
+        and text.isprintable()
+        and (text == text.lower() or is_mixed(text))
+        and not _CODE.search(text)
+    )
+
+
+def _placed(scan: Scan) -> Iterator[Found]:
+    for stem, expression, kind in (
+        ("authorization", _AUTHORIZATION, "authorization"),
+        ("bearer", _BEARER, "authorization"),
+        ("basic", _BASIC, "authorization"),
+        ("cookie", _COOKIE, "cookie"),
+        ("-u", _USER_FLAG, "password"),
+        ("--user", _USER_FLAG, "password"),
+    ):
+        done = 0
+        for at in scan.hits(stem, lowered=True):
+            match = scan.match(expression, at, 4_400, 340) if at >= done else None
+            if match:
+                done = match.end()
+                if _is_placed(stem, match):
+                    yield (*match.span("s"), kind)
+    for at in scan.hits("://"):
+        # Without an @ soon, there is no user: it is not looked for again and again.
+        if not 0 <= scan.next_of("@", at) < at + 400:
+            continue
+        if (
+            (match := scan.match(_USER_INFO, at, 400))
+            and _is_placed("://", match)
+            and not re.match(r"\d*/", match["s"])
+        ):
+            yield (*match.span("s"), "password")
+        if (match := scan.match(_AS_USER, at, 300)) and _is_placed("user", match):
+            yield (*match.span("s"), "token")
+
+
+def _is_placed(stem: str, match: re.Match[str]) -> bool:
     value = match["s"]
-    if _NO_VALUE.match(value) or _CODE.search(value) or len(set(value)) < 2:
+    if _PLACEHOLDER.match(value) or _ELLIPSIS.search(value) or len(set(value)) < 2:
         return False
-    if kind in ("authorization", "token"):
-        told = (match.groupdict().get("scheme") or "").strip().lower()
-        return told == "basic" or (is_mixed(value) and not _DOTTED.fullmatch(value) and not _SPELLED.fullmatch(value))
-    if kind == "cookie":
+    if stem == "basic":
+        return _is_user_and_password(value)
+    if stem in ("authorization", "bearer", "user"):
+        scheme = (match.groupdict().get("scheme") or "").lower()
+        is_word = _DOTTED.fullmatch(value) or _SPELLED.fullmatch(value)
+        return scheme.startswith(("basic", "digest")) or (is_mixed(value) and not is_word)
+    if stem == "cookie":
         return any(len(part) >= 16 and is_mixed(part) for part in re.split(r"[=;]\s*", value))
-    if stem == "://":  # http://host:8080/@scope has a port, not a password
-        return not re.match(r"\d*/", value)
-    if stem == "-u":
+    if stem in ("-u", "--user"):
         return not value.isdigit() and not _NAME.fullmatch(value)
     return True
 
 
-def _key_blocks(text: str) -> Iterator[Found]:
-    """Private keys in PEM and PGP armour, also with one end missing, with line numbers, or in one escaped line."""
-    if "PRIVATE KEY" not in text:
-        return
-    done = 0
-    for at in hits(text, "PRIVATE KEY"):
-        if at < done:
-            continue
-        head = text.rfind("-----", max(0, at - 60), at)
-        if head < 0 or "\n" in text[head:at]:
-            continue
-        if text.startswith("-----BEGIN", head):
-            done = _block_stop(text, at)
-            yield head, done, "private-key"
-        elif text.startswith("-----END", head):
-            yield _block_start(text, head, done), _line_stop(text, at), "private-key"
+_LINE_BREAK = re.compile(r"\r?\n|(?:\\+r)?\\+n")
+_COLUMN_NAME = re.compile(
+    r"(?:[a-z_]{1,20}[_ ])?(?:(?P<password>passw(?:or[dt]|d)|pwd|kennwort|mot de passe)|secret"
+    r"|(?:api|access|auth)?[_ -]?(?:token|key))",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"[A-Za-z_][\w .-]{0,30}")
+_RULER = re.compile(r"[-:=+| \t]{3,}")
+_NO_CELL = re.compile(
+    r"(?:yes|no|none|null|n/?a|text|string|str|varchar.*|char.*|required|optional|true|false|-+)$", re.IGNORECASE
+)
+_COLUMN_LINES = 2_000
+_COLUMN_CHARS = 2_000
+_COLUMN_STEMS = ("passw", "pwd", "kennwort", "passe", "secret", "token", "key")
+_Heading = tuple[str, int, tuple[tuple[int, bool], ...]]
 
 
-def _block_stop(text: str, at: int) -> int:
-    """Behind the END line of the block; without one, behind the last line that looks like a part of it."""
-    end = text.find("-----END", at, at + _KEY_BLOCK_CHARS)
-    if end >= 0 and "-----BEGIN" not in text[at:end]:
-        dashes = text.find("-----", end + 8, end + 80)
-        return dashes + 5 if dashes >= 0 else end + 8
-    stop = at + len("PRIVATE KEY")
-    rest = text[stop : stop + _KEY_BLOCK_CHARS]
-    stop += len(rest) - len(rest.lstrip(_BASE64 + "-\\"))
-    for _ in range(_KEY_LINES):
-        if not text.startswith("\n", stop):
+def _columns(scan: Scan) -> Iterator[Found]:
+    """Cells of tables (CSV, tabs, bars) below a heading that is the name of a secret."""
+    for stem in _COLUMN_STEMS:
+        done = 0
+        for at in scan.hits(stem, lowered=True):
+            # In a heading, the name ends with its cell.
+            if at < done or not scan.match(_CELL_NAME, at, 40):
+                continue
+            escaped = scan.text.rfind("\\n", done, at)
+            start = max(scan.text.rfind("\n", done, at) + 1, escaped + 2 if escaped >= 0 else 0, done)
+            scan.steps += at - start
+            heading, stop = _heading_at(scan, start)
+            cells, stop = _below(scan, heading, stop) if heading else ([], stop)
+            done = max(stop, at + 1)
+            yield from cells
+
+
+_CELL_NAME = re.compile(r"[\w -]{2,20}\\*[\"']?[ \t]{0,20}(?:[,;|\t]|\r?\n|\\+[rn])")
+
+
+def _heading_at(scan: Scan, start: int) -> tuple[_Heading | None, int]:
+    """The heading that a line is, if it is one; and where the line ends."""
+    found = scan.search(_LINE_BREAK, start, _COLUMN_CHARS)
+    line = scan.text[start : found.start()] if found else ""
+    mark = next((mark for mark in "\t|;," if mark in line), "")
+    return (_heading(line, mark, _cells(line, mark)) if mark else None), found.end() if found else start
+
+
+def _below(scan: Scan, heading: _Heading, start: int) -> tuple[list[Found], int]:
+    """The cells of the lines below a heading, as long as they have as many, and where the table ends."""
+    mark, count, columns = heading
+    found: list[Found] = []
+    for _ in range(_COLUMN_LINES):
+        end = scan.search(_LINE_BREAK, start, _COLUMN_CHARS)
+        line = scan.text[start : end.start() if end else start + _COLUMN_CHARS]
+        cells = _cells(line, mark)
+        if len(cells) == count:
+            for column, is_password in columns:
+                begin, stop = cells[column]
+                if _is_cell(line[begin:stop], is_password):
+                    found.append((start + begin, start + stop, "password" if is_password else "token"))
+        elif not _RULER.fullmatch(line):
             break
-        next_stop = text.find("\n", stop + 1)
-        next_stop = len(text) if next_stop < 0 else next_stop
-        line = text[stop + 1 : next_stop]
-        if not _is_key_line(line):
-            # The last line of a key may be short.
-            return next_stop if line and not line.strip(_BASE64) else stop
-        stop = next_stop
-    return stop
-
-
-def _block_start(text: str, head: int, done: int) -> int:
-    """Where the lines before a lone END begin that look like a key."""
-    begin = max(done, head - _KEY_BLOCK_CHARS)
-    start = begin + len(text[begin:head].rstrip(_BASE64 + "\\"))
-    while start > begin and text[start - 1] == "\n":
-        line = text.rfind("\n", begin, start - 1) + 1 or begin
-        if not _is_key_line(text[line : start - 1]):
+        if end is None:
             break
-        start = line
-    return start
+        start = end.end()
+    return found, start
 
 
-def _is_key_line(line: str) -> bool:
-    words = line.split()
-    return 0 < len(words) <= 3 and any(
-        len(word) >= 16 and not word.strip(_BASE64 + "→|:0123456789\"',\\") for word in words
-    )
+def _heading(line: str, mark: str, cells: tuple[tuple[int, int], ...]) -> _Heading | None:
+    # Before the first name may stand what leads to the text that holds the table: {"output": "
+    names = [line[begin:end].rpartition('"')[2] for begin, end in cells]
+    if len([name for name in names if name]) < 2 or not all(_HEADING.fullmatch(name) for name in names if name):
+        return None
+    found = [(i, match) for i, name in enumerate(names) if (match := _COLUMN_NAME.fullmatch(name))]
+    return (mark, len(cells), tuple((i, bool(match["password"])) for i, match in found)) if found else None
 
 
-def _line_stop(text: str, at: int) -> int:
-    stop = at + len("PRIVATE KEY")
-    return stop + 5 if text.startswith("-----", stop) else stop
+_CELL_EDGES = " \"'\\"
+# Where the text that holds a table ends, in JSON.
+_CELL_END = re.compile(r"\\*\"\s*[,}\]]")
+
+
+def _cells(line: str, mark: str) -> tuple[tuple[int, int], ...]:
+    """Where the cells of a line lie, without blanks and quotes around them."""
+    found: list[tuple[int, int]] = []
+    begin = 0
+    for piece in line.split(mark):
+        inner = _CELL_END.split(piece.strip(_CELL_EDGES))[0]
+        lead = piece.find(inner) if inner else 0
+        found.append((begin + lead, begin + lead + len(inner)))
+        begin += len(piece) + 1
+    return tuple(found)
+
+
+def _is_cell(text: str, is_password: bool) -> bool:
+    if (
+        len(text) < 4
+        or _NO_CELL.match(text)
+        or _PLACEHOLDER.match(text)
+        or _RULER.fullmatch(text)
+        or len(set(text)) < 3
+    ):
+        return False
+    if is_password:
+        return " " not in text or _is_passphrase(text)
+    return len(text) >= 8 and is_mixed(text) and is_random(text) and " " not in text

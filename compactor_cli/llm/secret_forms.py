@@ -2,14 +2,22 @@
 
 Sources: the makers' own documentation and the list of supported patterns of GitHub's secret scanning; lengths are
 lower bounds where a maker names none. Each form has literals, found first and fast, and an expression that is
-matched where one was found. No expression repeats a repetition, so all of them take linear time.
+matched where one was found: parts of bounded length and at most one without a bound, at the end. It thus fails within
+`Form.failing_chars`, and what it takes is not looked at again: linear time.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
+
+from compactor_cli.llm.text_scan import Found, Scan
+
+# What has no bound is taken to its end, and then not looked at again.
+_MOST_CHARS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +28,18 @@ class Form:
     literals: tuple[str, ...]
     expression: re.Pattern[str]
     back_chars: int = 0
+    failing_chars: int = 300
+
+    def at(self, scan: Scan, literal_at: int) -> re.Match[str] | None:
+        """The form where a literal of it stands, if it stands there as a word of its own."""
+        begin = literal_at - self.back_chars
+        if begin < 0 or not begins(scan.text, begin):
+            return None
+        return scan.match(self.expression, begin, _MOST_CHARS, self.failing_chars)
+
+    def span(self, match: re.Match[str]) -> tuple[int, int]:
+        """Where the secret is in a match."""
+        return match.span("s" if "s" in self.expression.groupindex else 0)
 
 
 # kind; literals; expression, a tail that follows the literal unless it names the literal itself.
@@ -97,8 +117,71 @@ _TAILS = (
     ("tencent-key", "AKID", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
     # age-encryption.org/v1
     ("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
-    # RFC 7519: two objects and a signature, each in base64url; an object begins {" and so eyJ
-    ("jwt", "eyJ", r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
+    # Makers that GitHub's list of supported secret scanning patterns names as well
+    ("1password-token", "ops_eyJ", r"[A-Za-z0-9+/]{100,}={0,3}"),
+    ("1password-key", "A3-", r"[A-Z0-9]{6}-[A-Z0-9]{6}-?[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"),
+    ("artifactory-key", "AKCp cmVmd", r"[A-Za-z0-9]{50,}"),
+    ("cloudflare-key", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),
+    ("clojars-token", "CLOJARS_", r"[a-z0-9]{60}"),
+    ("contentful-token", "CFPAT-", r"[A-Za-z0-9_-]{40,}"),
+    ("dropbox-token", "sl.", r"[A-Za-z0-9_-]{120,}"),
+    ("duffel-token", "duffel_live_ duffel_test_", r"[A-Za-z0-9_-]{30,}"),
+    ("dynatrace-token", "dt0c01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    ("easypost-key", "EZAK EZTK", r"[A-Za-z0-9]{54}"),
+    ("facebook-token", "EAAC EAAG EAAB", r"[A-Za-z0-9]{60,}"),
+    ("fireworks-key", "fw_", r"[A-Za-z0-9]{22,}"),
+    ("cerebras-key", "csk-", r"[a-z0-9]{40,}"),
+    ("pinecone-key", "pcsk_", r"[A-Za-z0-9_]{50,}"),
+    ("together-key", "tgp_v1_", r"[A-Za-z0-9_-]{30,}"),
+    ("voyage-key", "pa-", r"[A-Za-z0-9_-]{40,}"),
+    ("heroku-key", "HRKU-", r"[A-Za-z0-9_-]{36,}"),
+    ("terraform-token", "atlasv1.", r"[A-Za-z0-9=_-]{60,}"),
+    ("hubspot-token", "pat-na1- pat-eu1-", r"[a-f0-9-]{36}"),
+    ("infracost-key", "ico-", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    ("lob-key", "live_pub_ test_pub_", r"[a-f0-9]{31}"),
+    ("mapbox-token", "sk.eyJ", r"[A-Za-z0-9_-]{20,200}\.[A-Za-z0-9_-]{15,}"),
+    ("netlify-token", "nfp_", r"[A-Za-z0-9]{36,}"),
+    ("newrelic-key", "NRII- NRJS- NRRA-", r"[A-Za-z0-9_-]{19,}"),
+    ("notion-token", "secret_", r"[A-Za-z0-9]{43}(?![A-Za-z0-9])"),
+    ("octopus-key", "API-", r"[A-Z0-9]{26}(?![A-Za-z0-9])"),
+    ("openshift-token", "sha256~", r"[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
+    ("prefect-key", "pnu_ pnb_", r"[A-Za-z0-9]{36}"),
+    ("pulumi-token", "pul-", r"[a-f0-9]{40}"),
+    ("readme-key", "rdme_", r"[a-z0-9]{70}"),
+    ("render-key", "rnd_", r"[A-Za-z0-9]{28,}"),
+    ("resend-key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
+    ("sendinblue-key", "xkeysib- xsmtpsib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    ("shippo-token", "shippo_live_ shippo_test_", r"[a-f0-9]{40}"),
+    ("sonar-token", "sqp_ squ_ sqa_", r"[a-f0-9]{40}"),
+    ("sourcegraph-token", "sgp_", r"[A-Za-z0-9_]{40,}"),
+    ("typeform-token", "tfp_", r"[A-Za-z0-9_.=-]{40,}"),
+    ("wakatime-key", "waka_", r"[a-f0-9-]{36}"),
+    ("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
+    # crypt(5), passlib's and Django's encodings: a hash of a password can be tried out at home
+    ("password-hash", "$2a$ $2b$ $2y$", r"\d\d\$[A-Za-z0-9./]{53}"),
+    ("password-hash", "$1$ $apr1$ $5$ $6$", r"(?:rounds=\d{1,9}\$)?[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{22,86}"),
+    ("password-hash", "$y$ $7$", r"[A-Za-z0-9./]{1,20}\$[A-Za-z0-9./]{1,86}\$[A-Za-z0-9./]{43}"),
+    (
+        "password-hash",
+        "$argon2i$ $argon2d$ $argon2id$",
+        r"v=\d{1,4}\$m=\d{1,9},t=\d{1,4},p=\d{1,4}\$[A-Za-z0-9+/]{8,90}\$[A-Za-z0-9+/]{16,120}",
+    ),
+    (
+        "password-hash",
+        "$scrypt$ $pbkdf2$ $pbkdf2-sha256$ $pbkdf2-sha512$",
+        r"[A-Za-z0-9,=]{1,40}\$[A-Za-z0-9./+]{8,90}\$[A-Za-z0-9./+]{16,120}",
+    ),
+    (
+        "password-hash",
+        "pbkdf2_sha256$ pbkdf2_sha1$ scrypt$",
+        r"\d{1,9}\$[A-Za-z0-9]{4,40}\$[A-Za-z0-9+/]{20,120}={0,2}",
+    ),
+    (
+        "password-hash",
+        "scrypt: pbkdf2:sha256: pbkdf2:sha512:",
+        r"\d{1,9}(?::\d{1,4}){0,2}\$[A-Za-z0-9]{4,40}\$[a-f0-9]{40,128}",
+    ),
+    ("password-hash", "{SSHA} {SHA} {SSHA512} {SMD5}", r"[A-Za-z0-9+/]{20,120}={0,2}"),
 )
 # Forms whose literal is not at their beginning: kind, literal, characters before it, the whole expression.
 _INNER = (
@@ -121,7 +204,7 @@ def forms() -> tuple[Form, ...]:
         for kind, names, tail in ((kind, _literals(names), tail) for kind, names, tail in _TAILS)
     )
     inner = (
-        Form(kind=kind, literals=(literal,), back_chars=back, expression=re.compile(expression))
+        Form(kind=kind, literals=(literal,), back_chars=back, expression=re.compile(expression), failing_chars=60)
         for kind, literal, back, expression in _INNER
     )
     return (*tails, *inner)
@@ -130,3 +213,152 @@ def forms() -> tuple[Form, ...]:
 def _literals(names: str) -> list[str]:
     """Written with spaces between; a literal that ends in one is alone."""
     return [names] if names.endswith(" ") else names.split()
+
+
+def begins(text: str, at: int) -> bool:
+    """Whether a word can begin here: behind no letter or digit, or behind an escape (``\\n``, a colour's end)."""
+    before = text[max(0, at - 3) : at]
+    if not before or not text[at].isalnum() or not (before[-1].isascii() and before[-1].isalnum()):
+        return True
+    return before[-2:] in ("\\n", "\\r", "\\t") or (before[-1] == "m" and before[-2:-1].isdigit())
+
+
+@lru_cache(maxsize=1)
+def _by_literal() -> tuple[tuple[str, Form], ...]:
+    return tuple((literal, form) for form in forms() for literal in form.literals)
+
+
+def known_forms(scan: Scan) -> Iterator[Found]:
+    """The secrets of a known form, those that a line break parts included. May overlap. Linear time."""
+    for literal, form in _by_literal():
+        if literal not in scan.text:
+            continue
+        done = 0
+        for at in scan.hits(literal):
+            if at < done:
+                continue
+            match = form.at(scan, at)
+            start, stop = form.span(match) if match else (0, 0)
+            if match is None or _breaks_off(scan, stop):
+                start, stop = _parted(scan, form, at, len(literal)) or (start, stop)
+            if stop:
+                done = stop
+                yield start, stop, form.kind
+    if "eyJ" in scan.text:
+        yield from ((*span, _JWT.kind) for span in _jwts(scan))
+
+
+# RFC 7519: two objects and a signature, each in base64url; an object begins {" and so eyJ
+_BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_PAYLOAD = re.compile(r"\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")
+_JWT = Form(
+    kind="jwt",
+    literals=("eyJ",),
+    expression=re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
+)
+
+
+def _jwts(scan: Scan) -> Iterator[tuple[int, int]]:
+    """Found from their middle, so that a long word that begins like one is passed once; then those in parts."""
+    done = 0
+    for at in scan.hits(".eyJ"):
+        if at < done:
+            continue
+        head = scan.text[done:at]
+        scan.steps += len(head)
+        begin = at - (len(head) - len(head.rstrip(_BASE64URL)))
+        first = scan.text.find("eyJ", begin, at - 8)
+        while 0 <= first < at - 10 and not begins(scan.text, first):
+            first = scan.text.find("eyJ", first + 1, at - 8)
+        done = at
+        if first >= 0 and (match := scan.match(_PAYLOAD, at, _MOST_CHARS, 16)):
+            done = match.end()
+            yield first, done
+    done = 0
+    for at in scan.hits("eyJ"):
+        if at >= done and (span := _parted(scan, _JWT, at, 3)):
+            done = span[1]
+            yield span
+
+
+_BREAK = re.compile(r"\r?\n[ \t]{0,16}|(?:\\{1,7}r)?\\{1,7}n[ \t]{0,16}")
+_RUN = re.compile(r"[A-Za-z0-9+/_=.~%$,:-]*")
+_PIECE = re.compile(r"[A-Za-z0-9+/_=.~%-]{1,2000}(?![^\s\"'`\\,;)\]}>])")
+# So much of a secret stands before the line break, and so much of it is put together; a piece on a line of its own
+# that may as well be a word is none.
+_LEAD_CHARS = 4
+_PARTED_CHARS = 600
+_MIDDLE_CHARS = 120
+_PIECE_CHARS = 8
+
+
+def _breaks_off(scan: Scan, at: int) -> bool:
+    return scan.text.startswith(("\n", "\r", "\\"), at)
+
+
+def _parted(scan: Scan, form: Form, at: int, literal_chars: int) -> tuple[int, int] | None:
+    """(start, stop) of a secret that a terminal or an editor broke over lines, with a literal of its form here."""
+    text = scan.text
+    if form.back_chars:
+        pieces = _joined(scan, max(0, at - form.back_chars - 20), _MIDDLE_CHARS)
+    else:
+        run = scan.match(_RUN, at + literal_chars, _PARTED_CHARS) if begins(text, at) else None
+        if run is None or run.end() - run.start() < _LEAD_CHARS or not _breaks_off(scan, run.end()):
+            return None
+        pieces = _joined(scan, at, _PARTED_CHARS)
+    joined = "".join(text[start:stop] for start, stop in pieces)
+    if len(pieces) < 2 or not (match := _whole(form, joined, [stop - start for start, stop in pieces])):
+        return None
+    start, stop = match
+    first, last = _original(pieces, start), _original(pieces, stop - 1) + 1
+    while stop == len(joined) and (more := piece_behind(scan, last)) > last:
+        last = more
+        stop += 1
+    return (first, last) if last - first > stop - start else None
+
+
+def _joined(scan: Scan, begin: int, chars: int) -> list[tuple[int, int]]:
+    """The parts of the text from here on that are joined when line breaks are taken out."""
+    stop = min(len(scan.text), begin + chars)
+    scan.steps += stop - begin
+    pieces: list[tuple[int, int]] = []
+    for found in _BREAK.finditer(scan.text, begin, stop):
+        pieces.append((begin, found.start()))
+        begin = found.end()
+    return [*pieces, (begin, stop)]
+
+
+def _original(pieces: list[tuple[int, int]], offset: int) -> int:
+    """The offset in the text of one in the joined pieces."""
+    for start, stop in pieces:
+        if offset < stop - start:
+            return start + offset
+        offset -= stop - start
+    return pieces[-1][1]
+
+
+def _whole(form: Form, joined: str, lengths: list[int]) -> tuple[int, int] | None:
+    """(start, stop) in the joined text: to the end of the line by which it is whole, or on while lines look random."""
+    found = form.expression.search(joined) if form.back_chars else form.expression.match(joined)
+    if found is None:
+        return None
+    start, stop = form.span(found)
+    seams = [seam for seam in accumulate(lengths) if found.start() < seam < found.end()]
+    for seam in seams:
+        if form.expression.fullmatch(joined, found.start(), seam) and not _is_piece(joined, seam):
+            return start, min(stop, seam)
+    return start, stop
+
+
+def _is_piece(text: str, at: int) -> bool:
+    piece = _PIECE.match(text, at)
+    return piece is not None and len(piece[0]) >= _PIECE_CHARS and any(char.isdigit() for char in piece[0])
+
+
+def piece_behind(scan: Scan, stop: int) -> int:
+    """Where a secret ends that seems to end with its line: behind the next line, if that is one random word."""
+    found = scan.match(_BREAK, stop, 32) if _breaks_off(scan, stop) else None
+    if found is None or not _is_piece(scan.text, found.end()):
+        return stop
+    run = scan.match(_RUN, found.end(), 2_000)
+    return run.end() if run else stop

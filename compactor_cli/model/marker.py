@@ -2,6 +2,9 @@
 
 It is part of the summary's text, so it survives a conversion from one dialect to another. It also is
 the archive pointer: what was summarised can be fetched by the transcript's hash.
+
+Whoever writes a text can write a marker into it. So a marker is only looked for in records that are summaries, and
+its numbers decide nothing: sizes are counted, of what is there and of the original that the archive holds.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from dataclasses import dataclass
 SEARCHED_CHARS = 2_000
 
 _LINE = re.compile(
-    r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16}) records=(?P<first>\d+)-(?P<last>\d+)/(?P<records>\d+)"
-    r" tokens=(?P<tokens>\d+) end=(?P<end>(?:[0-9a-f]{16})?)(?: state=(?P<state>[0-9a-f]{16}))?\]$"
+    r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16})"
+    r" records=(?P<first>\d{1,12})-(?P<last>\d{1,12})/(?P<records>\d{1,12}) tokens=(?P<tokens>\d{1,15})"
+    r" end=(?P<end>(?:[0-9a-f]{16})?)(?: state=(?P<state>[0-9a-f]{16}))?\]$"
     r"(?:\n\[kept beside it: (?P<beside>[^\]\n]+)\]$)?",
     re.MULTILINE,
 )
@@ -50,9 +54,9 @@ class Marker:
 
 
 def find_marker(text: str) -> Marker | None:
-    """The marker of a summary's text, or None: the text is not a summary of ours."""
+    """The marker of a summary's text, or None: it has none, or one that names records that cannot be."""
     found = _LINE.search(text[:SEARCHED_CHARS]) if "[compact/1 " in text[:SEARCHED_CHARS] else None
-    if found is None:
+    if found is None or not int(found["first"]) <= int(found["last"]) <= int(found["records"]):
         return None
     return Marker(
         transcript=found["transcript"],
@@ -64,6 +68,14 @@ def find_marker(text: str) -> Marker | None:
         state=found["state"] or "",
         beside=found["beside"] or "",
     )
+
+
+def text_before_marker(text: str) -> str | None:
+    """What leads to the marker in a text: the preface of a summary. None: there is no marker."""
+    if find_marker(text) is None:
+        return None
+    found = _LINE.search(text[:SEARCHED_CHARS])
+    return text[: found.start()] if found else None
 
 
 def without_marker(text: str) -> str:

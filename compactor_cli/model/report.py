@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -111,3 +112,36 @@ class Report:
     def would_change(self) -> bool:
         """Whether any input was, or would be, changed."""
         return any(item.outcome is Outcome.COMPACTED for item in self.inputs)
+
+
+def totals(inputs: Iterable[InputReport]) -> dict[str, Any]:
+    """Inputs and conversations by outcome, and the sizes of all of them."""
+    reports = tuple(inputs)
+    outcomes = Counter(report.outcome for report in reports)
+    conversations: Counter[str] = Counter()
+    for report in reports:
+        conversations.update(report.counts)
+    sizes = ("tokens_before", "tokens_after", "bytes_before", "bytes_after")
+    return {
+        "inputs": {"total": len(reports), **{outcome.value: outcomes[outcome] for outcome in Outcome}},
+        "conversations": {
+            "total": conversations.total(),
+            **{outcome.value: conversations[outcome.value] for outcome in Outcome},
+        },
+        **{name: sum(getattr(report, name) for report in reports) for name in sizes},
+    }
+
+
+def short(report: InputReport) -> InputReport | dict[str, Any]:
+    """The report of an input, in one short object where it stayed as it is and nothing is to be said of it."""
+    odd = report.warnings or any(item.warnings or item.over_target or item.orphans for item in report.transcripts)
+    if report.outcome is not Outcome.UNCHANGED or odd or report.error or report.not_carried:
+        return report
+    return {
+        "path": report.path,
+        "outcome": report.outcome.value,
+        "reason": report.reason,
+        "tokens_before": report.tokens_before,
+        "bytes_before": report.bytes_before,
+        **({"output": report.output} if report.output else {}),
+    }

@@ -162,6 +162,7 @@ class Transcript:
     ``sha256`` (hex) is of ``source()``. ``model`` is the model the transcript itself last used, empty if
     unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata). ``fault``: why
     this row of a dataset is no conversation; it has no records then, and its bytes are all in the frame.
+    ``original_tokens``: size of the archived original that its newest summary stands for, counted; 0: not known.
     """
 
     dialect: str
@@ -172,6 +173,7 @@ class Transcript:
     model: str = ""
     row: Any = None
     fault: InputError | None = None
+    original_tokens: int = 0
 
     def source(self) -> bytes:
         """The bytes this transcript was read from."""

@@ -10,7 +10,7 @@ from compactor_cli.model.settings import Strategy
 from compactor_cli.plan.case import BOOKKEEPING, KEEP, SUPERSEDED, Case
 from compactor_cli.plan.choose import chosen
 from compactor_cli.plan.cut import Cut, Cutter
-from compactor_cli.plan.previous import end_hash, previous_marker
+from compactor_cli.plan.previous import is_settled
 from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit
 from compactor_cli.plan.refresh import Mark
 from compactor_cli.plan.rules import Ruler
@@ -29,7 +29,7 @@ _EMERGENCY_NOTE = ("the window is all but full: tail and summary are half as lar
 
 def by_summary(case: Case) -> Plan:
     """The plan by `Strategy.SUMMARY` (and RETRIEVAL, which differs in what is written only)."""
-    if case.settings.keep.tail_ratio and case.decision.way is Way.NATURAL and _is_as_left(case):
+    if case.settings.keep.tail_ratio and case.decision.way is Way.NATURAL and is_settled(case.transcript):
         return case.unchanged("nothing was added since the last compaction, and its share was taken then")
     cut = _cut(case)
     target = cut.target_tokens
@@ -64,11 +64,6 @@ def _cut(case: Case) -> Cut:
     if case.decision.way is Way.NATURAL or natural.target_tokens <= target:
         return natural
     return cutter.within(target)
-
-
-def _is_as_left(case: Case) -> bool:
-    marker = previous_marker(case.transcript)
-    return marker is not None and marker.end == end_hash(case.transcript)
 
 
 def _is_emergency(case: Case) -> bool:

@@ -16,7 +16,7 @@ from compactor_cli.plan.by_summary import by_summary
 from compactor_cli.plan.case import Case
 from compactor_cli.plan.ground import survey
 from compactor_cli.plan.own_call import is_summary_call
-from compactor_cli.plan.previous import base_tokens
+from compactor_cli.plan.previous import base_tokens, is_settled
 from compactor_cli.plan.prune import Shortening
 from compactor_cli.plan.rules import Ruler, with_edits
 from compactor_cli.plan.tokens import Counter, count_messages
@@ -28,6 +28,10 @@ _BY = {
     Strategy.RULES: by_rules,
     Strategy.FIT: by_fit,
 }
+
+
+# Its original would tell how much the share is; without it the share would be taken of what is left, run by run.
+_TAKEN = "nothing was added since the last compaction, and its original is not in the archive: name a size in tokens"
 
 
 def counted_plan(
@@ -53,6 +57,8 @@ def counted_plan(
         model=transcript.model,
         is_asked_for=asked_focus(transcript.messages, settings.trigger.tool) is not None,
     )
+    if settings.target.ratio and decision.compacts and not transcript.original_tokens and is_settled(shown):
+        decision = replace(decision, compacts=False, reason=_TAKEN)
     if is_summary_call(transcript.messages):
         decision = replace(decision, compacts=False, reason="it is itself a request for a summary")
     case = Case(

@@ -11,7 +11,7 @@ from compactor_cli.group.exchanges import Grouping, borders_of
 from compactor_cli.group.turns import Turn, turns
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Transcript
-from compactor_cli.plan.previous import end_hash, previous_marker
+from compactor_cli.plan.previous import is_settled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,6 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int], fl
     gone = _gone(messages, grouping)
     staying = (0 if i in gone else tokens[i] for i in range(count))
     summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
-    marker = previous_marker(transcript) if summaries else None
     limit = _head_limit(messages, summaries)
     previous_tokens = sum(tokens[i] for i in summaries)
     bare = Ground(
@@ -88,8 +87,8 @@ def survey(transcript: Transcript, grouping: Grouping, tokens: Sequence[int], fl
         in_flight=count,
         gone=gone,
         previous_tokens=previous_tokens,
-        stood_for_tokens=max(marker.tokens if marker else 0, previous_tokens),
-        is_settled=marker is not None and marker.end == end_hash(transcript),
+        stood_for_tokens=max(transcript.original_tokens if summaries else 0, previous_tokens),
+        is_settled=bool(summaries) and is_settled(transcript),
     )
     return _snapped(bare, grouping)
 

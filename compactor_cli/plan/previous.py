@@ -23,23 +23,29 @@ def end_hash(transcript: Transcript) -> str:
     return "" if last is None else _hash(transcript, last)
 
 
-def base_tokens(transcript: Transcript, tokens: Sequence[int]) -> int:
-    """The size of the transcript with everything that summaries of ours stand for.
-
-    ``tokens``: of each record. Behind the record that the marker calls the end, everything is new and comes
-    on top of the marker's size; where no message stayed,
-    all of them are new; where that record is not found, the larger of the two sizes is taken. A share of
-    this size is thus the same before and after a compaction. Linear in the records behind the end.
-    """
+def is_settled(transcript: Transcript) -> bool:
+    """Whether nothing was added since the newest summary of ours."""
     marker = previous_marker(transcript)
+    return marker is not None and marker.end == end_hash(transcript)
+
+
+def base_tokens(transcript: Transcript, tokens: Sequence[int]) -> int:
+    """The size that a share as target is a share of: the transcript with everything that its summaries stand for.
+
+    ``tokens``: of each record. Where the archived original is known (``original_tokens``), what stands behind the
+    record that the marker calls the end comes on top of it; where that record is not found, the larger of the two
+    sizes is taken. Without the original, it is what is counted now: the marker's own number is only a text. Linear
+    in the records behind the end.
+    """
+    marker = previous_marker(transcript) if transcript.original_tokens else None
     if marker is None:
         return sum(tokens)
     added = 0
     for index in _conversation_backwards(transcript):
         if _hash(transcript, index) == marker.end:
-            return marker.tokens + added
+            return transcript.original_tokens + added
         added += tokens[index]
-    return max(marker.tokens, sum(tokens)) if marker.end else marker.tokens + added
+    return max(transcript.original_tokens, sum(tokens)) if marker.end else transcript.original_tokens + added
 
 
 def _conversation_backwards(transcript: Transcript) -> Iterator[int]:

@@ -59,13 +59,18 @@ def load_preset(name: str) -> Preset:
 
     Raises UsageError if there is none, or if the file says what no setting can be.
     """
-    text = _file_text(name) if "/" in name or name.endswith(".toml") else _own_text(name)
+    text = _file_text(name) if is_preset_file(name) else _own_text(name)
     table = _parsed(text, name)
     base = load_preset(_base(table.pop("base"), f"preset {name}")) if "base" in table else None
     about = str(table.pop("about", ""))
     environment = {**(base.environment if base else {}), **table.pop("environment", {})}
     settings = settings_from(table, base.settings if base else Settings(), f"preset {name}")
     return Preset(name=name, about=about, settings=replace(settings, preset=name), toml=text, environment=environment)
+
+
+def is_preset_file(name: str) -> bool:
+    """Whether the name of a preset is that of a file."""
+    return "/" in name or name.endswith(".toml")
 
 
 def _base(value: Any, where: str) -> str:

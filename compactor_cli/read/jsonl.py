@@ -15,6 +15,7 @@ import orjson
 
 from compactor_cli.model.errors import InvalidLine
 from compactor_cli.model.records import Place, Record
+from compactor_cli.read.limits import too_long
 from compactor_cli.read.values import blanks_end, object_spans, parse
 
 
@@ -68,8 +69,9 @@ class Records(Iterator[Record]):
     Whoever wants lines before they are parsed takes them, before or in place of the records, and may put them back.
     """
 
-    def __init__(self, lines: Iterable[bytes], path: str, on_invalid: OnInvalid) -> None:
+    def __init__(self, lines: Iterable[bytes], path: str, on_invalid: OnInvalid, max_bytes: int = 0) -> None:
         self.path = path
+        self._max_bytes = max_bytes
         self.on_invalid = on_invalid
         self.invalid_count = 0
         rest = iter(lines)
@@ -115,13 +117,23 @@ class Records(Iterator[Record]):
         if not is_first or line.is_last or not line.may_open or _is_json(line.body) or object_spans(line.body):
             yield from self._odd(line)
             return
-        rest = list(lines)
+        rest = list(self._within_limit(lines, line))
         document = _joined(line, rest)
         if object_spans(document.body) or not (rest and _is_json(rest[0].body)):
             yield from self._odd(document)
         else:
             for item in (line, *rest):
                 yield from self._odd(item)
+
+    def _within_limit(self, lines: Iterator[Line], first: Line) -> Iterator[Line]:
+        """The lines of a document. Raises InputError when they are too long together."""
+        size_bytes = len(first.body)
+        for line in lines:
+            size_bytes += len(line.body) + len(line.ending)
+            if self._max_bytes and size_bytes > self._max_bytes:
+                what = "the JSON document that begins here"
+                raise too_long(self.path, first.number, self._max_bytes, what)
+            yield line
 
     def _odd(self, line: Line) -> Iterator[Record]:
         """What the fast parser refuses: odd JSON, values glued together, or no JSON."""
@@ -159,13 +171,15 @@ class Records(Iterator[Record]):
         return InvalidLine(what, place=Place(path=self.path, line=line.number + number - 1), next_step=advice)
 
 
-def read_records(lines: Iterable[bytes], path: str, on_invalid: OnInvalid = OnInvalid.FAIL) -> Records:
+def read_records(
+    lines: Iterable[bytes], path: str, on_invalid: OnInvalid = OnInvalid.FAIL, max_bytes: int = 0
+) -> Records:
     """The records of an open input (``Stream.reader``), lazily; ``path`` is for messages. See `Records`.
 
     Reads ahead by one line. An input is read as a whole only if its first line opens a JSON document without
-    ending it: it may be one document that spans lines (one record), or several.
+    ending it: it may be one document that spans lines (one record), or several; of at most ``max_bytes`` (0: no limit).
     """
-    return Records(lines, path, on_invalid)
+    return Records(lines, path, on_invalid, max_bytes)
 
 
 def _first(lines: Iterator[bytes]) -> tuple[bytes, int, bytes]:

@@ -20,6 +20,7 @@ from typing import Self
 
 from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.compression import MAGIC_BYTES, Compression, compression_of, damage, unpacking
+from compactor_cli.read.limits import NO_LIMITS, Limits, UnpackedWatch
 from compactor_cli.read.slices import Slice, SlicedFile
 
 STDIN = "-"
@@ -88,19 +89,24 @@ class Stream:
 
 
 def open_stream(
-    path: str, observers: Sequence[Observer] = (), part: Slice | None = None, opener: Opener | None = None
+    path: str,
+    observers: Sequence[Observer] = (),
+    part: Slice | None = None,
+    opener: Opener | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Stream:
     """Open a file, or standard input for ``-``; gzip and zstd are known by their first bytes.
 
     ``part``: only these bytes of a file that is not packed. ``opener`` opens a file in its own way. Raises
-    `Unreadable`, here and later from the reader: missing, a directory, no permission, broken compression.
+    `Unreadable`, here and later from the reader: missing, a directory, no permission, broken compression; and
+    InputError for what unpacks beyond ``limits``.
     """
     try:
         file = _file(path, part, opener)
     except OSError as error:
         raise unreadable(error, path) from error
     try:
-        return _stream(file, path, observers)
+        return _stream(file, path, observers, limits)
     except BaseException:
         file.close()
         raise
@@ -112,17 +118,18 @@ def _file(path: str, part: Slice | None, opener: Opener | None) -> io.FileIO:
     return SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
 
 
-def _stream(file: io.FileIO, path: str, observers: Sequence[Observer]) -> Stream:
+def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: Limits) -> Stream:
     try:
         status = os.fstat(file.fileno())
         head = _head(file)
     except OSError as error:
         raise unreadable(error, path) from error
     compression = compression_of(head)
-    packed: io.RawIOBase = _Rejoined(head, file)
+    packed = _Rejoined(head, file)
     if compression is not Compression.NONE:
         unpacked = unpacking(io.BufferedReader(packed, BUFFER_BYTES), compression)
-        watched = _Watched(unpacked, path, observers)
+        watch = UnpackedWatch(path, limits, lambda: packed.size_bytes)
+        watched = _Watched(unpacked, path, (watch, *observers))
     else:
         watched = _Watched(packed, path, observers)
     look = Look.of(status) if stat.S_ISREG(status.st_mode) else None
@@ -164,16 +171,20 @@ class _Rejoined(io.RawIOBase):
         super().__init__()
         self._head = head
         self._file = file
+        self.size_bytes = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]  # always called by io with a view
         if not self._head:
-            return self._file.readinto(buffer)
+            read = self._file.readinto(buffer)
+            self.size_bytes += read or 0
+            return read
         count = min(len(buffer), len(self._head))
         buffer[:count] = self._head[:count]
         self._head = self._head[count:]
+        self.size_bytes += count
         return count
 
 

@@ -45,7 +45,7 @@ def check_writable(name: str) -> None:
     """Raise UsageError unless a conversation can be written in this dialect."""
     if not isinstance(get(name), Writing):
         what = f"a session of the format {name} cannot be written from nothing"
-        raise UsageError(what, next_step=f"these can: {', '.join(writable())}")
+        raise UsageError(what, next_step=f"these can: {', '.join(writable())}, markdown, text")
 
 
 def convert(transcript: Transcript, name: str) -> Conversion:

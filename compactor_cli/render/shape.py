@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-from compactor_cli.model.errors import InputError
+from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.render.columns import as_columns
 from compactor_cli.render.convert import Conversion, check_writable, convert
+from compactor_cli.render.document import DOCUMENTS, Document, document
 
 
 class Cells(StrEnum):
@@ -38,7 +39,9 @@ class Shape:
     @classmethod
     def checked(cls, *, dialect: str, cells: Cells, parts: Parts) -> Self:
         """The shape. Raises UsageError for a dialect that cannot be written from nothing."""
-        if dialect:
+        if dialect in DOCUMENTS and (cells is not Cells.OBJECTS or parts is not Parts.WHOLE):
+            raise UsageError(f"{dialect} has no rows", next_step="leave --arrow and --split-at-boundaries out")
+        if dialect and dialect not in DOCUMENTS:
             check_writable(dialect)
         return cls(dialect=dialect, cells=cells, parts=parts)
 
@@ -47,8 +50,15 @@ class Shape:
         """Whether a session may become several rows."""
         return self.parts is Parts.WINDOWS
 
+    @property
+    def is_document(self) -> bool:
+        """Whether the output is a text to read: its size is that of the text, and no longer that of messages."""
+        return self.dialect in DOCUMENTS
+
     def written(self, transcript: Transcript) -> Conversion:
         """The transcript in this shape. Raises InputError for what is no row and is to become columns."""
+        if self.is_document:
+            return Conversion(output=document(transcript, Document(self.dialect)), not_carried={})
         written = convert(transcript, self.dialect) if self.dialect else _as_it_is(transcript)
         return replace(written, output=_columns(written.output)) if self.cells is Cells.STRINGS else written
 

@@ -15,7 +15,7 @@ Make = Callable[[Transcript], Row]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """One transcript done: its output, report and state, what is shown of it, its lines of a plan file, and
+    """One transcript done: its output, report and state, what is shown of it, its lines of a plan file, its page, and
     its summariser's call as a row."""
 
     output: bytes
@@ -24,6 +24,7 @@ class Finished:
     shown: str = ""
     plans: bytes = b""
     example: bytes = b""
+    page: str = ""
 
     @property
     def changed(self) -> bool:
@@ -35,12 +36,14 @@ class Finished:
 class Finisher:
     """Makes rows of transcripts and finishes them. Safe for several threads and processes.
 
-    ``view`` makes what is shown of each. ``plans_path`` is the input's name in a plan file; empty: none is saved.
+    ``view`` makes what is shown of each, ``page`` its page. ``plans_path`` is the input's name in a plan file; empty:
+    none is saved.
     """
 
     make: Make
     view: View | None = None
     plans_path: str = ""
+    page: View | None = None
 
     def __call__(self, transcript: Transcript) -> Finished:
         """The transcript, done."""
@@ -55,5 +58,11 @@ class Finisher:
             plans = plan_line(self.plans_path, row.plan, row.summary, row.report.summary_source)
         shown = self.view(transcript, row) if self.view else ""
         return Finished(
-            output=row.output, report=row.report, state=row.state, shown=shown, plans=plans, example=row.example
+            output=row.output,
+            report=row.report,
+            state=row.state,
+            shown=shown,
+            plans=plans,
+            example=row.example,
+            page=self.page(transcript, row) if self.page else "",
         )

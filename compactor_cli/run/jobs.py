@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.archive.targets import Kind, Target
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.errors import Changed, CompactError, InUse, InvalidLine, UnknownShape
+from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, UnknownShape
 from compactor_cli.model.events import BytesRead, InputBegan, Listener
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.records import Place
@@ -24,6 +24,7 @@ from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings
 from compactor_cli.plan.fast import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, Records, read_records
+from compactor_cli.read.limits import DEFAULT_LIMITS, Limits, limited_lines
 from compactor_cli.read.sources import Source
 from compactor_cli.read.streams import STDIN, Observer, Stream, look_at, open_stream
 from compactor_cli.run.account import Account
@@ -37,6 +38,7 @@ from compactor_cli.run.tally import Tally
 if TYPE_CHECKING:
     from compactor_cli.model.importance import Importance
     from compactor_cli.model.summariser import Summariser
+    from compactor_cli.model.transcript import Transcript
     from compactor_cli.plugged import PluggedEngine
     from compactor_cli.render.shape import Shape
     from compactor_cli.run.hooks import Hooks
@@ -77,10 +79,11 @@ class Orders:
 
     ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
     each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
-    shown of each transcript. ``models`` or ``summariser`` (for guidance) writes the summaries (None: the digest does),
-    ``review`` is asked about each of them; ``engine`` takes the place of plan and summary, ``importance``
-    that of what the settings name. ``shape``: how outputs are written, where that is not as they were. ``hooks`` are
-    run before and after; ``memory`` names the agent's own notes.
+    shown of each transcript, ``page`` its page. ``models`` or ``summariser`` (for guidance) writes the summaries (None:
+    the digest does), ``review`` is asked about each of them; ``engine`` takes the place of plan and summary,
+    ``importance`` that of what the settings name. ``shape``: how outputs are written, where that is not as they were.
+    ``hooks`` are run before and after; ``memory`` names the agent's own notes; ``limits`` are of each
+    input.
     """
 
     settings: Settings
@@ -92,6 +95,7 @@ class Orders:
     archive_dir: str = ""
     plans: Mapping[str, Saved] | None = None
     view: View | None = None
+    page: View | None = None
     models: ModelRun | None = None
     review: Review | None = None
     summariser: Callable[[str], Summariser] | None = None
@@ -100,11 +104,13 @@ class Orders:
     shape: Shape | None = None
     hooks: Hooks | None = None
     memory: str = ""
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(slots=True, kw_only=True)
 class Sinks:
-    """Who gets what comes up on the way: texts to show, lines of a plan file, events of inputs (all but their end).
+    """Who gets what comes up on the way: texts to show, lines of a plan file, pages of transcripts, events of inputs
+    (all but their end).
 
     ``late``: the reports of inputs that were done when the run was stopped.
     """
@@ -112,6 +118,7 @@ class Sinks:
     show: Callable[[str], object] | None = None
     save: Callable[[bytes], object] | None = None
     teach: Callable[[bytes], object] | None = None
+    page: Callable[[str], object] | None = None
     tell: Listener | None = None
     late: Callable[[InputReport], object] | None = None
 
@@ -131,6 +138,9 @@ def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> Input
         return failed(job, error)
     except BrokenPipeError:
         raise
+    except RecursionError:
+        advice = "look at its most nested record; leave it out of this run"
+        return failed(job, InputError("a record is nested too deeply to be worked on", next_step=advice))
     except Exception as error:
         import traceback
 
@@ -168,12 +178,13 @@ def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputRep
     keeps = orders.purpose is Purpose.ACT and orders.originals is Originals.ARCHIVED
     with (
         Depot(folder if keeps else None, path) as depot,
-        open_stream(path, (depot.watch, *_watchers(path, sinks))) as stream,
+        open_stream(path, (depot.watch, *_watchers(path, sinks)), limits=orders.limits) as stream,
     ):
         if keeps:
             depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
         AMOUNT.expect(stream.look.size_bytes if stream.look else 0)
-        records = read_records(stream.reader, path, orders.on_invalid)
+        lines = limited_lines(stream.reader, path, orders.limits)
+        records = read_records(lines, path, orders.on_invalid, orders.limits.line_bytes)
         tally = Tally(records=records, written_as=orders.shape.dialect if orders.shape else "")
         with closing(_rows(job, orders, sinks, records, tally, processes)) as rows:
             output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
@@ -222,6 +233,7 @@ def _rows(
         make=maker.plan if orders.purpose is Purpose.PLAN else maker.compact,
         view=orders.view if sinks.show else None,
         plans_path=job.source.path if sinks.save else "",
+        page=orders.page if sinks.page else None,
     )
     made: Iterable[Finished]
     if processes > 1:
@@ -240,6 +252,8 @@ def _rows(
             sinks.save(finished.plans)
         if sinks.teach:
             sinks.teach(finished.example)
+        if sinks.page and finished.page:
+            sinks.page(finished.page)
         yield finished
 
 
@@ -248,6 +262,7 @@ def _maker(job: Job, orders: Orders) -> RowMaker:
         settings=orders.settings,
         plans=orders.plans,
         load_state=partial(_load_state, job, orders),
+        load_original=partial(_load_original, job, orders),
         review=orders.review,
         mode=Mode.APPEND if job.target.kind is Kind.APPEND else Mode.REWRITE,
         engine=orders.engine,
@@ -272,6 +287,16 @@ def _load_state(job: Job, orders: Orders, name: str) -> bytes | None:
     from compactor_cli.archive.store import Archive
 
     return Archive(_archive_dir(job, orders)).load_state(name)
+
+
+def _load_original(job: Job, orders: Orders, sha256: str) -> Transcript | None:
+    """The archived transcript that a marker names; None if it is not there, or damaged."""
+    from compactor_cli.archive.originals import load_transcript
+
+    try:
+        return load_transcript([_archive_dir(job, orders)], sha256)
+    except (CompactError, OSError):
+        return None
 
 
 def _by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str], Summariser]:

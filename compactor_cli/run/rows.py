@@ -18,10 +18,11 @@ from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, O
 from compactor_cli.model.plan import Action, Mode, Plan, Span
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.report import Outcome, TranscriptReport
-from compactor_cli.model.settings import UNBROKEN, Settings
+from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.plan.previous import base_tokens, is_settled, previous_marker
 from compactor_cli.plan.reported import planned_report
-from compactor_cli.plan.tokens import Counter, counter_for
+from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.run.row import Row, kept, row_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from compactor_cli.render.shape import Shape
     from compactor_cli.run.planfile import Saved
 
+
+# An original may begin with a summary itself, and so on; the size is counted back through so many of them.
+_MOST_GENERATIONS = 16
+# How often a text to read is compacted further, because its headings and fences take more than messages do.
+MAX_REFITS = 4
+_REFIT_SLACK_TOKENS = 8
 
 # Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
 Review = Callable[[Transcript, Row], str | None]
@@ -81,12 +88,14 @@ class RowMaker:
     shape: Shape | None = None
     ask: Callable[[Transcript, Plan], str] | None = None
     example: Callable[[Request, str], bytes] | None = None
+    load_original: Callable[[str], Transcript | None] | None = None
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
         if transcript.fault:
             return self.passed(transcript, transcript.fault)
         try:
+            transcript = self._with_original(transcript)
             saved = self._saved(transcript)
             counter = _counter(self.settings.tokenizer, transcript.model)
             if self.engine and not saved:
@@ -120,6 +129,22 @@ class RowMaker:
         request = summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
         return self.estimate(request) if request else None
 
+    def _with_original(self, transcript: Transcript, generations: int = _MOST_GENERATIONS) -> Transcript:
+        """The transcript with the size of what its newest summary stands for, counted in the archived original.
+
+        A row of a dataset is looked up only where something was added to it: rows are many, and rarely continued.
+        """
+        marker = previous_marker(transcript)
+        is_row = transcript.frame.container is Container.ARRAY
+        if marker is None or self.load_original is None or not generations or (is_row and is_settled(transcript)):
+            return transcript
+        original = self.load_original(marker.transcript)
+        if original is None or len(original.records) != marker.records:
+            return transcript
+        original = self._with_original(original, generations - 1)
+        tokens = count_messages(_counter(self.settings.tokenizer, transcript.model), original.messages)
+        return replace(transcript, original_tokens=base_tokens(original, tokens))
+
     def compact(self, transcript: Transcript) -> Row:
         """The transcript compacted."""
         if transcript.fault:
@@ -133,6 +158,7 @@ class RowMaker:
 
     def _whole(self, transcript: Transcript) -> Row:
         try:
+            transcript = self._with_original(transcript)
             row, guidance = self._compact(transcript, ""), ""
             while self.review and row.changed and (said := self.review(transcript, row)) != "":
                 if said is None:
@@ -150,9 +176,36 @@ class RowMaker:
         """The row written in the shape that is wanted."""
         if self.shape is None:
             return row
+        if self.shape.is_document:
+            return self._document(transcript, row, self.shape)
         written = self.shape.written(row.transcript or transcript)
         report = replace(row.report, bytes_after=len(written.output), not_carried=written.not_carried)
         return replace(row, output=written.output, report=report)
+
+    def _document(self, transcript: Transcript, row: Row, shape: Shape) -> Row:
+        """The row as a text to read, within its target as the text counts: compacted further where it is larger."""
+        counter = _counter(self.settings.tokenizer, transcript.model)
+        target_tokens = row.plan.target_tokens if self.settings.target != Size() else 0
+        aim_tokens = target_tokens
+        output, tokens = _text_of(row, transcript, shape, counter)
+        for _ in range(MAX_REFITS):
+            aim_tokens -= tokens - target_tokens + _REFIT_SLACK_TOKENS
+            if tokens <= target_tokens or aim_tokens <= 0:
+                break
+            smaller = replace(self.settings, target=Size(tokens=aim_tokens))
+            row = replace(self, settings=smaller, shape=None, plans=None, ask=None)._compact(transcript, "")
+            output, tokens = _text_of(row, transcript, shape, counter)
+        over = tokens - target_tokens if target_tokens else 0
+        why = f"{over:,} tokens over, as {shape.dialect}" if over > 0 else ""
+        plan = replace(row.plan, target_tokens=target_tokens or row.plan.target_tokens)
+        report = replace(
+            row.report,
+            tokens_after=tokens,
+            bytes_after=len(output),
+            target_tokens=plan.target_tokens,
+            over_target=why,
+        )
+        return replace(row, output=output, report=report, plan=plan)
 
     def _compact(self, transcript: Transcript, guidance: str) -> Row:
         saved = self._saved(transcript)
@@ -239,6 +292,11 @@ def _as_it_is(saved: Saved) -> str:
     from compactor_cli.model.summary import Source
 
     return saved.summary if saved.source in (Source.MODEL, Source.PLUGIN, Source.MEMORY) else ""
+
+
+def _text_of(row: Row, transcript: Transcript, shape: Shape, counter: Counter) -> tuple[bytes, int]:
+    output = shape.written(row.transcript or transcript).output
+    return output, counter.count(output.decode())
 
 
 def _stepped_in(failure: PluginFailed) -> str:

@@ -51,6 +51,25 @@ def test_a_model_writes_the_summary_and_the_report_counts(work: Path, compact: R
     assert len(llm_server.requests()) == 2
 
 
+def test_a_provider_that_is_dead_for_all_inputs_is_said_in_the_last_line(
+    work: Path, compact: Run, llm_server: LlmServer
+) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (work / name).write_bytes(session_bytes(13 + ord(name[0]) % 2))
+    ran = compact(*asking(llm_server, "auth"), "a.jsonl", "b.jsonl", "--output-dir", "out")
+    assert ran.code == 0
+    assert "2 of 2 summaries fell back to the digest: " in ran.err.strip().splitlines()[-1]
+    assert "fell back" not in compact(*asking(llm_server), "a.jsonl").err
+
+
+def test_a_reply_that_does_not_end_in_time_is_given_up(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    ran = compact(
+        *asking(llm_server, "hang"), "--timeout", "0.3", "--no-cache", "--on-failure", "fail", "session.jsonl"
+    )
+    assert ran.code == 3
+    assert "no reply within 0.3 seconds" in ran.err
+
+
 def test_a_look_sends_nothing_and_tells_the_price(
     work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

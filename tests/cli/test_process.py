@@ -221,3 +221,19 @@ def test_a_shell_can_ask_for_completions(home: Path) -> None:
     done = subprocess.run(command(), env=environ, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "complete" in done.stdout
+
+
+@pytest.mark.parametrize("entry", ["compact", "compactor"])
+def test_without_posix_the_first_line_says_what_to_use(entry: str) -> None:
+    code = (
+        "import os, signal\n"
+        "del signal.SIGHUP, signal.SIGPIPE\n"
+        f"from compactor_cli.__main__ import {entry} as main\n"
+        "os.name = 'nt'\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "needs a POSIX system" in done.stderr.splitlines()[0]
+    assert "use WSL" in done.stderr.splitlines()[0]

@@ -91,7 +91,7 @@ def test_stats_name_orphans(work: Path, compactor: Run) -> None:
 def test_an_original_is_restored_to_a_file(work: Path, compact: Run, compactor: Run) -> None:
     compact("-t", "1500", "session.jsonl", "--archive-dir", "kept", "-o", "small.jsonl")
     (stored,) = (work / "kept").rglob("*.jsonl.zst")
-    assert compactor("restore", stored.name[:16]).code == 3
+    assert compactor("restore", stored.name[:16], "--archive-dir", "other").code == 3
     assert compactor("restore", stored.name[:16], "--archive-dir", "kept", "-o", "back.jsonl").code == 0
     assert (work / "back.jsonl").read_bytes() == session_bytes()
     refused = compactor("restore", stored.name[:16], "--archive-dir", "kept", "-o", "back.jsonl")

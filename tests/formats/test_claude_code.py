@@ -234,7 +234,7 @@ def test_a_boundary_that_the_tail_does_not_hang_on_is_ignored_as_clients_do() ->
 
 def test_a_summary_of_ours_is_known_by_its_marker_before_its_flag() -> None:
     marker = f"[compact/1 transcript={'a' * 16} records=1-2/3 tokens=9 end={'b' * 16}]"
-    value = user("u1", None, f"For reference.\n{marker}\nbody", isCompactSummary=True)
+    value = user("u1", None, f"Reference only: of earlier records.\n{marker}\nbody", isCompactSummary=True)
     (message,) = made(DIALECT, [value]).messages
     assert message.summary is not None
     assert (message.summary.origin, message.summary.text) == ("compact", "body")

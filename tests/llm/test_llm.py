@@ -7,6 +7,8 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from llm_server.client import LlmServer
@@ -14,6 +16,8 @@ from llm_server.client import LlmServer
 from compactor_cli.llm import failures as f
 from compactor_cli.llm import llm
 from compactor_cli.llm.calls import Call, Delivery, Reply, Said, Secret, Speaker
+from compactor_cli.llm.faults import failure_of
+from compactor_cli.llm.llm import batch_reply
 from compactor_cli.llm.loop import Loop
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -135,6 +139,47 @@ def test_retry_after_is_read(llm_server: LlmServer, loop: Loop, provider: str) -
     with pytest.raises(f.RateLimited) as caught:
         ask(llm_server, loop, provider, "rate_limit.1.7")
     assert caught.value.retry_after_seconds == 7
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most"),
+    [
+        ("7", 7, 7),
+        ("0.5", 0.5, 0.5),
+        (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 3_000, 3_601),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
+        *((value, 0, 0) for value in ("-3", "nan", "inf", "soon", "", "Wed, 99 Foo 20155 07:28:00 GMT")),
+    ],
+)
+def test_retry_after_is_a_number_of_seconds_or_a_date(value: str, least: float, most: float) -> None:
+    error = RuntimeError("slow down")
+    error.status_code = 429  # type: ignore[attr-defined]
+    error.litellm_response_headers = {"retry-after": value}  # type: ignore[attr-defined]
+    failure = failure_of(error, Call(model="openai/x", messages=(), max_tokens=1))
+    assert isinstance(failure, f.RateLimited)
+    assert least <= failure.retry_after_seconds <= most
+
+
+@pytest.mark.parametrize(("provider", "delivery"), WAYS)
+def test_a_reply_beyond_the_limit_is_given_up(
+    llm_server: LlmServer, loop: Loop, provider: str, delivery: Delivery
+) -> None:
+    with pytest.raises(f.Refused, match="longer than 10 bytes"):
+        ask(llm_server, loop, provider, "well", delivery=delivery, max_reply_bytes=10)
+
+
+def test_counts_that_cannot_be_are_none() -> None:
+    body = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "x",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "well"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": -5, "completion_tokens": -7, "total_tokens": -12},
+    }
+    reply = batch_reply(Call(model="openai/gpt-4o-mini", messages=(), max_tokens=1), body)
+    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("well", 0, 0)
+    assert not reply.cost_usd or reply.cost_usd >= 0
 
 
 @pytest.mark.parametrize(("provider", "delivery"), WAYS)

@@ -9,13 +9,14 @@ HASH = st.text("0123456789abcdef", min_size=16, max_size=16)
 NUMBER = st.integers(0, 10**9)
 
 
+RANGE = st.tuples(NUMBER, NUMBER, NUMBER).map(sorted)
+
+
 @given(
     st.builds(
-        Marker,
+        lambda span, **others: Marker(first=span[0], last=span[1], records=span[2], **others),
+        RANGE,
         transcript=HASH,
-        first=NUMBER,
-        last=NUMBER,
-        records=NUMBER,
         tokens=NUMBER,
         end=HASH | st.just(""),
         state=HASH | st.just(""),

@@ -308,7 +308,7 @@ class TestSecondRun:
     def test_a_share_is_resolved_as_in_the_first_run(self) -> None:
         kept = exchanges(10)
         last = transcript([system(), user(), ours(4_000, "?" * 16), *kept])
-        made = transcript([system(), user(), ours(4_000, hash_of(last, 22)), *kept])
+        made = replace(transcript([system(), user(), ours(9, hash_of(last, 22)), *kept]), original_tokens=4_000)
         assert end_hash(made) == hash_of(made, 22)
         plan = planned(made, replace(TARGET, target=Size(ratio=0.25)))
         assert plan.target_tokens == 1_000
@@ -316,9 +316,33 @@ class TestSecondRun:
 
     def test_what_was_added_counts_on_top(self) -> None:
         before = transcript([system(), user(), ours(4_000, "0" * 16), *exchanges(3)])
-        marked = ours(4_000, hash_of(before, 8))
+        marked = ours(9, hash_of(before, 8))
         made = transcript([system(), user(), marked, *exchanges(3), user(96), assistant(96)])
+        made = replace(made, original_tokens=4_000)
         assert base_tokens(made, count_messages(Words(), made.messages)) == 4_200
+
+    @pytest.mark.parametrize("number", [0, 99_999_999])
+    def test_a_share_is_of_what_is_counted_whatever_number_a_marker_names(self, number: int) -> None:
+        made = transcript([system(), user(), ours(number, "0" * 16), *exchanges(40)])
+        tokens = count_messages(Words(), made.messages)
+        assert base_tokens(made, tokens) == sum(tokens)
+        plan = planned(made, replace(TARGET, target=Size(ratio=0.25)))
+        assert plan.changes
+        assert plan.target_tokens == sum(tokens) // 4
+        assert (
+            planned(made, TARGET).summary_tokens
+            == planned(transcript([system(), user(), ours(1, "0" * 16), *exchanges(40)]), TARGET).summary_tokens
+        )
+
+    def test_a_share_was_taken_where_nothing_was_added_and_the_original_is_not_known(self) -> None:
+        kept = exchanges(10)
+        last = transcript([system(), user(), ours(4_000, "?" * 16), *kept])
+        plan = planned(
+            transcript([system(), user(), ours(4_000, hash_of(last, 22)), *kept]),
+            replace(TARGET, target=Size(ratio=0.25)),
+        )
+        assert not plan.changes
+        assert "not in the archive" in plan.reason
 
     def test_nothing_but_a_summary_in_the_middle_stays(self) -> None:
         keep = Keep(head_tokens=100, tail_tokens=500)
@@ -354,7 +378,8 @@ def compacted(made: Transcript, plan: Plan) -> Transcript:
     base = base_tokens(made, count_messages(Words(), made.messages))
     draft = transcript([*before, ours(base, "0" * 16, 0), *behind])
     written = ours(base, end_hash(draft) or "0" * 16, plan.summary_tokens - 10)
-    return transcript([*before, written, *behind])
+    # The archive holds the original.
+    return replace(transcript([*before, written, *behind]), original_tokens=base)
 
 
 ROLES = st.sampled_from([Role.USER, Role.ASSISTANT])

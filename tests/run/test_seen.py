@@ -56,9 +56,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     open_stream = jobs_module.open_stream
 
-    def watched(path: str, *more: object) -> object:
+    def watched(path: str, *more: object, **named: object) -> object:
         names.append(Path(path).name)
-        return open_stream(path, *more)  # type: ignore[arg-type]
+        return open_stream(path, *more, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(jobs_module, "open_stream", watched)
     return names

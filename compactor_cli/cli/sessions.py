@@ -1,0 +1,235 @@
+"""``compactor sessions``: the sessions that clients keep on this machine, and which of them to compact."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compactor_cli.cli.config import configure
+from compactor_cli.cli.console import Console, counted, is_terminal, visible
+from compactor_cli.cli.progress import Progress
+from compactor_cli.cli.table import clipped, table
+from compactor_cli.engine import plan_transcript
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.session_places import (
+    Client,
+    SessionFile,
+    belongs_to,
+    client_named,
+    clients,
+    find_sessions,
+)
+from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.model.plan import Mode
+from compactor_cli.model.settings import Settings
+from compactor_cli.plan.reported import planned_report
+from compactor_cli.plan.tokens import counter_for
+from compactor_cli.plan.window import window_tokens
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import open_stream
+
+ANY = "any"
+DEFAULT_LIMIT = 20
+HEAD = ("#", "client", "project", "age", "tokens", "window", "saves", "session")
+# A session that was written to a moment ago is likely to be open in its client.
+OPEN_SECONDS = 60.0
+_ID_CHARS = 8
+_MIN_PROJECT_CHARS = 12
+_AGES = ((365 * 86_400, "y"), (30 * 86_400, "mo"), (86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A session with its size. ``saved_tokens``: what compacting would take off; ``error``: why it was not counted."""
+
+    session: SessionFile
+    project: str
+    tokens: int = 0
+    window_tokens: int = 0
+    saved_tokens: int = 0
+    error: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command that compacts it so that its client goes on with less."""
+        how = "--append" if self.session.client.append else "-i"
+        return f"compact {how} {shlex.quote(str(self.session.path))}"
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[CLIENT]…")
+@click.option("--sort", type=click.Choice(("age", "size")), default="age", show_default=True, help="Newest or largest.")
+@click.option("--here", is_flag=True, help="Only sessions of this folder.")
+@click.option("--limit", metavar="N", default=DEFAULT_LIMIT, type=click.IntRange(min=0), help="N at most; 0: all.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json: bool) -> int:
+    """List the sessions of agents on this machine: how large they are, and what compacting would save.
+
+    Looked for where Claude Code, Codex, pi, Gemini CLI, Qwen Code, Kimi and opencode keep them; their own environment
+    variables are obeyed. On a terminal one can be chosen to be compacted. The same without a list:
+    compact --last claude --append
+    """
+    console = Console("compactor")
+    known = _chosen(names)
+    found = find_sessions(known)
+    if here:
+        found = [session for session in found if belongs_to(session, Path.cwd().resolve())]
+    if sort == "size":
+        found.sort(key=lambda session: -session.size_bytes)
+    shown = found[:limit] if limit else found
+    settings = configure({}, os.environ, Path.cwd()).settings
+    with Progress(label="counting", total=len(shown), unit="file", shown=console.watched) as bar:
+        measured = list(_measured(shown, settings, bar))
+    if as_json:
+        for item in measured:
+            sys.stdout.write(json.dumps(_value(item)) + "\n")
+        return 0
+    _print(measured, known, left=len(found) - len(shown), here=here)
+    if measured and is_terminal(sys.stdout) and is_terminal(sys.stdin):
+        return _pick(measured)
+    return 0
+
+
+def newest_session(name: str) -> SessionFile:
+    """The newest session of this folder, of the client of that name or of any. Raises UsageError."""
+    known = _chosen(() if name.lower() == ANY else (name,))
+    found = find_sessions(known)
+    folder = Path.cwd().resolve()
+    for session in found:
+        if belongs_to(session, folder):
+            return session
+    title = known[0].title if len(known) == 1 else "any client"
+    exports = "".join(f"; {client.title} writes one with: {client.export}" for client in known if client.has_database)
+    elsewhere = f"{counted(len(found), 'session')} of other folders: compactor sessions lists them" if found else ""
+    advice = (elsewhere or f"looked in {', '.join(str(client.root) for client in known)}") + exports
+    raise UsageError(f"there is no session of {title} for this folder", next_step=advice, place="--last")
+
+
+def _chosen(names: Sequence[str]) -> tuple[Client, ...]:
+    known = clients(os.environ, Path.home())
+    return tuple(client_named(name, known) for name in names) if names else known
+
+
+def _measured(found: Sequence[SessionFile], settings: Settings, bar: Progress) -> Iterator[Measured]:
+    for session in found:
+        try:
+            yield _measure(session, settings)
+        except CompactError as error:
+            yield Measured(session=session, project=session.project, error=str(error))
+        bar.advance(1)
+
+
+def _measure(session: SessionFile, settings: Settings) -> Measured:
+    """What is in it and what a plan would leave of it. Raises CompactError."""
+    mode = Mode.APPEND if session.client.append else Mode.REWRITE
+    tokens = saved = window = 0
+    with open_stream(str(session.path)) as stream:
+        records = read_records(stream.reader, str(session.path), OnInvalid.KEEP)
+        for transcript in open_transcripts(records, dialect=session.client.format, prefix=records.prefix):
+            counter = counter_for(settings.tokenizer, transcript.model)
+            report = planned_report(transcript, plan_transcript(transcript, settings, counter=counter, mode=mode))
+            tokens += report.tokens_before
+            saved += report.tokens_before - report.tokens_after
+            window = max(window, window_tokens(transcript.model))
+    return Measured(session=session, project=session.project, tokens=tokens, window_tokens=window, saved_tokens=saved)
+
+
+def _value(item: Measured) -> dict[str, Any]:
+    session = item.session
+    share = round(item.tokens / item.window_tokens, 4) if item.window_tokens else None
+    return {
+        "client": session.client.names[1],
+        "format": session.client.format,
+        "id": session.id,
+        "path": str(session.path),
+        "project": item.project,
+        "modified": session.modified,
+        "bytes": session.size_bytes,
+        "tokens": item.tokens,
+        "window_tokens": item.window_tokens,
+        "window_ratio": share,
+        "saved_tokens": item.saved_tokens,
+        "error": item.error,
+        "compact": item.command,
+        "resume": session.resume_command,
+    }
+
+
+def _print(measured: Sequence[Measured], known: Sequence[Client], *, left: int, here: bool) -> None:
+    """The table, a line of totals, and what is not in the list."""
+    width = shutil.get_terminal_size((100, 24)).columns
+    if measured:
+        sys.stdout.write(_table(measured, width))
+        tokens, saved = (sum(getattr(item, name) for item in measured) for name in ("tokens", "saved_tokens"))
+        more = f"; {left:,} more, --limit 0 shows all" if left else ""
+        saves = f"compacting would save {saved:,}" if saved else "nothing to save"
+        sys.stdout.write(f"{counted(len(measured), 'session')}, {tokens:,} tokens, {saves}{more}\n")
+    else:
+        where = " of this folder" if here else f" in {', '.join(_home(str(client.root)) for client in known)}"
+        sys.stdout.write(f"no sessions{where}\n")
+    for client in known:
+        if client.has_database:
+            sys.stdout.write(f"{client.title} keeps its sessions in a database; it writes one with: {client.export}\n")
+
+
+def _table(measured: Sequence[Measured], width: int) -> str:
+    """The rows, the project clipped to what a terminal of this width leaves, the path in full where it fits."""
+    rows = [_row(number, item) for number, item in enumerate(measured, 1)]
+    paths = [(*row[:-1], _home(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
+    if _width(paths) <= width:
+        return table(HEAD, paths)
+    room = max(max(len(str(row[2])) for row in rows) - max(0, _width(rows) - width), _MIN_PROJECT_CHARS)
+    return table(HEAD, [(*row[:2], clipped(str(row[2]), room), *row[3:]) for row in rows])
+
+
+def _width(rows: Sequence[Sequence[object]]) -> int:
+    return max(map(len, table(HEAD, rows).splitlines()))
+
+
+def _row(number: int, item: Measured) -> tuple[object, ...]:
+    session = item.session
+    sizes: tuple[object, ...] = (item.tokens, _share(item), item.saved_tokens or None)
+    if item.error:
+        sizes = (None, None, None)
+    age = _age(time.time() - session.modified)
+    return (number, session.client.title, _home(item.project) or "?", age, *sizes, session.id[:_ID_CHARS])
+
+
+def _share(item: Measured) -> str | None:
+    return f"{item.tokens / item.window_tokens:.0%}" if item.window_tokens else None
+
+
+def _age(seconds: float) -> str:
+    return next((f"{int(seconds // unit)} {name}" for unit, name in _AGES if seconds >= unit), "now")
+
+
+def _home(path: str) -> str:
+    home = str(Path.home())
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
+
+
+def _pick(measured: Sequence[Measured]) -> int:
+    """Ask which session to compact, show how, and do it on a yes. Anything else leaves all as they are."""
+    answer = click.prompt("compact which? (a number; Enter: none)", default="", show_default=False, err=True)
+    if not answer.strip().isdigit() or not 1 <= int(answer) <= len(measured):
+        return 0
+    item = measured[int(answer) - 1]
+    click.echo(f"  {visible(item.command)}", err=True)
+    if not click.confirm("do it now?", default=False, err=True):
+        return 0
+    from compactor_cli.cli.run import run
+
+    code = run([str(item.session.path)], {"append" if item.session.client.append else "in_place": True})
+    if not code and item.session.resume_command:
+        click.echo(f"go on with it: {visible(item.session.resume_command)}", err=True)
+    return code

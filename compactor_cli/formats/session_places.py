@@ -1,0 +1,214 @@
+"""Session places: the sessions that clients keep on this machine, found by what ``session_places.toml`` says.
+
+Nothing here knows a client: variables, folders, patterns and commands are data. Files are only read to learn which
+folder a session belongs to, and no more of them than its first records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.read.streams import open_stream
+
+_FILE = Path(__file__).with_name("session_places.toml")
+# Of a session: enough to find the folder it belongs to, which some clients write only behind bookkeeping.
+HEAD_RECORDS = 100
+HEAD_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A program that keeps sessions; the fields are those of ``session_places.toml``. ``root`` is on this machine."""
+
+    names: tuple[str, ...]
+    format: str
+    root: Path
+    files: tuple[str, ...]
+    skip: tuple[str, ...] = ()
+    id: str = ""
+    id_key: str = ""
+    project: Mapping[str, Any] = field(default_factory=dict)
+    append: bool = False
+    resume: str = ""
+    database: str = ""
+    export: str = ""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.names[0]
+
+    @property
+    def has_database(self) -> bool:
+        """Whether it keeps sessions here that are not files."""
+        return bool(self.database) and (self.root / self.database).exists()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFile:
+    """A session on this machine. ``modified``: Unix seconds."""
+
+    client: Client
+    path: Path
+    size_bytes: int
+    modified: float
+
+    @property
+    def id(self) -> str:
+        """The name by which the client goes on with it; empty if it is not known."""
+        if self.client.id_key:
+            return next(iter(_first_values(self.path, (self.client.id_key,))), "")
+        found = re.search(self.client.id, self.path.as_posix())
+        return found[1] if found else ""
+
+    @property
+    def project(self) -> str:
+        """The folder it belongs to; empty if it is not known."""
+        rule = self.client.project
+        if keys := rule.get("keys"):
+            return next(iter(_first_values(self.path, keys)), "")
+        if neighbour := rule.get("beside"):
+            found = _json_file(Path(os.path.normpath(self.path.parent / neighbour)))
+            return _text_at(found, str(rule["at"]))
+        if name := rule.get("map"):
+            inside = self.path.relative_to(self.client.root).as_posix()
+            folder = re.search(str(rule["folder"]), inside)
+            known = _folders(self.client.root / str(name), str(rule["at"]), str(rule["hash"]))
+            return known.get(folder[1], "") if folder else ""
+        return ""
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on with it; empty if its id is not known."""
+        values = {"id": self.id, "path": str(self.path)}
+        needed = re.findall(r"\{(\w+)\}", self.client.resume)
+        if not all(values[name] for name in needed):
+            return ""
+        return self.client.resume.format(**{name: shlex.quote(value) for name, value in values.items()})
+
+
+def clients(environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
+    """All clients, with the folders that these variables name."""
+    return tuple(_client(table, environ, home) for table in _tables())
+
+
+def client_named(name: str, known: Sequence[Client]) -> Client:
+    """The client of that name, in any case. Raises UsageError if there is none."""
+    for client in known:
+        if name.lower() in (each.lower() for each in client.names):
+            return client
+    names = ", ".join(client.names[1] for client in known)
+    raise UsageError(f"no client is called {name}", next_step=f"one of {names}, or any", place="--last")
+
+
+def find_sessions(known: Sequence[Client]) -> list[SessionFile]:
+    """The sessions of these clients, the newest first. What cannot be looked at is left out."""
+    found = [session for client in known for session in _sessions(client)]
+    return sorted(found, key=lambda session: (-session.modified, str(session.path)))
+
+
+def belongs_to(session: SessionFile, folder: Path) -> bool:
+    """Whether the session is of this folder, or of one that it lies in."""
+    project = session.project
+    if not project:
+        return False
+    root = Path(os.path.realpath(project))
+    return root == folder or root in folder.parents
+
+
+def _sessions(client: Client) -> Iterator[SessionFile]:
+    for pattern in client.files:
+        for path in client.root.glob(pattern):
+            if any(fnmatchcase(path.name, skipped) for skipped in client.skip):
+                continue
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            if status.st_size:
+                yield SessionFile(client=client, path=path, size_bytes=status.st_size, modified=status.st_mtime)
+
+
+@cache
+def _tables() -> tuple[Mapping[str, Any], ...]:
+    return tuple(tomllib.loads(_FILE.read_text(encoding="utf-8"))["client"])
+
+
+def _client(table: Mapping[str, Any], environ: Mapping[str, str], home: Path) -> Client:
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key != "roots"
+    }
+    return Client(root=_root(table["roots"], environ, home), **values)
+
+
+def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: Path) -> Path:
+    for root in roots:
+        if "home" in root:
+            return home / root["home"]
+        if said := environ.get(root["variable"], ""):
+            return Path(said).expanduser() / root.get("below", "")
+    raise AssertionError("the last root of a client is below the home folder")
+
+
+def _first_values(path: Path, keys: Sequence[str]) -> Iterator[str]:
+    """The texts at these keys, in the first records of a file. Nothing where it cannot be read."""
+    for record in _first_records(path):
+        for key in keys:
+            if text := _text_at(record, key):
+                yield text
+
+
+def _first_records(path: Path) -> Iterator[Any]:
+    try:
+        with open_stream(str(path)) as stream:
+            for _ in range(HEAD_RECORDS):
+                line = stream.reader.readline(HEAD_BYTES)
+                if not line:
+                    return
+                try:
+                    yield orjson.loads(line)
+                except orjson.JSONDecodeError:
+                    continue
+    except (CompactError, OSError):
+        return
+
+
+def _text_at(value: Any, dotted: str) -> str:
+    for key in dotted.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+@cache
+def _folders(path: Path, key: str, hash_name: str) -> Mapping[str, str]:
+    """The folders that a client lists, by the names of their sessions' folders: its own, and their hashes."""
+    value = _json_file(path)
+    listed = value.get(key) if isinstance(value, dict) else None
+    names: dict[str, str] = {}
+    if isinstance(listed, dict):
+        names = {name: folder for folder, name in listed.items() if isinstance(name, str)}
+        folders = list(listed)
+    else:
+        folders = [text for item in listed or () if (text := _text_at(item, "path"))]
+    hashed = {hashlib.new(hash_name, folder.encode(), usedforsecurity=False).hexdigest(): folder for folder in folders}
+    return {**hashed, **names}
+
+
+def _json_file(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None

@@ -1,0 +1,171 @@
+"""Originals found by their file, from any folder; archives listed, counted, pruned."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli_cases import Run, command, session_bytes
+
+
+@pytest.fixture(autouse=True)
+def _state(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+
+
+@pytest.fixture
+def elsewhere(home: Path) -> Path:
+    folder = home / "elsewhere"
+    folder.mkdir()
+    return folder
+
+
+def _make_old(archive: Path) -> None:
+    """Let all that was archived seem to have been archived long ago."""
+    manifest = archive / "MANIFEST.jsonl"
+    lines = [json.loads(line) | {"compacted_at": "2020-01-01T00:00:00Z"} for line in manifest.read_text().splitlines()]
+    manifest.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+def test_an_original_comes_back_by_its_file_from_any_folder(
+    work: Path, elsewhere: Path, compact: Run, compactor: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    monkeypatch.chdir(elsewhere)
+    assert compactor("restore", work / "session.jsonl").out == session_bytes()
+    assert compactor("restore", work / "session.jsonl", "-o", "back.jsonl").code == 0
+    assert (elsewhere / "back.jsonl").read_bytes() == session_bytes()
+
+
+def test_a_compacted_file_that_was_moved_names_its_original_itself(
+    work: Path, elsewhere: Path, compact: Run, compactor: Run
+) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    (work / "session.jsonl").rename(elsewhere / "moved.jsonl")
+    assert compactor("restore", elsewhere / "moved.jsonl").out == session_bytes()
+
+
+def test_an_output_written_elsewhere_names_its_original_too(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-t", "1500", "session.jsonl", "-o", "small.jsonl", "--archive-dir", "kept")
+    assert compactor("restore", "small.jsonl").out == session_bytes()
+
+
+def test_of_a_file_that_was_compacted_twice_the_last_state_comes_back(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "3k", "session.jsonl")
+    once = (work / "session.jsonl").read_bytes()
+    _make_old(work / ".transcripts")
+    compact("-i", "-t", "1500", "session.jsonl")
+    assert compactor("restore", "session.jsonl").out == once
+
+
+def test_archives_of_other_folders_are_searched_and_verified(
+    work: Path, elsewhere: Path, compact: Run, compactor: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    compact("-t", "1500", "rows.jsonl", "-o", "small.jsonl", "--archive-dir", elsewhere / "kept")
+    monkeypatch.chdir(elsewhere)
+    hits = [json.loads(line) for line in compactor("search", "problem", "11", "--json").out.splitlines()]
+    assert {str(hit["source"]) for hit in hits} == {str(work / "session.jsonl")}
+    assert len({hit["id"] for hit in hits}) == len(hits)
+    assert compactor("expand", hits[0]["id"]).code == 0
+    verified = compactor("verify").out.decode()
+    assert str(work / ".transcripts") in verified
+    assert str(elsewhere / "kept") in verified
+
+
+def test_the_same_original_in_two_archives_is_found_once(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-t", "1500", "session.jsonl", "-o", "a.jsonl", "--archive-dir", "one")
+    compact("-t", "1500", "session.jsonl", "-o", "b.jsonl", "--archive-dir", "two")
+    ids = [json.loads(line)["id"] for line in compactor("search", "module_11", "--json").out.splitlines()]
+    assert ids
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_file_without_an_original_says_where_to_look(work: Path, compactor: Run) -> None:
+    ran = compactor("restore", "session.jsonl")
+    assert ran.code == 3
+    assert "compactor archive list" in ran.err
+
+
+def test_a_folder_without_an_archive_is_not_sound(work: Path, compactor: Run) -> None:
+    (work / "empty").mkdir()
+    ran = compactor("verify", "empty")
+    assert ran.code == 3
+    assert "is no archive" in ran.err
+
+
+def test_an_original_is_not_poured_on_a_terminal(work: Path, compact: Run) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        command("restore", "session.jsonl", entry="compactor"), stdout=theirs, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2
+    assert b"compactor undo session.jsonl" in done.stderr
+
+
+def test_what_was_archived_is_listed_the_newest_first(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    _make_old(work / ".transcripts")
+    compact("-i", "-t", "1500", "rows.jsonl")
+    found = [json.loads(line) for line in compactor("archive", "list", "--json").out.splitlines()]
+    assert [Path(item["source"]).name for item in found] == ["rows.jsonl", "session.jsonl"]
+    shown = compactor("archive", "list").out.decode()
+    assert found[1]["sha256"][:12] in shown
+    assert "2 originals" in shown
+
+
+def test_what_archives_take_is_counted_with_a_total(work: Path, home: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    compact("-t", "1500", "rows.jsonl", "-o", "small.jsonl", "--archive-dir", "kept")
+    rows = [json.loads(line) for line in compactor("archive", "stats", "--json").out.splitlines()]
+    assert sorted(row["bytes"] for row in rows) == sorted([len(session_bytes()), (work / "rows.jsonl").stat().st_size])
+    assert "all" in compactor("archive", "stats").out.decode().splitlines()[-1]
+
+
+def test_pruning_leaves_the_originals_of_files_that_are_in_use(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "1500", "session.jsonl", "rows.jsonl")
+    _make_old(work / ".transcripts")
+    (work / "rows.jsonl").unlink()
+    ran = compactor("archive", "prune", "--older-than", "90d")
+    assert "1 original taken out" in ran.out.decode()
+    assert "1 old ones stay" in ran.out.decode()
+    assert compactor("restore", "session.jsonl").out == session_bytes()
+    assert compactor("verify").code == 0
+    assert len((work / ".transcripts/MANIFEST.jsonl").read_text().splitlines()) == 1
+
+
+def test_pruning_leaves_what_an_original_in_use_was_made_from(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "3k", "session.jsonl")
+    compact("-i", "-t", "1500", "session.jsonl")
+    _make_old(work / ".transcripts")
+    assert "0 originals taken out" in compactor("archive", "prune", "--older-than", "90d").out.decode()
+
+
+def test_forced_pruning_takes_all_that_is_old_and_nothing_that_is_new(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    _make_old(work / ".transcripts")
+    compact("-i", "-t", "1500", "rows.jsonl")
+    compactor("search", "module")
+    assert "1 original taken out" in compactor("archive", "prune", "--older-than", "90d", "-f").out.decode()
+    assert compactor("restore", "rows.jsonl").code == 0
+    assert compactor("restore", "session.jsonl").code == 3
+    assert compactor("verify").code == 0
+    assert compactor("search", "module").code == 0
+
+
+def test_a_dry_run_of_pruning_names_what_would_go_and_takes_nothing(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    _make_old(work / ".transcripts")
+    (work / "session.jsonl").unlink()
+    before = sorted(work.rglob("*"))
+    ran = compactor("archive", "prune", "--older-than", "90d", "-n")
+    assert "session.jsonl" in ran.out.decode()
+    assert "1 original would go" in ran.out.decode()
+    assert sorted(work.rglob("*")) == before
