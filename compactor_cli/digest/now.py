@@ -98,12 +98,19 @@ def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[
 
 
 def _last_telling(analysis: Analysis) -> Event | None:
-    """The newest message of the assistant that says more than a few words or what it calls next; else the newest."""
+    """What the assistant said since the newest request: its question, else the newest of more than a few words.
+
+    Where it said nothing since, what it said before.
+    """
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
-    for event in reversed(spoken[-_MAX_LOOKED_BACK:]):
+    asked = max((event.record for event in analysis.events if event.kind is EventKind.USER), default=-1)
+    since = [event for event in spoken if event.record > asked] or spoken
+    if since and last_question(since[-1].text):
+        return since[-1]
+    for event in reversed(since[-_MAX_LOOKED_BACK:]):
         if sum(len(piece) for piece in sentences(event.text) if not is_narration(piece)) >= _MIN_TELLING_CHARS:
             return event
-    return spoken[-1] if spoken else None
+    return since[-1] if since else None
 
 
 def _steps_since(analysis: Analysis, last: Event) -> Item | None:
