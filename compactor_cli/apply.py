@@ -12,9 +12,9 @@ from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping
 from compactor_cli.model.compaction import Compaction
 from compactor_cli.model.marker import Marker
-from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.plan import Action, Mode, Plan, Tier
 from compactor_cli.model.report import Outcome
-from compactor_cli.model.settings import UNBROKEN, Settings
+from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summariser import Answer, Request, Summariser
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Role, Transcript
@@ -22,7 +22,7 @@ from compactor_cli.plan.asked import asked_focus
 from compactor_cli.plan.by_fit import NOTICE
 from compactor_cli.plan.by_summary import EXCERPTS
 from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
-from compactor_cli.plan.reported import unchanged, unchanged_report
+from compactor_cli.plan.reported import newest_request_warning, unchanged, unchanged_report
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.render.check import check_output
 from compactor_cli.render.compose import compose
@@ -111,13 +111,14 @@ class Work:
         output = compacted.source()
         grows = plan.mode is Mode.REWRITE and len(output) >= transcript.size_bytes
         if grows or tokens_after >= plan.tokens_before:
-            no_gain = replace(plan, reason="a summary would be no smaller")
-            return unchanged(transcript, no_gain, self.grouping, self.counter)
+            return unchanged(transcript, self._without_gain(), self.grouping, self.counter)
         check_output(compacted, plan, tokens_after)
+        lost_request = newest_request_warning(transcript, plan, self.counter, text)
         report = replace(
             unchanged_report(transcript, plan, self.grouping, self.counter),
             outcome=Outcome.COMPACTED,
             tokens_after=tokens_after,
+            over_target=plan.over_target if tokens_after > plan.target_tokens else "",
             bytes_after=len(output),
             summary_source=answer.summary.source.value if text else "",
             summary_tokens=self.counter.count(text) if text else 0,
@@ -128,11 +129,18 @@ class Work:
             invented=answer.invented,
             redacted=answer.redacted,
             notes=(*plan.notes, *answer.notes),
-            warnings=answer.warnings,
+            warnings=(*answer.warnings, *filter(None, (lost_request,))),
         )
         return Compaction(
             output=output, report=report, plan=plan, state=answer.state, summary_text=text, transcript=compacted
         )
+
+    def _without_gain(self) -> Plan:
+        """The plan with the reason why nothing is done by it."""
+        reason, over_tokens = "a summary would be no smaller", self.plan.tokens_before - self.plan.target_tokens
+        has_target = self.settings.target != Size() or self.plan.tier in (Tier.COMPACT, Tier.EMERGENCY)
+        over_target = f"{over_tokens:,} tokens over: {reason}" if has_target and over_tokens > 0 else ""
+        return replace(self.plan, reason=reason, over_target=over_target)
 
 
 def _writer(plan: Plan, summariser: Summariser) -> Summariser:

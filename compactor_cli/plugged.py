@@ -154,7 +154,10 @@ class _Planning:
             draft = engine.compact(self._task())
             reason = f"by the engine {name}" if draft else f"the engine {name} leaves it as it is"
         plan = self._plan(draft or Draft(kept=range(len(self.tokens))), name, reason)
-        plan = appended(plan, self.grouping) if self.mode is Mode.APPEND else refreshed(plan, self.transcript)
+        if self.mode is Mode.APPEND:
+            plan = appended(plan, self.grouping, self.settings)
+        else:
+            plan = refreshed(plan, self.transcript)
         check_plan(plan, self.transcript, self.grouping)
         return plan, draft.text if draft else ""
 

@@ -16,7 +16,7 @@ from compactor_cli.model.errors import InvariantError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action, Mode
 from compactor_cli.model.settings import Budget, Keep, Settings, Size
 from compactor_cli.model.transcript import Container, Role, Transcript
-from compactor_cli.plan.tokens import counter_for
+from compactor_cli.plan.tokens import count_messages, counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
@@ -181,3 +181,47 @@ def test_a_rewritten_session_names_what_it_changed_of_the_clients_counters() -> 
     assert again.records[-1].value["usageMetadata"]["totalTokenCount"] <= done.plan.target_tokens
     kept = {transcript.records[i].raw for i in done.plan.indices(Action.KEEP)}
     assert kept <= {record.raw for record in again.records}
+
+
+def turn(number: int, parent: str, result_chars: int) -> list[dict[str, object]]:
+    """A turn of Claude Code with a call and its result."""
+    call = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"file_path": f"/src/{number}.py"}}
+    result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"line {number}\n" * result_chars}
+    said: list[tuple[str, object]] = [
+        ("user", f"Look at module {number}."),
+        ("assistant", [call]),
+        ("user", [result]),
+        ("assistant", [{"type": "text", "text": f"Module {number} is fine."}]),
+    ]
+    records: list[dict[str, object]] = []
+    for index, (role, content) in enumerate(said):
+        uuid = f"{number}-{index}"
+        message = {"role": role, "content": content}
+        head = {"parentUuid": parent or None, "isSidechain": False, "sessionId": "s", "type": role, "uuid": uuid}
+        records.append({**head, "message": message, "timestamp": f"2026-01-01T00:{number:02}:{index:02}Z"})
+        parent = uuid
+    return records
+
+
+def session(turns: int) -> Transcript:
+    parents = ["", *(f"{number}-3" for number in range(turns))]
+    records = [record for number in range(turns) for record in turn(number, parents[number], 700)]
+    (transcript,) = opened(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    return transcript
+
+
+def test_a_target_that_rules_alone_would_reach_is_reached_by_a_summary_where_nothing_can_be_shortened() -> None:
+    transcript = session(12)
+    target = sum(count_messages(COUNTER, transcript.messages)) * 4 // 5
+    done = appended(transcript, Settings(target=Size(tokens=target), keep=Keep(tail_tokens=4_000)))
+    assert done.changed
+    assert done.report.tokens_after <= target
+
+
+def test_a_target_that_is_missed_because_of_a_call_in_flight_is_reported() -> None:
+    whole = session(12)
+    lines = whole.source().splitlines(keepends=True)
+    (transcript,) = opened(b"".join(lines[:-2]))
+    done = appended(transcript, Settings(target=Size(tokens=2_000)))
+    assert not done.changed
+    assert "a call is in flight" in done.report.over_target

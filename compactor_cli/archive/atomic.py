@@ -20,6 +20,8 @@ from compactor_cli.read.streams import BUFFER_BYTES
 
 PRIVATE_FILE_MODE = 0o600
 PRIVATE_FOLDER_MODE = 0o700
+TEMPORARY_START = ".compact-"
+TEMPORARY_END = ".tmp"
 # What a new file asks for; the umask takes away from it.
 DEFAULT_MODE = 0o666
 
@@ -42,13 +44,15 @@ def atomic_writer(
     *,
     mode: int = DEFAULT_MODE,
     existing: Existing = Existing.REPLACE,
-    check: Callable[[], None] | None = None,
+    take: Callable[[Path, Path], None] | None = None,
+    warn: Callable[[str], object] = lambda text: None,
 ) -> Iterator[IO[bytes]]:
     """A file to write ``path`` with; it takes effect, durably, when the block ends without an exception.
 
     Links are followed: the file they lead to is replaced, not the link. A replaced file's mode stays, and its
-    owner where the system allows; a new file has ``mode`` less the umask. ``check`` is called just before
-    the replacement and stops it by raising. A device or a pipe is not replaced, but written to.
+    owner where the system allows; a new file has ``mode`` less the umask. ``take`` gives the complete file
+    (its first argument) the name (its second) in a way of its own. A device or a pipe is not replaced, but written
+    to. ``warn`` is called where the file stands, and only its folder could not be brought to the disk.
 
     Raises `OutputError` with a next step for everything that the system refuses (disk full, no permission).
     """
@@ -59,17 +63,27 @@ def atomic_writer(
             with Path(path).open("wb") as file:
                 yield file
             return
-        with _cleared(temporary):
-            with _private_until_done(temporary, target, mode) as file:
-                yield file
-            if check:
-                check()
-            _take_name(temporary, target, existing)
-        sync_folder(target.parent)
+        with _cleared(temporary), _private_until_done(temporary, target, mode) as file:
+            yield file
+            _complete(file, target)
+            if take:
+                with _still_locked(file, temporary):
+                    take(temporary, target)
+            else:
+                _take_name(temporary, target, existing)
+        _sync_taken(target.parent, warn)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise output_error(error, str(path)) from error
+
+
+def _sync_taken(folder: Path, warn: Callable[[str], object]) -> None:
+    """The file has its name; what fails now takes nothing back."""
+    try:
+        sync_folder(folder)
+    except OSError as error:
+        warn(f"is written, but may be lost in a power cut: its folder cannot be synced ({error.strerror or error})")
 
 
 def is_special(path: str | Path) -> bool:
@@ -83,7 +97,7 @@ def is_special(path: str | Path) -> bool:
 
 def temporary_name(folder: Path) -> Path:
     """A name in ``folder`` that nobody else uses; hidden, so that no run over the tree takes it for an input."""
-    return folder / f".compact-{os.urandom(8).hex()}.tmp"
+    return folder / f"{TEMPORARY_START}{os.urandom(8).hex()}{TEMPORARY_END}"
 
 
 @contextlib.contextmanager
@@ -98,16 +112,48 @@ def _cleared(temporary: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _private_until_done(temporary: Path, target: Path, mode: int) -> Iterator[IO[bytes]]:
-    """The temporary file, on the disk and with the target's mode and owner when the block ends."""
-    replaced = _status(target)
-    begun = PRIVATE_FILE_MODE if replaced else mode
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, begun)
-    with os.fdopen(descriptor, "wb", BUFFER_BYTES) as file:
+    """The temporary file, locked as long as the block lasts."""
+    begun = PRIVATE_FILE_MODE if _status(target) else mode
+    with os.fdopen(new_temporary(str(temporary), begun), "wb", BUFFER_BYTES) as file:
         yield file
-        file.flush()
-        if replaced:
-            _take_over(descriptor, replaced)
-        os.fsync(descriptor)
+
+
+def _complete(file: IO[bytes], target: Path) -> None:
+    """Everything on the disk, with the target's mode and owner."""
+    file.flush()
+    if replaced := _status(target):
+        _take_over(file.fileno(), replaced)
+    os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _still_locked(file: IO[bytes], temporary: Path) -> Iterator[None]:
+    """The file closed for writing, so that whoever looks for its writers finds others alone, and still locked."""
+    import fcntl
+
+    with temporary.open("rb") as reader:
+        with contextlib.suppress(OSError):
+            fcntl.flock(reader, fcntl.LOCK_SH)
+        file.close()
+        yield
+
+
+def new_temporary(name: str, mode: int = PRIVATE_FILE_MODE, folder: int | None = None) -> int:
+    """A new file for writing, locked (flock) until its descriptor is closed: what is not locked was left behind.
+
+    ``folder``: a descriptor that ``name`` is relative to.
+    """
+    import fcntl
+
+    while True:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
+        # Where a file system has no locks, nothing is swept either.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        # Swept between the two calls above.
+        os.close(descriptor)
 
 
 def _take_over(descriptor: int, replaced: os.stat_result) -> None:
@@ -158,12 +204,18 @@ def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, where the file system can."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        sync_opened(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_opened(folder: int) -> None:
+    """`sync_folder` of an open folder."""
+    try:
+        os.fsync(folder)
     except OSError as error:
         if error.errno not in _NO_FOLDER_SYNC:
             raise
-    finally:
-        os.close(descriptor)
 
 
 def make_folders(folder: Path, mode: int = 0o777) -> None:

@@ -17,9 +17,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, make_folders
+from compactor_cli.archive.atomic import PRIVATE_FOLDER_MODE, make_folders
+from compactor_cli.archive.folder import check_plain, open_inside, opened_folder
 from compactor_cli.archive.indexing import Original, add_original, create_tables, remove_originals, unix_seconds
 from compactor_cli.archive.layout import BLOB_ENDINGS, SHA256_CHARS, SIDECAR_ENDING, is_hex
+from compactor_cli.archive.leftovers import sweep
 from compactor_cli.archive.manifest import read_entries
 from compactor_cli.model.errors import OutputError, Unreadable
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 INDEX = "INDEX.sqlite3"
 _VERSION = 1
+# The database, its log, the log's index and the journal of another mode.
+_ENDS = ("", "-wal", "-shm", "-journal")
 _BATCH_CHARS = 16_000_000
 # A folder's time tells of changes since only if it is older than the coarsest clock of a file system.
 _SETTLED_NS = 2_000_000_000
@@ -114,12 +118,15 @@ def _connected(file: Path) -> sqlite3.Connection:
 
     make_folders(file.parent, PRIVATE_FOLDER_MODE)
     try:
+        _check_no_link(file)
         # SQLite gives its log files the mode of the database.
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE_MODE))
+        os.close(open_inside(file.parent, file.name, os.O_RDWR | os.O_CREAT))
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", place=str(file)) from error
     database = sqlite3.connect(file, isolation_level=None)
     try:
+        # The file may come with the tree it lies in: nothing in it is to run.
+        database.execute("PRAGMA trusted_schema = OFF")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA cache_size = -16000")
@@ -136,8 +143,16 @@ def _connected(file: Path) -> sqlite3.Connection:
     return database
 
 
+def _check_no_link(file: Path) -> None:
+    """Raise `Unreadable` if one of the names that SQLite will open leads elsewhere; it opens them by their names."""
+    for end in _ENDS:
+        path = file.with_name(file.name + end)
+        with contextlib.suppress(FileNotFoundError):
+            check_plain(path.lstat(), path, is_written=True)
+
+
 def _remove(file: Path) -> None:
-    for end in ("", "-wal", "-shm"):
+    for end in _ENDS:
         with contextlib.suppress(FileNotFoundError):
             file.with_name(file.name + end).unlink()
 
@@ -147,18 +162,17 @@ def _locked(archive: Path) -> Iterator[None]:
     """The archive's index for this process alone; waits for others."""
     import fcntl
 
-    try:
-        descriptor = os.open(archive, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        advice = "name it with --archive-dir"
-        raise Unreadable("no such archive folder", place=str(archive), next_step=advice) from error
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(opened_folder(archive))
+        except OSError as error:
+            advice = "name it with --archive-dir"
+            raise Unreadable("no such archive folder", place=str(archive), next_step=advice) from error
         # Where a file system has no locks, SQLite's own are all there is.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+        sweep(archive)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _update(database: sqlite3.Connection, archive: Path, progress: Progress) -> bool:
@@ -196,12 +210,12 @@ def _changed_shards(database: sqlite3.Connection, archive: Path) -> tuple[dict[s
 
 
 def _is_shard(entry: os.DirEntry[str]) -> bool:
-    return len(entry.name) == 2 and is_hex(entry.name) and entry.is_dir()
+    return len(entry.name) == 2 and is_hex(entry.name) and entry.is_dir(follow_symlinks=False)
 
 
 def _stored(shard: Path) -> Iterator[Original]:
     """The originals in a folder, in the order of their hashes."""
-    if not shard.is_dir():
+    if shard.is_symlink() or not shard.is_dir():
         return
     with os.scandir(shard) as entries:
         names = {entry.name: entry for entry in entries}

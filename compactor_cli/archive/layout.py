@@ -5,6 +5,7 @@ ab/ab12….jsonl.zst                      an original (.jsonl.gz if so wished)
 ab/ab12….transcripts.jsonl.zst          where in it the compacted transcripts lie, if it holds several
 state/0123456789abcdef.zst              a digest's counter table, under the start of its hash
 INDEX.sqlite3                           where words stand, once something was searched for; may be deleted
+append-0123456789abcdef                 what is being appended to a file, until that is done
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pathlib import Path
 import orjson
 
 from compactor_cli.archive.atomic import followed
+from compactor_cli.archive.folder import BESIDE, stored_opener
 from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
+from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Stream, open_stream
 
-BESIDE = ".transcripts"
 SHA256_CHARS = 64
 STATE_HASH_CHARS = 16
 STATE_FOLDER = "state"
@@ -95,9 +96,14 @@ def stored_sidecars(folder: Path) -> Iterator[tuple[str, Path]]:
         yield path.name.partition(".")[0], path
 
 
+def open_stored(path: Path) -> Stream:
+    """A stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, also for a link (see `folder`)."""
+    return open_stream(str(path), opener=stored_opener)
+
+
 def unpacked(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a stored file, in pieces. Raises `Unreadable`."""
-    with open_stream(str(path)) as stream:
+    with open_stored(path) as stream:
         while piece := stream.reader.read1(BUFFER_BYTES):
             yield piece
 
@@ -107,7 +113,7 @@ def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[byte
     if on_invalid is not OnInvalid.DROP:
         yield from unpacked(path)
         return
-    with open_stream(str(path)) as stream:
+    with open_stored(path) as stream:
         records = read_records(stream.reader, str(path), on_invalid)
         yield records.prefix
         for record in records:
@@ -116,7 +122,7 @@ def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[byte
 
 def read_parts(path: Path) -> Iterator[Part]:
     """The transcripts that a sidecar lists. Raises `Unreadable`."""
-    with open_stream(str(path)) as stream:
+    with open_stored(path) as stream:
         for line in stream.reader:
             yield parse_part(line, path)
 

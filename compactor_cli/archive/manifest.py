@@ -12,8 +12,10 @@ from pathlib import Path
 import orjson
 
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, output_error, sync_folder
+from compactor_cli.archive.folder import open_inside
 
 MANIFEST = "MANIFEST.jsonl"
+_NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,7 @@ class Entry:
 
     ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
     ``source`` the path it was read from (bytes that are not UTF-8 as ``\\xff``), ``compacted_at`` UTC in ISO 8601.
+    ``written_*`` are of the file as it stood after the compaction, where that took the original's place.
     """
 
     sha256: str
@@ -31,6 +34,8 @@ class Entry:
     dialect: str = ""
     source: str = ""
     compacted_at: str = ""
+    written_sha256: str = ""
+    written_bytes: int = 0
 
 
 def now() -> str:
@@ -41,13 +46,13 @@ def now() -> str:
 def append_entry(folder: Path, entry: Entry) -> None:
     """Add a line, durably; whoever else adds one at the same time waits.
 
-    On an error the manifest is as it was. Raises `OutputError`.
+    On an error the manifest is as it was. Raises `OutputError`, and `Unreadable` for a manifest that is a link.
     """
     import fcntl
 
     path = folder / MANIFEST
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
+        descriptor = open_inside(folder, MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             _append(descriptor, _line(entry))
@@ -60,7 +65,10 @@ def append_entry(folder: Path, entry: Entry) -> None:
 
 def _line(entry: Entry) -> bytes:
     source = os.fsencode(entry.source).decode("utf-8", "backslashreplace")
-    return orjson.dumps(dataclasses.asdict(entry) | {"source": source}, option=orjson.OPT_APPEND_NEWLINE)
+    value = dataclasses.asdict(entry) | {"source": source}
+    if not entry.written_sha256:
+        del value["written_sha256"], value["written_bytes"]
+    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _append(descriptor: int, line: bytes) -> None:
@@ -79,12 +87,14 @@ def _append(descriptor: int, line: bytes) -> None:
 def read_entries(folder: Path) -> Iterator[tuple[int, Entry | None]]:
     """(line number, entry) of each line that is not blank; None for a line that is no entry.
 
-    Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read.
+    Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read, `Unreadable`
+    if it is a link.
     """
-    path = folder / MANIFEST
-    if not path.exists():
+    try:
+        descriptor = open_inside(folder, MANIFEST)
+    except FileNotFoundError:
         return
-    with path.open("rb") as file:
+    with os.fdopen(descriptor, "rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield number, _entry(line)
@@ -97,5 +107,6 @@ def _entry(line: bytes) -> Entry | None:
         entry = Entry(**known)
     except (ValueError, TypeError, KeyError):
         return None
-    are_right = isinstance(entry.bytes, int) and isinstance(entry.sha256, str) and isinstance(entry.stored, str)
+    values = dataclasses.asdict(entry)
+    are_right = all(type(value) is (int if name in _NUMBERS else str) for name, value in values.items())
     return entry if are_right else None

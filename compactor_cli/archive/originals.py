@@ -6,17 +6,17 @@ import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from compactor_cli.archive.layout import open_stored
 from compactor_cli.archive.restore import Found, find, restore
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError, UnknownShape
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import open_stream
 
 
 def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
     """All transcripts of a stored file, one at a time. Raises InputError."""
-    with open_stream(str(path)) as stream:
+    with open_stored(path) as stream:
         records = read_records(stream.reader, str(path), on_invalid)
         yield from open_transcripts(records, prefix=records.prefix)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
-from compactor_cli.archive.atomic import Existing, atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, Existing, atomic_writer
 from compactor_cli.archive.layout import Part, is_hex, read_parts, stored_blobs, stored_sidecars
 from compactor_cli.archive.layout import content as stored
 from compactor_cli.model.errors import InputError, Unreadable, UsageError
@@ -54,7 +54,14 @@ def find(folders: Iterable[str | Path], prefix: str) -> Found:
     raise InputError(f"nothing with the hash {prefix} in {where}", next_step="name the archive with --archive-dir")
 
 
-def restore(found: Found, file: IO[bytes]) -> int:
+class Writable(Protocol):
+    """What bytes can be written to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take the next bytes."""
+
+
+def restore(found: Found, file: Writable) -> int:
     """Write the bytes to ``file``; returns their number.
 
     Raises `Unreadable` if they are damaged: at the end, when the hash is known, so write to a file that
@@ -72,9 +79,17 @@ def restore(found: Found, file: IO[bytes]) -> int:
     return count
 
 
-def restore_to(found: Found, path: str | Path, existing: Existing = Existing.REFUSE) -> int:
-    """Write the bytes to a file, which is there only if they are undamaged. Raises as `restore`, and `OutputError`."""
-    with atomic_writer(path, existing=existing) as file:
+def restore_to(
+    found: Found,
+    path: str | Path,
+    existing: Existing = Existing.REFUSE,
+    warn: Callable[[str], object] = lambda text: None,
+) -> int:
+    """Write the bytes to a file, which is there only if they are undamaged; a new one is the user's alone.
+
+    ``warn``: as in `atomic_writer`. Raises as `restore`, and `OutputError`.
+    """
+    with atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn) as file:
         return restore(found, file)
 
 

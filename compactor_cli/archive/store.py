@@ -6,7 +6,6 @@ Files are 0600 and folders 0700. A file that has its name is complete and on the
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import hashlib
 import os
 from collections.abc import Iterator
@@ -15,13 +14,14 @@ from types import TracebackType
 from typing import IO, Self
 
 from compactor_cli.archive.atomic import (
-    PRIVATE_FILE_MODE,
     PRIVATE_FOLDER_MODE,
     make_folders,
+    new_temporary,
     output_error,
-    sync_folder,
+    sync_opened,
     temporary_name,
 )
+from compactor_cli.archive.folder import open_inside, opened_folder, stored_opener
 from compactor_cli.archive.layout import (
     SIDECAR_ENDING,
     STATE_FOLDER,
@@ -36,7 +36,7 @@ from compactor_cli.archive.layout import (
 from compactor_cli.archive.manifest import Entry, append_entry, now
 from compactor_cli.model.errors import OutputError, Unreadable
 from compactor_cli.read.compression import Compression, packing
-from compactor_cli.read.streams import BUFFER_BYTES, ContentHash
+from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Opener, open_stream
 
 
 class Archive:
@@ -59,8 +59,20 @@ class Archive:
         """Store an original while it is read."""
         return ArchiveWriter(self)
 
-    def record(self, blob: Blob, *, records: int, dialect: str, source: str, compacted_at: str = "") -> Entry:
-        """Add a stored original to the manifest; ``compacted_at`` is now unless it is said."""
+    def record(
+        self,
+        blob: Blob,
+        *,
+        records: int,
+        dialect: str,
+        source: str,
+        compacted_at: str = "",
+        written: tuple[str, int] = ("", 0),
+    ) -> Entry:
+        """Add a stored original to the manifest; ``compacted_at`` is now unless it is given.
+
+        ``written``: SHA-256 and size of the file that takes the original's place, if one does.
+        """
         entry = Entry(
             sha256=blob.sha256,
             bytes=blob.size_bytes,
@@ -69,6 +81,8 @@ class Archive:
             dialect=dialect,
             source=source,
             compacted_at=compacted_at or now(),
+            written_sha256=written[0],
+            written_bytes=written[1],
         )
         append_entry(self.folder, entry)
         return entry
@@ -156,19 +170,21 @@ def _add_sidecar(draft: _Draft, path: Path) -> None:
         draft.take_name(path)
         return
     draft.finish()
-    found = _lines(draft.path)
+    root = draft.path.parent
+    found = _lines(draft.path, lambda path, flags: open_inside(root, draft.path.name, flags))
     if found <= earlier:
         return
-    with _Draft(draft.path.parent, Compression.ZSTD) as merged:
+    with _Draft(root, Compression.ZSTD) as merged:
         for line in sorted(earlier | found, key=lambda line: (parse_part(line, path).offset, line)):
             merged.write(line)
         merged.take_name(path)
 
 
-def _lines(path: Path) -> set[bytes]:
+def _lines(path: Path, opener: Opener = stored_opener) -> set[bytes]:
     """The lines of a sidecar; none if it is missing or damaged, so that it is written anew."""
     try:
-        lines = b"".join(unpacked(path)).splitlines(keepends=True)
+        with open_stream(str(path), opener=opener) as stream:
+            lines = stream.reader.readlines()
         return {line for line in lines if parse_part(line, path)}
     except Unreadable:
         return set()
@@ -181,13 +197,16 @@ class _Draft:
         self.path = temporary_name(folder)
         self._compression = compression
         self._stack = contextlib.ExitStack()
+        self._folders = contextlib.ExitStack()
+        self._root = -1
         self._made_folder = not folder.exists()
 
     def __enter__(self) -> Self:
         try:
             make_folders(self.path.parent, PRIVATE_FOLDER_MODE)
             with _errors(self.path):
-                file = self._stack.enter_context(_synced(self.path))
+                self._root = self._folders.enter_context(opened_folder(self.path.parent))
+                file = self._stack.enter_context(_synced(self.path.name, self._root))
                 self._packer = self._stack.enter_context(packing(file, self._compression))
         except BaseException:
             self.discard()
@@ -211,29 +230,32 @@ class _Draft:
     def take_name(self, path: Path) -> None:
         """Finish, and be ``path``; a file that is there already stays if it has the same bytes."""
         self.finish()
-        make_folders(path.parent, PRIVATE_FOLDER_MODE)
-        with _errors(path):
-            if not (path.is_file() and filecmp.cmp(self.path, path, shallow=False)):
-                self.path.replace(path)
-            sync_folder(path.parent)
+        root = self.path.parent
+        folder = path.parent.relative_to(root).as_posix()
+        with _errors(path), opened_folder(root, "" if folder == "." else folder, make=True) as parent:
+            if not _are_equal(root, self.path.name, path.relative_to(root).as_posix()):
+                os.replace(self.path.name, path.name, src_dir_fd=self._root, dst_dir_fd=parent)
+            sync_opened(parent)
 
     def discard(self) -> None:
         """Leave nothing, unless the name was taken."""
         discarded = OutputError("discarded")
         with contextlib.suppress(OSError, OutputError):
             self._stack.__exit__(OutputError, discarded, None)
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        if self._root >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path.name, dir_fd=self._root)
+            self._root = -1
+        self._folders.close()
         if self._made_folder:
             with contextlib.suppress(OSError):
                 self.path.parent.rmdir()
 
 
 @contextlib.contextmanager
-def _synced(path: Path) -> Iterator[IO[bytes]]:
+def _synced(name: str, folder: int) -> Iterator[IO[bytes]]:
     """A new private file that is on the disk when the block ends well."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, PRIVATE_FILE_MODE), "wb", BUFFER_BYTES) as file:
+    with os.fdopen(new_temporary(name, folder=folder), "wb", BUFFER_BYTES) as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -245,3 +267,15 @@ def _errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise output_error(error, str(path)) from error
+
+
+def _are_equal(root: Path, one: str, other: str) -> bool:
+    """Whether two files of the archive hold the same bytes; not, if either cannot be read."""
+    try:
+        with os.fdopen(open_inside(root, one), "rb") as first, os.fdopen(open_inside(root, other), "rb") as second:
+            while piece := first.read(BUFFER_BYTES):
+                if piece != second.read(len(piece)):
+                    return False
+            return not second.read(1)
+    except (OSError, Unreadable):
+        return False

@@ -6,9 +6,10 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -22,10 +23,11 @@ from compactor_cli.archive.atomic import (
     make_folders,
     output_error,
 )
-from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
+from compactor_cli.archive.live_file import replace
+from compactor_cli.model.errors import CompactError, OutputError, UsageError
 from compactor_cli.read.compression import Compression, compression_named, packing
 from compactor_cli.read.sources import Source
-from compactor_cli.read.streams import STDIN, Look, Stream, look_at
+from compactor_cli.read.streams import STDIN, Stream, look_at
 
 STDOUT = "-"
 
@@ -111,6 +113,9 @@ def _single(destination: Destination) -> Target:
         return Target(path=STDOUT, kind=Kind.STDOUT, compression=destination.compress)
     named = compression_named(destination.output)
     compression = destination.compress if named is Compression.NONE else named
+    folder = Path(destination.output).parent
+    if not folder.is_dir():
+        raise UsageError("there is no such folder", place=str(folder), next_step=f"make it: mkdir -p {folder}")
     return _file(Path(destination.output), compression, destination)
 
 
@@ -172,30 +177,29 @@ def check_replaceable(path: str, existing: Existing) -> None:
         raise OutputError("is read-only", place=path, next_step="use -f to replace it all the same")
 
 
-def check_unchanged(path: str, look: Look) -> None:
-    """Raise `Changed` if the file is no longer what it was at ``look``."""
-    try:
-        now: Look | None = look_at(path)
-    except CompactError:
-        now = None
-    if now != look:
-        advice = "it is in use: run again later, the result was thrown away"
-        raise Changed("the file changed while it was read", place=path, next_step=advice)
+Ready = Callable[[str, int], object]
+Warn = Callable[[str], object]
+
+
+def _ignore(*values: object) -> None:
+    pass
 
 
 @contextlib.contextmanager
-def open_target(target: Target, source: Stream) -> Iterator[IO[bytes]]:
+def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Warn = _ignore) -> Iterator[IO[bytes]]:
     """A writer for one result; unless the target is a stream, it takes effect when the block ends well.
 
-    In place, the result has the source's compression and mode, and `Changed` is raised, with the file as it
-    was, if anyone wrote to it since ``source`` was opened. Raises `OutputError` for what cannot be written.
+    In place, the result has the source's compression and mode, and `Changed` or `InUse` is raised, with the file as
+    others left it, if anyone wrote to it since ``source`` was opened, or may do so; ``ready`` is called with SHA-256
+    and size of what is about to replace it. ``warn``: as in `atomic_writer`. Raises `OutputError` for what cannot be
+    written.
     """
     if target.kind is Kind.STDOUT:
         opened = _standard_output()
     elif target.kind is Kind.IN_PLACE:
-        opened = _replacement(target, source)
+        opened = _replacement(target, source, ready, warn)
     else:
-        opened = _new_file(target, _mode(source))
+        opened = _new_file(target, _mode(source), warn)
     compression = source.compression if target.kind is Kind.IN_PLACE else target.compression
     with opened as file, packing(file, compression) as packer:
         yield packer
@@ -214,20 +218,21 @@ def _standard_output() -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def _replacement(target: Target, source: Stream) -> Iterator[IO[bytes]]:
+def _replacement(target: Target, source: Stream, ready: Ready, warn: Warn) -> Iterator[IO[bytes]]:
     check_replaceable(target.path, target.existing)
     look = source.look
     if look is None:
         raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
-    with atomic_writer(target.path, check=lambda: check_unchanged(target.path, look)) as file:
+    take = partial(replace, old=source.file.fileno(), look=look, ready=ready)
+    with atomic_writer(target.path, take=take, warn=warn) as file:
         yield file
 
 
 @contextlib.contextmanager
-def _new_file(target: Target, mode: int) -> Iterator[IO[bytes]]:
+def _new_file(target: Target, mode: int, warn: Warn) -> Iterator[IO[bytes]]:
     if not is_special(target.path):
         make_folders(followed(target.path).parent)
-    with atomic_writer(target.path, existing=target.existing, mode=mode) as file:
+    with atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn) as file:
         yield file
 
 

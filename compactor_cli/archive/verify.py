@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from compactor_cli.archive.folder import BESIDE, opened_folder
+from compactor_cli.archive.journal import JOURNAL_START
 from compactor_cli.archive.layout import (
     SIDECAR_ENDING,
     STATE_FOLDER,
@@ -19,6 +21,7 @@ from compactor_cli.archive.layout import (
     unpacked,
 )
 from compactor_cli.archive.layout import content as stored
+from compactor_cli.archive.leftovers import find_leftovers
 from compactor_cli.archive.manifest import MANIFEST, Entry, read_entries
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
 from compactor_cli.read.jsonl import OnInvalid
@@ -28,7 +31,10 @@ _COPY = "look for another copy of the archive"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was checked and what is wrong. ``unlisted``: sound originals that the manifest does not name."""
+    """What was checked and what is wrong. ``unlisted``: sound originals that the manifest does not name.
+
+    ``leftovers``: what killed runs left in the archive folder and, of ``.transcripts``, beside it.
+    """
 
     originals: int
     size_bytes: int
@@ -36,6 +42,7 @@ class Verification:
     states: int
     problems: tuple[InputError, ...] = ()
     unlisted: tuple[str, ...] = ()
+    leftovers: tuple[Path, ...] = ()
 
     @property
     def is_sound(self) -> bool:
@@ -60,6 +67,8 @@ def verify(folder: str | Path) -> Verification:
     root = Path(folder)
     if not root.is_dir():
         raise Unreadable("no such archive folder", place=str(root), next_step="name it with --archive-dir")
+    with opened_folder(root):  # raises for one that is not the user's own
+        pass
     # Read first: what a run adds meanwhile is stored before it is listed, and so is no longer missing.
     entries = tuple(read_entries(root))
     checked = {path: _original(root, sha256, path) for sha256, path in stored_blobs(root)}
@@ -73,8 +82,15 @@ def verify(folder: str | Path) -> Verification:
         transcripts=sum(item.transcripts for item in checked.values()),
         states=len(states),
         problems=(*found, *_lonely(root), *from_manifest),
+        leftovers=tuple(_leftovers(root)),
         unlisted=tuple(name for name, item in originals.items() if name not in listed and not item.problems),
     )
+
+
+def _leftovers(root: Path) -> Iterator[Path]:
+    for folder in (root, root.absolute().parent) if root.name == BESIDE else (root,):
+        yield from find_leftovers(folder)
+    yield from sorted(root.glob(f"{JOURNAL_START}*"))
 
 
 def _original(root: Path, sha256: str, path: Path) -> _Checked:

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer
 from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.events import Event, InputEnded, RunEnded
@@ -53,7 +53,7 @@ def write_report(
     if path == "-":
         sys.stdout.write(text)
     else:
-        with atomic_writer(path) as file:
+        with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
             file.write(text.encode())
     written = json.loads(text)
     written["inputs"] = written["inputs"][:MOST_CHECKED]

@@ -26,7 +26,7 @@ from compactor_cli.presets import values
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.slices import Slice
-from compactor_cli.run.models import ModelOrders
+from compactor_cli.run.models import ModelOrders, check_setup
 from compactor_cli.scale.book import NAME, Book
 from compactor_cli.scale.options import ShardOptions
 from compactor_cli.scale.provider import DEFAULT_ROUNDS, Provider, Step, way_of
@@ -57,6 +57,7 @@ def submit(operands: Sequence[str], given: Mapping[str, Any]) -> int:
         raise UsageError("batch jobs are for summaries by a model", next_step="name one with -m MODEL")
     orders = model_orders(said.wishes, said.settings)
     way_of(orders)
+    check_setup(orders)
     folder = Path(said.wishes.output_dir).absolute()
     if (folder / NAME).exists():
         advice = f"compactor batch collect {folder}, or remove {folder / NAME} to begin anew"

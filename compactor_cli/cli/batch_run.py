@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer
+from compactor_cli.archive.leftovers import clear
 from compactor_cli.cli.batch import SCALE
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
@@ -71,6 +72,14 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     console = Console("compactor", wishes.level, wishes.color)
     shards = _share(planned(said), said.own.get("shard", ""))
     orders = model_orders(wishes, said.settings) if wishes.model else None
+    if orders:
+        from compactor_cli.run.models import check_setup
+
+        # Machines of a cluster may have keys in environments of their own.
+        check_setup(orders, has_keys_elsewhere=said.own.get("engine") == "ray")
+    if not {"shard", "address"} & said.own.keys():
+        # Locks of other machines are not always seen: what others may be writing is left alone.
+        clear({Path(shard.output).parent for shard in shards}, filter(None, (_archive(wishes),)), console.warn)
     results: list[ShardResult] = []
     with ExitStack() as stack:
         shown = Progress(label="compactor batch", total=len(shards), unit="shard", shown=console.watched)
@@ -92,12 +101,17 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     return code or (FELL_BACK if wishes.strict and metrics.fell_back else 0)
 
 
+def _archive(wishes: Wishes) -> Path | None:
+    return Path(wishes.archive_dir) if wishes.archive_dir else None
+
+
 def planned(said: Said) -> tuple[Shard, ...]:
     """The shards of all inputs."""
     wishes = said.wishes
     walk = Walk(
         include=wishes.include or INCLUDE,
         exclude=wishes.exclude,
+        hidden=wishes.hidden,
         skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir))),
     )
     sources = find_sources(
@@ -212,5 +226,5 @@ def _write_report(path: str, said: Said, metrics: Metrics, results: Sequence[Sha
 
         sys.stdout.write(json.dumps(report, indent=1) + "\n")
         return
-    with atomic_writer(path) as file:
+    with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
         file.write(json.dumps(report, indent=1).encode() + b"\n")

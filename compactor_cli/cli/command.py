@@ -31,7 +31,7 @@ EXIT_CODES = """\
 2    usage or configuration; nothing was touched
 3    an input failed; the others are complete
 4    --strict: a summary fell back to the digest
-75   try later: a lock is held
+75   try later: a lock is held, or a file is being written to
 129, 130, 143, 141   died of the signal; the reader closed the pipe"""
 
 

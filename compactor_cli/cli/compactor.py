@@ -17,7 +17,7 @@ TOOLS = {
     "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
     "restore": ("compactor_cli.cli.originals:restore", "Fetch an original from the archive."),
-    "undo": ("compactor_cli.cli.undo:undo", "Take back the last compact --append."),
+    "undo": ("compactor_cli.cli.undo:undo", "Take back the last compact -i or --append."),
     "view": ("compactor_cli.cli.view:view", "Print what a session's client would send."),
     "verify": ("compactor_cli.cli.originals:verify", "Check an archive or transcripts."),
     "eval": ("compactor_cli.cli.evaluation:evaluation", "Measure what compaction keeps, against baselines."),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE
 from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.events import (
@@ -150,7 +151,7 @@ def _opened(where: str) -> int:
             descriptor = os.dup(int(found[1]))
             os.write(descriptor, b"")
             return descriptor
-        return os.open(where, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        return os.open(where, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
         advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"

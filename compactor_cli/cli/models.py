@@ -40,12 +40,16 @@ def with_models(orders: Orders, wishes: Wishes, stack: ExitStack, tell: Listener
         check_terminal()
         orders = dataclasses.replace(orders, review=review)
     orders = _with_embeddings(orders, wishes)
-    embedding_model = "" if orders.importance else wishes.embedding_model
-    if not (wishes.model or embedding_model) or wishes.plan:
+    if not (wishes.model or wishes.embedding_model) or wishes.plan:
         return orders
-    from compactor_cli.run.models import ModelRun
+    from compactor_cli.run.models import ModelRun, check_setup
 
-    asked = dataclasses.replace(model_orders(wishes, orders.settings), embedding_model=embedding_model)
+    asked = dataclasses.replace(model_orders(wishes, orders.settings), embedding_model=wishes.embedding_model)
+    check_setup(asked)
+    embedding_model = "" if orders.importance else wishes.embedding_model
+    if not (wishes.model or embedding_model):
+        return orders
+    asked = dataclasses.replace(asked, embedding_model=embedding_model)
     run = stack.enter_context(ModelRun(asked, tell))
     importance = run.importance() if embedding_model else orders.importance
     return dataclasses.replace(orders, models=run, importance=importance)
@@ -105,12 +109,14 @@ def model_orders(wishes: Wishes, settings: Settings) -> ModelOrders:
         fallback=fallback,
         cache_file=replies_file() if wishes.cache else None,
         breaker_file=breaker_file(),
+        resets_breaker=wishes.reset_breaker,
         redacts=wishes.redact,
     )
 
 
 def _asking(wishes: Wishes, settings: Settings) -> Asking:
     from compactor_cli.llm.model import Asking, OnFailure
+    from compactor_cli.llm.prices import read_price
     from compactor_cli.llm.update import Previous
 
     rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
@@ -118,6 +124,7 @@ def _asking(wishes: Wishes, settings: Settings) -> Asking:
         model=wishes.model,
         models=_by_stage(wishes.model_for),
         api_base=wishes.api_base,
+        price=read_price(wishes.price),
         previous=Previous(wishes.previous),
         on_failure=OnFailure(wishes.on_failure),
         template=settings.template,

@@ -54,11 +54,18 @@ _ONLY = Scope.COMMAND_LINE
 _OWN = Scope.NOT_PROJECT
 
 INPUT = (
-    Option("recursive", ("-r", "--recursive"), Kind.FLAG, "Take the transcripts below folders.", _ONLY),
+    Option(
+        "recursive",
+        ("-r", "--recursive"),
+        Kind.FLAG,
+        "Take the transcripts below folders, known by their content.",
+        _ONLY,
+    ),
     Option("files_from", ("--files-from",), Kind.TEXT, "Read more operands from FILE (- is stdin).", _ONLY, "FILE"),
     Option("null", ("-0", "--null"), Kind.FLAG, "Names in --files-from end with NUL.", _ONLY),
     Option("include", ("--include",), Kind.LIST, "With -r: take names like GLOB.", metavar="GLOB"),
     Option("exclude", ("--exclude",), Kind.LIST, "With -r: leave out names like GLOB.", metavar="GLOB"),
+    Option("hidden", ("--hidden",), Kind.FLAG, "With -r: read hidden files and folders too.", _ONLY),
     Option("format", ("--format",), Kind.TEXT, "Read as this dialect (see: compactor formats).", metavar="NAME"),
     Option(
         "on_invalid",
@@ -232,11 +239,13 @@ MODEL = (
     ),
     Option("instructions", ("--instructions",), Kind.TEXT, "Add the text of FILE to the prompt.", _OWN, "FILE"),
     Option("max_cost", ("--max-cost",), Kind.MONEY, "Stop asking before this is spent.", _OWN, "USD"),
+    Option("price", ("--price",), Kind.TEXT, "USD per million tokens, instead of the known price.", _OWN, "IN,OUT"),
     Option("max_requests", ("--max-requests",), Kind.COUNT, "Stop asking after N requests.", _OWN, "N"),
     Option("max_tokens_sent", ("--max-tokens-sent",), Kind.TOKENS, "Stop asking after N tokens.", _OWN, "N"),
     Option("llm_concurrency", ("--llm-concurrency",), Kind.COUNT, "Requests at once (default 8).", _OWN, "N"),
     Option("rpm", ("--rpm",), Kind.COUNT, "Requests per minute.", _OWN, "N"),
     Option("tpm", ("--tpm",), Kind.TOKENS, "Tokens per minute.", _OWN, "N"),
+    Option("reset_breaker", ("--reset-breaker",), Kind.FLAG, "Ask a server again that failed before.", _ONLY),
     Option("cache", ("--cache/--no-cache",), Kind.PAIR, "Keep replies, so that nothing is paid twice (default).", _OWN),
     Option("redact", ("--redact/--no-redact",), Kind.PAIR, "Take secrets out before sending (default).", _OWN),
 )

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.layout import BESIDE, default_archive_dir
+from compactor_cli.archive.folder import BESIDE
+from compactor_cli.archive.layout import default_archive_dir
 from compactor_cli.archive.manifest import MANIFEST
 from compactor_cli.archive.restore import find, restore_to
 from compactor_cli.archive.restore import restore as write_to
@@ -47,8 +48,10 @@ def restore(sha256: str, output: str | None, force: bool, archive_dir: str | Non
     """
     found = find(archives(archive_dir), sha256)
     if output and output != "-":
-        restore_to(found, output, Existing.REPLACE if force else Existing.REFUSE)
-        Console("compactor").done(f"{output}: restored")
+        console = Console("compactor")
+        existing = Existing.REPLACE if force else Existing.REFUSE
+        restore_to(found, output, existing, warn=lambda text: console.warn(f"{output}: {text}"))
+        console.done(f"{output}: restored")
     else:
         write_to(found, sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -74,7 +77,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
     is_sound = True
     for name in named:
         try:
-            problems, line = _archive(name) if Path(name).is_dir() else _file(name, dialect, console)
+            problems, line = _archive(name, console) if Path(name).is_dir() else _file(name, dialect, console)
         except CompactError as error:
             problems, line = (str(error),), ""
         is_sound = is_sound and not problems
@@ -94,8 +97,10 @@ def archives(said: str | None) -> tuple[Path, ...]:
     return (Path(BESIDE), default_archive_dir(STDIN, in_place=False))
 
 
-def _archive(name: str) -> tuple[tuple[str, ...], str]:
+def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
     found = verify_archive(name)
+    for path in found.leftovers:
+        console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
     problems = tuple(str(problem) for problem in found.problems)
     size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
     return problems, f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"

@@ -6,21 +6,21 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import atomic_writer, make_folders, output_error
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, make_folders, output_error
 from compactor_cli.archive.lock import lock
 from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
 from compactor_cli.cli.account import Teller
 from compactor_cli.cli.beside import beside, check_memory
 from compactor_cli.cli.book import Book
 from compactor_cli.cli.config import Configuration, configure
-from compactor_cli.cli.console import Console, wants_color
+from compactor_cli.cli.console import Console, counted, wants_color
 from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
@@ -29,10 +29,10 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.events import InputEnded, RunBegan
 from compactor_cli.model.report import InputReport
 from compactor_cli.model.settings import Settings, untouched
-from compactor_cli.read.sources import Source, Walk, find_sources
+from compactor_cli.read.sources import Source, find_sources
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.finished import View
-from compactor_cli.run.jobs import Job, Orders, Purpose, Sinks
+from compactor_cli.run.jobs import PASSED_OVER, Job, Orders, Purpose, Sinks
 from compactor_cli.run.run import AfterFailure, run_batch
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     settings = plan_file.settings if plan_file else configuration.settings
     settings = book.settings = untouched(settings) if wishes.no_compact else settings
     check_names(settings, wishes)
-    jobs = _jobs(operands, wishes)
+    jobs = _jobs(operands, wishes, console)
     orders = _orders(wishes, settings, plan_file)
     check_memory(wishes, inputs=len(jobs))
     book.tell(RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=orders.purpose.value))
@@ -90,6 +90,8 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     with ExitStack() as stack:
         for folder in _roots(jobs, wishes):
             stack.enter_context(lock(folder))
+        if orders.purpose is Purpose.ACT:
+            _sweep(jobs, wishes, console)
         orders = with_models(orders, wishes, stack, book.tell)
         try:
             with closing(_batch(jobs, orders, wishes, console, stack, book)) as batch:
@@ -99,6 +101,8 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
             book.inputs = (*reports, *book.inputs)
             book.model = account_for(orders, console, inputs=len(reports))
             console.finish()
+    if reports and all(report.reason == PASSED_OVER for report in reports):
+        raise _nothing_found(operands, len(reports))
     return _exit_code(reports, wishes)
 
 
@@ -132,22 +136,44 @@ def check_names(settings: Settings, wishes: Wishes) -> None:
     named_window_tokens(settings.trigger)
     if wishes.format:
         get(wishes.format)
+    if settings.language != "auto" and not (wishes.model or wishes.summariser or wishes.engine):
+        _check_language(settings.language)
 
 
-def _jobs(operands: Sequence[str], wishes: Wishes) -> tuple[Job, ...]:
-    walk = Walk(exclude=wishes.exclude, skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir))))
-    if wishes.include:
-        walk = replace(walk, include=wishes.include)
+def _check_language(name: str) -> None:
+    """Raise UsageError for a language that the digest has no words of."""
+    from compactor_cli.digest.language import LANGUAGES
+
+    if name.partition("-")[0].lower() not in LANGUAGES:
+        advice = f"one of auto, {', '.join(LANGUAGES)}; a model (-m) may write others"
+        raise UsageError(f"the digest has no words of the language {name!r}", next_step=advice)
+
+
+def _jobs(operands: Sequence[str], wishes: Wishes, console: Console) -> tuple[Job, ...]:
+    """The inputs and their outputs. Raises UsageError where folders are named and nothing in them is taken."""
+    passed_over: list[str] = []
     sources = find_sources(
         operands or (() if wishes.files_from else (STDIN,)),
         recursive=wishes.recursive,
-        walk=walk,
+        walk=replace(wishes.walk, skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir)))),
         files_from=wishes.files_from,
         null_separated=wishes.null,
+        passed_over=passed_over.append,
     )
+    for path in passed_over:
+        console.note(f"{path}: passed over, by its name")
+    if not sources and operands:
+        raise _nothing_found(operands, len(passed_over))
+    if passed_over:
+        console.done(f"{counted(len(passed_over), 'name')} passed over, hidden or of no transcript: -v shows them")
     return tuple(
         Job(source=source, target=target) for source, target in zip(sources, _targets(sources, wishes), strict=True)
     )
+
+
+def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
+    what = f"no transcript is below {', '.join(operands)} ({counted(passed_over, 'name')} passed over)"
+    return UsageError(what, next_step="-v shows what is passed over; --hidden and --include take more")
 
 
 def _targets(sources: Sequence[Source], wishes: Wishes) -> tuple[Target, ...]:
@@ -197,6 +223,23 @@ def _view(wishes: Wishes) -> View | None:
     return None
 
 
+def _sweep(jobs: Sequence[Job], wishes: Wishes, console: Console) -> None:
+    """Clear away what killed runs left where this one writes."""
+    from compactor_cli.archive.folder import BESIDE
+    from compactor_cli.archive.layout import default_archive_dir
+    from compactor_cli.archive.leftovers import clear
+
+    stays = wishes.in_place or wishes.append
+    paths = {job.target.path for job in jobs if job.target.kind is not Kind.STDOUT}
+    folders = {Path(os.path.realpath(path)).parent for path in paths}
+    archive = Path(wishes.archive_dir) if wishes.archive_dir else default_archive_dir(STDIN, in_place=False)
+    if stays and not wishes.archive_dir:
+        for folder in folders:
+            clear((folder,), (folder / BESIDE,), console.warn)
+    else:
+        clear(folders, (archive,), console.warn)
+
+
 def _roots(jobs: Sequence[Job], wishes: Wishes) -> tuple[str, ...]:
     """The folders to lock: where files are replaced or written by the tree."""
     if not wishes.lock or wishes.purpose is not Purpose.ACT:
@@ -230,7 +273,7 @@ def _batch(
     sinks = Sinks(
         show=_show if orders.view else None,
         save=_plan_saver(wishes, orders, stack),
-        teach=stack.enter_context(atomic_writer(wishes.summary_rows)).write if wishes.summary_rows else None,
+        teach=stack.enter_context(_private(wishes.summary_rows)).write if wishes.summary_rows else None,
         tell=book.tell if book.wants_all or (single and console.watched) else None,
         late=partial(_late, book),
     )
@@ -281,13 +324,18 @@ def _show(text: str) -> None:
         raise output_error(error, "standard output") from error
 
 
+def _private(path: str) -> AbstractContextManager[IO[bytes]]:
+    """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
+    return atomic_writer(path, mode=PRIVATE_FILE_MODE)
+
+
 def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
     """Where lines of the plan file go; None where none is asked for."""
     if not wishes.plan_out:
         return None
     from compactor_cli.run.planfile import header_line
 
-    file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(atomic_writer(wishes.plan_out))
+    file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(_private(wishes.plan_out))
     file.write(header_line(orders.settings))
     return file.write
 

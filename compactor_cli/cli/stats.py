@@ -17,14 +17,14 @@ from compactor_cli.cli.wishes import Wishes
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.group.turns import turns
-from compactor_cli.model.errors import CompactError
+from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.plan.window import window_tokens
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.read.sources import Source, Walk, find_sources
+from compactor_cli.read.sources import Source, find_sources
 from compactor_cli.read.streams import STDIN, open_stream
 
 FAILED = 3
@@ -55,9 +55,12 @@ class Stats:
 
 @click.command()
 @click.argument("operands", nargs=-1, metavar="[FILE|DIR]…", type=click.UNPROCESSED)
-@click.option("-r", "--recursive", is_flag=True, default=None, help="Take the transcripts below folders.")
+@click.option(
+    "-r", "--recursive", is_flag=True, default=None, help="Take the transcripts below folders, known by their content."
+)
 @click.option("--include", multiple=True, metavar="GLOB", help="With -r: take names like GLOB.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="With -r: leave out names like GLOB.")
+@click.option("--hidden", is_flag=True, default=None, help="With -r: read hidden files and folders too.")
 @click.option("--format", metavar="NAME", help="Read as this dialect.")
 @click.option("--on-invalid", metavar="fail|keep|drop", help="A line that is not JSON.")
 @click.option("-w", "--window", metavar="TOKENS", help="The context window.")
@@ -70,13 +73,14 @@ def stats(operands: tuple[str, ...], as_json: bool, **said: object) -> int:
     configuration = configure(given, os.environ, Path.cwd())
     wishes = Wishes(**configuration.options)
     console = Console("compactor")
-    walk = Walk(include=wishes.include or Walk().include, exclude=wishes.exclude)
     counted: list[Stats] = []
     failures = 0
-    for source in find_sources(operands or (STDIN,), recursive=wishes.recursive, walk=walk):
+    for source in find_sources(operands or (STDIN,), recursive=wishes.recursive, walk=wishes.walk):
         try:
             counted.append(count(source, wishes, configuration.settings))
         except CompactError as error:
+            if source.is_candidate and isinstance(error, UnknownShape | InvalidLine):
+                continue
             console.error(str(error))
             failures += 1
         else:

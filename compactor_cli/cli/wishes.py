@@ -13,6 +13,7 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.sources import Walk
 from compactor_cli.run.jobs import Originals, Purpose
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
 DEFAULT_MIN_AGE_SECONDS = 600.0
+# Hidden folders that hold originals, or what no agent wrote.
+_NEVER_READ = (".transcripts", ".git")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,7 @@ class Wishes:
     null: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    hidden: bool = False
     format: str = ""
     on_invalid: str = "fail"
     min_age: float | None = None
@@ -68,11 +72,13 @@ class Wishes:
     previous: str = "update"
     instructions: str = ""
     max_cost: float = 0.0
+    price: str = ""
     max_requests: int = 0
     max_tokens_sent: int = 0
     llm_concurrency: int = 8
     rpm: int = 0
     tpm: int = 0
+    reset_breaker: bool = False
     cache: bool = True
     redact: bool = True
     memory: str = ""
@@ -90,8 +96,12 @@ class Wishes:
 
     @property
     def purpose(self) -> Purpose:
-        """What the run is for. A check, a difference and a saved plan need the summary as well."""
-        if self.check or self.diff or (self.dry_run and self.plan_out):
+        """What the run is for. A check, a difference and a saved plan need the summary as well.
+
+        With a saved plan a result is written only where a place for it is named.
+        """
+        has_place = self.in_place or self.append or self.output_dir or self.output
+        if self.check or self.diff or (self.plan_out and (self.dry_run or not has_place)):
             return Purpose.TRY
         return Purpose.PLAN if self.dry_run else Purpose.ACT
 
@@ -107,6 +117,16 @@ class Wishes:
             cells=Cells.STRINGS if self.arrow else Cells.OBJECTS,
             parts=Parts.WINDOWS if self.split_at_boundaries else Parts.WHOLE,
         )
+
+    @property
+    def walk(self) -> Walk:
+        """How trees are read: by the globs that are named, else sessions and whatever document is a transcript."""
+        exclude = (*self.exclude, *(_NEVER_READ if self.hidden else ()))
+        if self.include:
+            return Walk(include=self.include, exclude=exclude, hidden=self.hidden)
+        from compactor_cli.formats.registry import DOCUMENTS
+
+        return Walk(candidates=DOCUMENTS, exclude=exclude, hidden=self.hidden)
 
     @property
     def level(self) -> int:
@@ -203,7 +223,7 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
         "write the report to a file, or the result with -o",
     ),
     (
-        lambda w: w.plan_out == "-" and (w.stdout_is_taken and not w.dry_run),
+        lambda w: w.plan_out == "-" and (w.diff or (w.purpose is Purpose.ACT and w.stdout_is_taken)),
         "standard output holds the result and cannot hold the plan",
         "save the plan to a file, or add -n",
     ),

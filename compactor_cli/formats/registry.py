@@ -73,6 +73,10 @@ _DIALECTS = tuple(
     )
 )
 
+# How the files of some dialects end; documents of the others end in .json, and sessions in .jsonl.
+_SUFFIXES = {"swe-agent": ".traj", "letta": ".af"}
+DOCUMENTS = tuple(f"*{suffix}{packed}" for suffix in (".json", *_SUFFIXES.values()) for packed in ("", ".gz", ".zst"))
+
 
 def names() -> tuple[str, ...]:
     """The names that `get` knows, without importing a dialect."""

@@ -33,3 +33,8 @@ def turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
     starts = [index for index, message in enumerate(messages) if is_user_words(message)]
     stops = [*starts[1:], len(messages)]
     return tuple(Turn(start=start, stop=stop) for start, stop in zip(starts, stops, strict=bool(starts)))
+
+
+def newest_request(messages: Sequence[Message]) -> int:
+    """The record in which the user spoke last; -1 if none did."""
+    return next((i for i in range(len(messages) - 1, -1, -1) if is_user_words(messages[i])), -1)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from compactor_cli.llm.prices import Price, price_of
+
 # Where nothing was counted: English and code have 3 to 4 bytes a token, so this errs on the side of too many.
 BYTES_PER_TOKEN = 3
 
@@ -90,6 +92,7 @@ class Call:
     temperature: float = 0.0
     api_base: str = ""
     key: Secret = NO_SECRET
+    price: Price | None = None
     timeout_seconds: float = 600.0
     delivery: Delivery = Delivery.WHOLE
     input_tokens: int = 0
@@ -97,6 +100,11 @@ class Call:
     wanted: Wanted = Wanted.TEXT
     extra: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+
+    @property
+    def known_price(self) -> Price | None:
+        """The price that the user gave, else that of the table; None if neither knows it."""
+        return self.price or price_of(self.model)
 
     @property
     def expected_input_tokens(self) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from compactor_cli.llm import prompts, tree
 from compactor_cli.llm.calls import Call
-from compactor_cli.llm.prices import price_of
 from compactor_cli.llm.prompts import Stage
 from compactor_cli.llm.writer import REPLY_RATIO, Task
 
@@ -38,7 +37,7 @@ def estimated(task: Task, leaves: Sequence[Call], merge: Call) -> Estimate:
     for call in leaves:
         sent = sum(task.count(said.text) for said in call.messages)
         sizes.append(int(call.max_tokens / REPLY_RATIO))
-        total += _priced(call.model, sent, sizes[-1])
+        total += _priced(call, sent, sizes[-1])
     fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)
     room = tree.rooms(merge.model, task.budget_tokens, fixed).leaf_tokens
     while len(sizes) > 1:
@@ -47,12 +46,12 @@ def estimated(task: Task, leaves: Sequence[Call], merge: Call) -> Estimate:
         for start, stop in groups:
             above.append(sizes[start] if stop - start == 1 else task.budget_tokens)
             if stop - start > 1:
-                total += _priced(merge.model, sum(sizes[start:stop]) + fixed, above[-1])
+                total += _priced(merge, sum(sizes[start:stop]) + fixed, above[-1])
         sizes = above
     return total
 
 
-def _priced(model: str, input_tokens: int, output_tokens: int) -> Estimate:
-    price = price_of(model)
+def _priced(call: Call, input_tokens: int, output_tokens: int) -> Estimate:
+    price = call.known_price
     cost_usd = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else None
     return Estimate(requests=1, input_tokens=input_tokens, output_tokens=output_tokens, cost_usd=cost_usd)

@@ -7,7 +7,8 @@ ModelFailure
 │   ├── TimedOut            no reply within the time allowed
 │   └── Broken              the reply broke off or cannot be read
 ├── ContextTooLong      the prompt does not fit the model: ask with less text
-├── Refused             wrong key, unknown model, bad request, content policy: asking again is of no use
+├── Refused             bad request, content policy: asking again is of no use
+│   └── Unusable            wrong key, unknown model, no money: no other request would be answered either
 ├── GaveUp              every rung of the ladder failed: the last reason
 ├── LimitReached        a limit of the run (cost, requests, tokens) would be passed; nothing was sent
 └── CircuitOpen         too many failures in a row: nothing is sent for now
@@ -56,6 +57,10 @@ class ContextTooLong(ModelFailure):
 
 class Refused(ModelFailure):
     """The provider will not do this, however often it is asked."""
+
+
+class Unusable(Refused):
+    """The provider answers no request with this key to this model."""
 
 
 class GaveUp(ModelFailure):

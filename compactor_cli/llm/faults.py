@@ -14,6 +14,7 @@ from compactor_cli.llm.failures import (
     Refused,
     ServerTrouble,
     TimedOut,
+    Unusable,
 )
 from compactor_cli.llm.keys import environment_secrets
 from compactor_cli.llm.redact import Redactor
@@ -25,6 +26,8 @@ _PASSING_STATUS = (408, 409, 425)
 # A reply was begun and cannot be read to its end. litellm gives these the status 500 of its own.
 _BROKEN_WORDS = ("codec can't decode", "json response", "invalid response", "not completed", "not enough data")
 _BROKEN_CAUSES = ("RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError")
+# Wrong key, no permission, no such model or address.
+_UNUSABLE_STATUS = (401, 403, 404)
 # An account without money, told with the status of a rate limit.
 _NO_MONEY = "insufficient_quota"
 _PREFIX = re.compile(r"^(?:[\w.]+(?:Error|Exception|Timeout)\s*[:-]\s*)+")
@@ -41,13 +44,15 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
     if "Timeout" in names or "APITimeoutError" in names:
         return TimedOut(f"no reply within {call.timeout_seconds:g} seconds")
     if status == 429:
-        return (
-            Refused(reason) if _NO_MONEY in str(error) else RateLimited(reason, retry_after_seconds=_retry_after(error))
-        )
+        if _NO_MONEY in str(error):
+            return Unusable(reason)
+        return RateLimited(reason, retry_after_seconds=_retry_after(error))
     if _is_broken(error):
         return Broken(reason)
     if status >= 500 or status in _PASSING_STATUS:
         return ServerTrouble(reason, retry_after_seconds=_retry_after(error))
+    if status in _UNUSABLE_STATUS:
+        return Unusable(reason)
     return Refused(reason) if status else Broken(f"{type(error).__name__}: {reason}")
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from compactor_cli.llm.calls import NO_SECRET, Secret
+from compactor_cli.llm.calls import NO_SECRET, Call, Secret
 from compactor_cli.model.errors import UsageError
 from compactor_cli.plan.window import table_entry
 
@@ -23,8 +25,15 @@ _NAMES = {
     "huggingface": ("HUGGINGFACE_API_KEY", "HF_TOKEN"),
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
     "fireworks_ai": ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
-    "zai": ("ZAI_API_KEY",),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "openai": ("OPENAI_API_KEY",),
 }
+# Those that answer nobody without a key of this kind. Others take credentials of a cloud, a login, or none.
+KEYED_PROVIDERS = frozenset(
+    "openai anthropic gemini mistral groq deepseek xai openrouter together_ai fireworks_ai cohere cerebras moonshot"
+    " deepinfra dashscope codestral nvidia_nim perplexity replicate novita nebius volcengine voyage wandb".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,22 @@ def environment_names(model: str) -> tuple[str, ...]:
     """The variables that hold the key for a model's provider, by litellm's names."""
     provider = provider_of(model)
     return _NAMES.get(provider, (f"{provider.upper().replace('-', '_')}_API_KEY",))
+
+
+def missing_key(model: str, keys: Keys, environ: Mapping[str, str] = os.environ) -> str:
+    """The variable that should hold the key for a model and does not; empty where nothing is known to be missing."""
+    names = environment_names(model)
+    if provider_of(model) not in KEYED_PROVIDERS or keys.for_model(model) or any(environ.get(n) for n in names):
+        return ""
+    return names[0]
+
+
+def server_of(call: Call, environ: Mapping[str, str] = os.environ) -> str:
+    """Who answers a call and at whose expense: the host (else the provider), and a fingerprint of the key."""
+    host = urlsplit(call.api_base).netloc.rpartition("@")[2] or provider_of(call.model) or call.model
+    in_environment = next((environ[name] for name in environment_names(call.model) if environ.get(name)), "")
+    key = call.key.reveal() or in_environment
+    return f"{host} (key {hashlib.sha256(key.encode()).hexdigest()[:8]})" if key else host
 
 
 def read_keys(path: Path, model: str) -> Keys:

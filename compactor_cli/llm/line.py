@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -9,16 +10,36 @@ from dataclasses import dataclass, replace
 from compactor_cli.llm import llm
 from compactor_cli.llm.breaker import Breaker
 from compactor_cli.llm.calls import NO_SECRET, Call, Reply, Secret, Wanted
-from compactor_cli.llm.failures import Broken, Passing, TimedOut
-from compactor_cli.llm.keys import NO_KEYS, Keys
-from compactor_cli.llm.ladder import Ladder, Retries
+from compactor_cli.llm.failures import Broken, CircuitOpen, GaveUp, Passing, Refused, TimedOut, Unusable
+from compactor_cli.llm.keys import NO_KEYS, Keys, server_of
 from compactor_cli.llm.pace import Pace, Sleep, sleep_seconds
+from compactor_cli.llm.prices import price_of
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.replies import ReplyCache
 from compactor_cli.llm.spend import Charge, Spend, Try
 from compactor_cli.model.events import Answered, Asked, Listener
 
 Complete = Callable[[Call], Awaitable[Reply]]
+
+# How often a caller cuts smaller spans after `ContextTooLong`; Claude Code's number.
+SHRINK_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """How a failed request is repeated.
+
+    The n-th wait is drawn evenly from 0 to ``base_seconds * 2**n`` (exponential backoff with full jitter, after
+    M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015), at most ``most_seconds``, and
+    never less than the provider's Retry-After. One that is longer than ``most_retry_after_seconds`` is not
+    waited for. ``seed`` makes the waits of a run repeatable.
+    """
+
+    attempts: int = 5
+    base_seconds: float = 1.0
+    most_seconds: float = 60.0
+    most_retry_after_seconds: float = 120.0
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +54,9 @@ class Fallback:
 class Line:
     """Answers calls from the reply cache or from a model, within the limits and at the pace of the run.
 
-    In this order: redaction, cache, breaker, pace, limits, request; on failure the ladder. One for all
-    transcripts of a run; `ask` belongs to one event loop (`Loop`).
+    In this order: redaction, cache, breaker, pace, limits, request. A request that failed is repeated while that
+    can help; then the fallback model is asked in the same way. One for all transcripts of a run; `ask` belongs to
+    one event loop (`Loop`).
     """
 
     def __init__(
@@ -52,29 +74,37 @@ class Line:
         tell: Listener | None = None,
     ) -> None:
         self.spend = spend or Spend()
-        self.breaker = breaker or Breaker("the model")
+        self._breaker = breaker or Breaker()
         self._pace = pace or Pace()
         self._retries = retries or Retries()
-        self._ladder = Ladder(self._retries, sleep=sleep)
+        self._random = random.Random(self._retries.seed)  # noqa: S311 -- spreads load, guards nothing
         self._cache = cache
         self._keys = keys
         self._fallback = fallback
         self._complete = complete
+        self._sleep = sleep
         self._tell = tell
+        self._unusable: dict[tuple[str, str], str] = {}
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
-        """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, by the user's wish.
+        """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, as the user asked.
 
         Texts already redacted stay as they are; redact a whole transcript in its order first, so that the numbers
-        of its placeholders do not depend on which call comes first. Raises `ContextTooLong`, `GaveUp`,
-        `LimitReached` or `CircuitOpen`; no failure shows a key.
+        of its placeholders do not depend on which call comes first. Raises `ContextTooLong`, `GaveUp` (with the
+        last reason for each model), `LimitReached` or, where there is no fallback, `CircuitOpen`; no failure shows a
+        key.
         """
         call = redacted(call, redactor)
-
-        async def send(asked: Call, which: Try) -> Reply:
-            return await self._answer(asked, which, redactor)
-
-        return await self._ladder.climb((call, *self._fallbacks(call)), send)
+        calls = (call, *self._fallbacks(call))
+        reasons: list[str] = []
+        for asked in calls:
+            try:
+                return self._stored(asked) or await self._answer(asked, redactor)
+            except (Passing, Refused, CircuitOpen) as failure:
+                if isinstance(failure, CircuitOpen) and len(calls) == 1:
+                    raise
+                reasons.append(f"{asked.model}: {failure.reason}")
+        raise GaveUp("; then ".join(reasons))
 
     def fallback_of(self, call: Call) -> Call | None:
         """The same call for the fallback model: for a caller whose spans the first model finds too long."""
@@ -86,40 +116,77 @@ class Line:
             return ()
         if (other.model, other.api_base) == (call.model, call.api_base):
             return ()
+        # The user's price is meant for the first model, and serves another only where the table has none.
+        price = None if price_of(other.model) else call.price
         # Extra parameters are meant for the first model; another provider may refuse them.
-        return (replace(call, model=other.model, api_base=other.api_base, key=other.key, extra={}),)
+        return (replace(call, model=other.model, api_base=other.api_base, key=other.key, price=price, extra={}),)
 
-    async def _answer(self, call: Call, which: Try, redactor: Redactor | None) -> Reply:
-        stored = self._cache.get(call) if self._cache and which is Try.FIRST else None
+    def _stored(self, call: Call) -> Reply | None:
+        stored = self._cache.get(call) if self._cache else None
         if stored:
             self.spend.hit(stored)
-            self._told(call, Answered.CACHED, time.monotonic(), stored)
-            return stored
-        reply = await self._send(call, which)
+            self._report(call, Answered.CACHED, time.monotonic(), stored)
+        return stored
+
+    async def _answer(self, call: Call, redactor: Redactor | None) -> Reply:
+        call = call if call.key else replace(call, key=self._keys.for_model(call.model))
+        server = server_of(call)
+        async with self._breaker.admitted(server):
+            reply = await self._repeated(call, server)
         if redactor and call.wanted is Wanted.TEXT:
             reply = replace(reply, text=redactor.redact(reply.text))
         if self._cache and reply.text and reply.finish_reason == "stop" and not reply.has_tool_call:
             self._cache.put(call, reply)
         return reply
 
-    async def _send(self, call: Call, which: Try) -> Reply:
+    async def _repeated(self, call: Call, server: str) -> Reply:
+        """The reply, after as many attempts as it takes."""
+        attempt = 0
+        while True:
+            try:
+                return await self._send(call, server, Try.AGAIN if attempt else Try.FIRST)
+            except Passing as failure:
+                attempt += 1
+                if attempt >= self._retries.attempts or self._is_far_off(failure):
+                    raise
+                seconds = self._wait_seconds(attempt, failure)
+            await self._sleep(seconds)
+
+    async def _send(self, call: Call, server: str, which: Try) -> Reply:
         async with self._pace.turn(call.expected_input_tokens + call.max_tokens):
-            self.breaker.check()
+            self._breaker.check(server)
+            if reason := self._unusable.get((server, call.model)):
+                raise Unusable(reason)
             reservation = self.spend.reserve(call, which)
             started = time.monotonic()
             try:
-                reply = await self._complete(call if call.key else replace(call, key=self._keys.for_model(call.model)))
+                reply = await self._complete(call)
             except BaseException as failure:  # a cancelled request was sent as well
                 charge = Charge.NONE if _is_free(failure) else Charge.POSSIBLE
                 self.spend.failed(reservation, charge)
-                self._slow_down(failure)
-                self._told(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
+                self._learn(failure, call, server)
+                self._report(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
                 raise
             self.spend.settle(reservation, reply)
-            self._told(call, Answered.BY_MODEL, started, reply)
+            self._report(call, Answered.BY_MODEL, started, reply)
             return reply
 
-    def _told(self, call: Call, how: Answered, started: float, reply: Reply | None = None, error: str = "") -> None:
+    def _learn(self, failure: BaseException, call: Call, server: str) -> None:
+        """What a failure means for the other calls of the run."""
+        if isinstance(failure, Passing) and not self._is_far_off(failure):
+            self._pace.pause(failure.retry_after_seconds)
+        if isinstance(failure, Unusable):
+            self._unusable[server, call.model] = failure.reason
+
+    def _is_far_off(self, failure: Passing) -> bool:
+        return failure.retry_after_seconds > self._retries.most_retry_after_seconds
+
+    def _wait_seconds(self, attempt: int, failure: Passing) -> float:
+        most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
+        # Jitter on top of Retry-After, so that all who got the same second do not come back in it.
+        return failure.retry_after_seconds + self._random.uniform(0.0, most)
+
+    def _report(self, call: Call, how: Answered, started: float, reply: Reply | None = None, error: str = "") -> None:
         if self._tell is None:
             return
         is_new = reply is not None and how is Answered.BY_MODEL
@@ -135,11 +202,6 @@ class Line:
                 error=error,
             )
         )
-
-    def _slow_down(self, failure: BaseException) -> None:
-        """Retry-After is meant for all requests, not only for the one that was told."""
-        if isinstance(failure, Passing) and failure.retry_after_seconds <= self._retries.most_retry_after_seconds:
-            self._pace.pause(failure.retry_after_seconds)
 
 
 def redacted(call: Call, redactor: Redactor | None) -> Call:

@@ -21,7 +21,6 @@ from compactor_cli.llm.calls import Call, Delivery, Reply, Speaker, Wanted
 from compactor_cli.llm.failures import Broken, ModelFailure
 from compactor_cli.llm.faults import failure_of
 from compactor_cli.llm.keys import environment_names, provider_of
-from compactor_cli.llm.prices import price_of
 
 # Read by litellm when it is imported (the first two) or makes its first call to Anthropic.
 _ENVIRONMENT = {
@@ -147,6 +146,14 @@ def batch_reply(call: Call, body: Mapping[str, Any]) -> Reply:
     raise Broken(failure.reason)
 
 
+def find_provider(model: str, api_base: str) -> str:
+    """Who serves a model, as litellm tells; empty if it cannot. Imports litellm (2 to 5 seconds); sends nothing."""
+    try:
+        return str(_litellm().get_llm_provider(model, api_base=api_base or None)[1])
+    except Exception:
+        return ""
+
+
 async def close() -> None:
     """Close the connections that litellm keeps; nothing if it was never imported."""
     litellm = sys.modules.get("litellm")
@@ -203,7 +210,7 @@ async def _vectors(litellm: Any, call: Call) -> Reply:
         text=json.dumps([base64.b64encode(array("f", item["embedding"]).tobytes()).decode() for item in data]),
         model=call.model,
         input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
-        cost_usd=_cost_usd(call.model, answer, usage, None),
+        cost_usd=_cost_usd(call, answer, usage, None),
     )
 
 
@@ -271,7 +278,7 @@ def _read(call: Call, answer: Any) -> Reply:
         cached_tokens=getattr(details, "cached_tokens", 0) or 0,
         has_tool_call=bool(choice.message.tool_calls),
         request_id=answer.id or "",
-        cost_usd=_cost_usd(call.model, answer, usage, details),
+        cost_usd=_cost_usd(call, answer, usage, details),
     )
     if not reply.output_tokens and not reply.text and not reply.input_tokens and not reply.has_tool_call:
         # What is left of a page of HTML or of broken events, read as a stream.
@@ -279,12 +286,12 @@ def _read(call: Call, answer: Any) -> Reply:
     return reply
 
 
-def _cost_usd(model: str, answer: Any, usage: Any, details: Any) -> float | None:
-    """litellm's own figure (it knows of surcharges), else the table's price."""
+def _cost_usd(call: Call, answer: Any, usage: Any, details: Any) -> float | None:
+    """By the user's price; else litellm's own figure (it knows of surcharges), else the table's price."""
     known = (getattr(answer, "_hidden_params", None) or {}).get("response_cost")
-    if known:
+    if known and not call.price:
         return float(known)
-    price = price_of(model)
+    price = call.known_price
     if price is None or usage is None:
         return None
     cached = getattr(details, "cached_tokens", 0) or 0

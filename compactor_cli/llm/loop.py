@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
-    import asyncio
+    from anyio.from_thread import BlockingPortal
 
 T = TypeVar("T")
 CLOSE_SECONDS = 5.0
@@ -25,7 +25,7 @@ class Loop:
     def __init__(self, at_end: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         self._at_end = at_end
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._portal: BlockingPortal | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -42,60 +42,52 @@ class Loop:
 
         An interrupt (Ctrl-C, a signal that raises) while waiting cancels the work. After `close`: RuntimeError.
         """
-        import asyncio
-
-        try:
-            future = asyncio.run_coroutine_threadsafe(work, self._started())
-        except RuntimeError:
-            work.close()
-            raise
+        future = self.start(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begin ``work`` and do not wait for it. After `close`: RuntimeError."""
-        import asyncio
-
-        asyncio.run_coroutine_threadsafe(work, self._started())
+        try:
+            return self._started().start_task_soon(lambda: work)
+        except RuntimeError:
+            work.close()
+            raise
 
     def close(self) -> None:
         """Cancel what runs, wait for its clean-up, end the thread. Further calls do nothing."""
-        import asyncio
-
         with self._lock:
             self._closed = True
-            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is None or thread is None:
+            portal, thread, self._portal, self._thread = self._portal, self._thread, None, None
+        if portal is None or thread is None:
             return
-        # A second interrupt, or clean-up that hangs, does not keep the process alive: the thread is a daemon.
-        with contextlib.suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._finish(), loop).result(CLOSE_SECONDS)
-        loop.call_soon_threadsafe(loop.stop)
+        # All of these threads are daemons: clean-up that hangs, or a loop that is busy, keeps no process alive.
+        threading.Thread(target=portal.call, args=(portal.stop, True), daemon=True).start()
         thread.join(CLOSE_SECONDS)
-        if not thread.is_alive():
-            loop.close()
 
-    async def _finish(self) -> None:
-        import asyncio
-
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        if self._at_end:
-            await self._at_end()
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        import asyncio
+    def _started(self) -> BlockingPortal:
+        import anyio
 
         with self._lock:
             if self._closed:
                 raise RuntimeError("the loop is closed")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="model calls", daemon=True)
+            if self._portal is None:
+                ready: Future[BlockingPortal] = Future()
+                work = (self._serve, ready)
+                self._thread = threading.Thread(target=anyio.run, args=work, name="model calls", daemon=True)
                 self._thread.start()
-            return self._loop
+                self._portal = ready.result()
+            return self._portal
+
+    async def _serve(self, ready: Future[BlockingPortal]) -> None:
+        """The life of the loop."""
+        from anyio.from_thread import BlockingPortal
+
+        async with BlockingPortal() as portal:
+            ready.set_result(portal)
+            await portal.sleep_until_stopped()
+        if self._at_end:
+            await self._at_end()

@@ -13,7 +13,7 @@ from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import tree
 from compactor_cli.llm.calls import NO_SECRET, Call, Delivery, Secret
 from compactor_cli.llm.estimate import Estimate, estimated
-from compactor_cli.llm.failures import CircuitOpen, LimitReached, ModelFailure
+from compactor_cli.llm.failures import ModelFailure
 from compactor_cli.llm.flatten import flatten, quoter
 from compactor_cli.llm.keys import provider_of
 from compactor_cli.llm.ledger import RATIO, Told, completed
@@ -30,6 +30,7 @@ from compactor_cli.model.transcript import Transcript
 if TYPE_CHECKING:
     from compactor_cli.llm.line import Line
     from compactor_cli.llm.loop import Loop
+    from compactor_cli.llm.prices import Price
     from compactor_cli.llm.redact import Redactor
 
 AUTO, SAME = "auto", "same-as-main"
@@ -53,7 +54,8 @@ class OnFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What the user wants of the model. ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks.
+    """What the user wants of the model. ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks;
+    ``price`` None: that of the table.
 
     ``guidance`` is what was said to an earlier attempt at this very summary.
     """
@@ -62,6 +64,7 @@ class Asking:
     models: Mapping[Stage, str] = field(default_factory=dict)
     api_base: str = ""
     key: Secret = NO_SECRET
+    price: Price | None = None
     delivery: Delivery = Delivery.WHOLE
     timeout_seconds: float = 600.0
     previous: Previous = Previous.UPDATE
@@ -118,21 +121,11 @@ class ModelSummariser:
             return Estimate()
 
     def _by_model(self, request: Request, redactor: Redactor | None) -> Answer:
-        breaker = self._line.breaker
         case = self._case(request, redactor)
         if case is None:
             note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
             return replace(Digest().summarise(request), notes=(note,))
-        breaker.admit()
-        try:
-            answer = case.answer()
-        except (LimitReached, CircuitOpen, Unnamed):
-            raise
-        except ModelFailure as failure:
-            breaker.failed(failure.reason)
-            raise
-        breaker.succeeded()
-        return answer
+        return case.answer()
 
     def _without(self, request: Request, failure: ModelFailure) -> Answer:
         """What is done where the model gave nothing."""
@@ -219,6 +212,7 @@ class _Case:
             about=self.request.transcript.sha256,
             api_base=asking.api_base,
             key=asking.key,
+            price=asking.price,
             delivery=asking.delivery,
             timeout_seconds=asking.timeout_seconds,
         )

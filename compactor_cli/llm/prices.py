@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from compactor_cli.model.errors import UsageError
 from compactor_cli.plan.window import table_entry
+
+_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,23 @@ class Price:
         """The price of a call; ``cached_tokens`` are among ``input_tokens``."""
         fresh = max(0, input_tokens - cached_tokens)
         return fresh * self.input_usd + cached_tokens * self.cached_usd + output_tokens * self.output_usd
+
+
+def read_price(text: str, place: str = "--price") -> Price | None:
+    """A price as people write it: US dollars per million tokens, ``IN,OUT``; None for an empty text.
+
+    Raises `UsageError`.
+    """
+    if not text:
+        return None
+    try:
+        input_usd, output_usd = (float(part) / _MILLION for part in text.split(","))
+    except ValueError:
+        input_usd = output_usd = -1.0
+    if not (0 <= input_usd < float("inf") and 0 <= output_usd < float("inf")):
+        advice = "write US dollars per million tokens: --price 0.15,0.60"
+        raise UsageError(f"“{text}” is no price", next_step=advice, place=place)
+    return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=input_usd)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from compactor_cli.llm.calls import Call, Reply
 from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.prices import price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ class Spend:
     def reserve(self, call: Call, which: Try = Try.FIRST) -> Reservation:
         """Set aside what a request may use, and count it. Raises `LimitReached`; then nothing is counted."""
         tokens = call.expected_input_tokens
-        price = price_of(call.model)
+        price = call.known_price
         if price is None and self._limits.cost_usd:
             raise LimitReached(f"the price of {call.model} is not known, so a limit on cost cannot be kept")
         cost_usd = price.cost_usd(input_tokens=tokens, output_tokens=call.max_tokens) if price else 0.0

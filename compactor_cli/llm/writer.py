@@ -11,8 +11,8 @@ from compactor_cli.llm.calls import Call, Reply, Said, Speaker
 from compactor_cli.llm.check import Ground, Verdict, check, not_in, salient
 from compactor_cli.llm.failures import ContextTooLong, GaveUp, ModelFailure
 from compactor_cli.llm.flatten import encodable, quoter
-from compactor_cli.llm.ladder import SHRINK_ROUNDS
 from compactor_cli.llm.ledger import check_list
+from compactor_cli.llm.line import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import Material, Stage, Wording
 from compactor_cli.llm.update import Strand

@@ -7,11 +7,12 @@ CompactError
 │   ├── UnknownShape      valid JSON, but no dialect knows it
 │   └── Unreadable        missing, a directory, no permission, broken compression
 ├── OutputError       3   this output cannot be written; the source is as it was
-│   ├── Changed           the source changed while it was read
+│   ├── Changed       75   the source changed while it was read: left to the next run
 │   ├── KeptAsIs          no summary could be had, and the transcript is to stay as it is
 │   ├── PluginFailed      a part that another package brings raised, or broke an invariant
 │   └── InvariantError    an invariant of the house would be broken: a defect, nothing is written
 └── TryLater         75   a lock is held, or a provider asks to wait
+    └── InUse             another program has the file open for writing
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class OutputError(CompactError):
 
 
 class Changed(OutputError):  # noqa: N818
-    """The source changed between the first look and the replacement."""
+    """The source changed between the first look and the replacement; nothing was written."""
+
+    exit_code = 75
 
 
 class PluginFailed(OutputError):  # noqa: N818
@@ -82,3 +85,7 @@ class TryLater(CompactError):  # noqa: N818
     """Nothing is wrong, but not now."""
 
     exit_code = 75
+
+
+class InUse(TryLater):
+    """Another program has the file open for writing, or has locked it."""

@@ -14,7 +14,7 @@ SEARCHED_CHARS = 2_000
 
 _LINE = re.compile(
     r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16}) records=(?P<first>\d+)-(?P<last>\d+)/(?P<records>\d+)"
-    r" tokens=(?P<tokens>\d+) end=(?P<end>[0-9a-f]{16})(?: state=(?P<state>[0-9a-f]{16}))?\]$"
+    r" tokens=(?P<tokens>\d+) end=(?P<end>(?:[0-9a-f]{16})?)(?: state=(?P<state>[0-9a-f]{16}))?\]$"
     r"(?:\n\[kept beside it: (?P<beside>[^\]\n]+)\]$)?",
     re.MULTILINE,
 )
@@ -24,11 +24,11 @@ _LINE = re.compile(
 class Marker:
     """What a summary stands for.
 
-    ``transcript``: first 16 hex digits of the SHA-256 of the transcript it was made from; ``first`` and
-    ``last``: the covered records, counted from 1; ``records``: how many the transcript had; ``tokens``: its
-    size with everything that earlier summaries stood for; ``end``: hash of its last record, by which a
-    second run sees that nothing was added; ``state``: hash of the digest's stored counter table; ``beside``: what
-    of the covered range stands behind the summary as it was, for whoever reads on there.
+    ``transcript``: first 16 hex digits of the SHA-256 of the transcript it was made from; ``first`` and ``last``: the
+    covered records, counted from 1; ``records``: how many the transcript had; ``tokens``: its size with everything
+    that earlier summaries stood for; ``end``: hash of its last record, by which a second run sees that nothing was
+    added, empty where no message stayed; ``state``: hash of the digest's stored counter table; ``beside``: what of
+    the covered range stands behind the summary as it was, for whoever reads on there.
     """
 
     transcript: str

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from compactor_cli.formats.base import Linked
 from compactor_cli.formats.registry import find
+from compactor_cli.group.turns import newest_request
 from compactor_cli.model.plan import Action, Edit, Plan
 from compactor_cli.model.settings import Fit, Misfit
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult
@@ -133,7 +134,9 @@ class _Walk:
         """The unit shortened by this policy so that it fits; empty if it cannot be."""
         excess = self.cost(unit) - self.room
         if policy is Misfit.CUT_END:
-            return self._longest(unit, Text, excess, _beginning)
+            # What the user asked last stands at the end of the message as often as not.
+            is_newest = newest_request(self.case.messages) in unit
+            return self._longest(unit, Text, excess, _both_ends if is_newest else _beginning)
         if policy is not Misfit.CUT_MIDDLE:
             return ()
         # To half of the room, so that the walk can go on; else to all of it.

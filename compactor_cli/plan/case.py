@@ -16,7 +16,7 @@ from compactor_cli.plan.prune import Shortening, saved_tokens
 from compactor_cli.plan.refresh import Mark, spans_of
 from compactor_cli.plan.rules import with_edits
 from compactor_cli.plan.tokens import Counter
-from compactor_cli.plan.trigger import Decision
+from compactor_cli.plan.trigger import Decision, Way
 
 KEEP: Mark = (Action.KEEP, "")
 ORPHAN = "orphan"
@@ -58,10 +58,13 @@ class Case:
 
     def unchanged(self, reason: str, missed_target: int = 0) -> Plan:
         """The plan that changes nothing but what the rules always shorten."""
+        is_due = self.decision.compacts or self.decision.way is Way.TARGET
+        target = missed_target or (self.decision.target_tokens if is_due else 0)
         if self.always:
-            target = missed_target or (self.decision.target_tokens if self.decision.compacts else 0)
             return self.shortened((), target, f"{reason}; by rules that always apply")
-        return self.plan([KEEP] * len(self.messages), (), missed_target, reason)
+        plan = self.plan([KEEP] * len(self.messages), (), target, reason)
+        over_tokens = self.total_tokens - target
+        return replace(plan, over_target=f"{over_tokens:,} tokens over: {reason}") if plan.over_target else plan
 
     def shortened(self, edits: Sequence[Shortening], target: int, reason: str) -> Plan:
         """The plan that keeps every record but orphans, which no output may hold."""

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 
+from compactor_cli.plan.vocabulary import loaded_once
+
 _NOT_COVERED = (
     "[\ud800-\udfff\u088f\u0c5c\u0cdc\u1acf-\u1add\u1ae0-\u1aeb\ua7ce-\ua7cf\ua7d2\ua7d4\ua7f1"
     "\U00010940-\U00010959\U00010ec5-\U00010ec7\U00010efa-\U00010efb\U00011b60-\U00011b67\U00011db0-\U00011ddb"
@@ -67,7 +69,7 @@ class Amount:
 AMOUNT = Amount()
 
 
-@cache
+@loaded_once
 def fast_count(vocabulary: str) -> Callable[[str], int] | None:
     """Counts the tokens of a text that `is_covered`; None where nothing faster is there, or it fails a probe."""
     try:

@@ -42,7 +42,7 @@ def make_plan(
         from compactor_cli.plan.counted import counted_plan
 
         plan = counted_plan(transcript, grouping, settings, counter, importance, floor)
-    plan = appended(plan, grouping) if mode is Mode.APPEND else refreshed(plan, transcript)
+    plan = appended(plan, grouping, settings) if mode is Mode.APPEND else refreshed(plan, transcript)
     check_plan(plan, transcript, grouping)
     return plan
 

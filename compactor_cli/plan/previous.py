@@ -27,7 +27,8 @@ def base_tokens(transcript: Transcript, tokens: Sequence[int]) -> int:
     """The size of the transcript with everything that summaries of ours stand for.
 
     ``tokens``: of each record. Behind the record that the marker calls the end, everything is new and comes
-    on top of the marker's size; where that record is not found, the larger of the two sizes is taken. A share of
+    on top of the marker's size; where no message stayed,
+    all of them are new; where that record is not found, the larger of the two sizes is taken. A share of
     this size is thus the same before and after a compaction. Linear in the records behind the end.
     """
     marker = previous_marker(transcript)
@@ -38,7 +39,7 @@ def base_tokens(transcript: Transcript, tokens: Sequence[int]) -> int:
         if _hash(transcript, index) == marker.end:
             return marker.tokens + added
         added += tokens[index]
-    return max(marker.tokens, sum(tokens))
+    return max(marker.tokens, sum(tokens)) if marker.end else marker.tokens + added
 
 
 def _conversation_backwards(transcript: Transcript) -> Iterator[int]:

@@ -15,7 +15,6 @@ OVERFLOW = "overflow"
 LEAST_CHARS = 400
 UNTOUCHED_CHARS = 600
 _MARKER = PruneRule(name=OVERFLOW).marker
-_ROUNDS = 24
 _SHRINK_RATIO = 0.9
 
 
@@ -76,12 +75,11 @@ def _level(
         return ()
     allowed = sum(tokens for *_, tokens in long) - excess_tokens
     chars = _first_guess([(len(text), tokens) for _, _, text, tokens in long], allowed)
-    found: tuple[Shortening, ...] = ()
-    for _ in range(_ROUNDS):
-        found = tuple(_cut_to(long, chars, counter))
-        if saved_tokens(found) >= excess_tokens or chars <= LEAST_CHARS:
-            break
+    found = tuple(_cut_to(long, chars, counter))
+    # The ends of a text may be far denser than its middle: down to the least, or a second run would cut further.
+    while saved_tokens(found) < excess_tokens and chars > LEAST_CHARS:
         chars = max(int(chars * _SHRINK_RATIO), LEAST_CHARS)
+        found = tuple(_cut_to(long, chars, counter))
     return found
 
 

@@ -6,11 +6,12 @@ from collections import Counter as Tally
 from typing import Any
 
 from compactor_cli.group.exchanges import Grouping
+from compactor_cli.group.turns import newest_request
 from compactor_cli.model.compaction import Compaction
-from compactor_cli.model.plan import Action, Plan
+from compactor_cli.model.plan import USAGE, Action, Plan
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.tokens import Counter
+from compactor_cli.plan.tokens import Counter, count_message
 
 
 def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
@@ -40,6 +41,27 @@ def unchanged_report(transcript: Transcript, plan: Plan, grouping: Grouping, cou
         orphans=tuple(map(str, (*grouping.orphan_calls, *grouping.orphan_results))),
         in_flight=tuple(map(str, grouping.in_flight)),
     )
+
+
+def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter, summary_text: str) -> str:
+    """What became of the newest message of the user, where it does not stay whole; empty where it does.
+
+    It stays whole in a summary that holds all its words.
+    """
+    newest = newest_request(transcript.messages)
+    if newest < 0 or not plan.changes:
+        return ""
+    message = transcript.messages[newest]
+    size = f"the newest message of the user ({count_message(counter, message):,} tokens)"
+    if any(edit.record == newest and edit.part != USAGE for edit in plan.edits):
+        return f"{size} is cut: raise the target to keep it whole"
+    action = next(span.action for span in plan.spans if span.start <= newest < span.stop)
+    is_edited = any(edit.record == newest for edit in plan.edits)
+    if action is Action.COVER and " ".join(message.text.split()) not in " ".join(summary_text.split()):
+        return f"{size} is replaced by the summary, which does not hold all of it"
+    if action is Action.PRUNE and not is_edited:
+        return f"{size} is left out: raise the target to keep it"
+    return ""
 
 
 def _report(transcript: Transcript, plan: Plan, **told: Any) -> TranscriptReport:

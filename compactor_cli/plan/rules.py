@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compactor_cli.group.turns import newest_request
 from compactor_cli.model.plan import Edit
 from compactor_cli.model.reference import record_id
 from compactor_cli.model.settings import Kind, PruneRule
@@ -35,9 +36,11 @@ class Ruler:
         keys is left to that rule, also where it does not apply (any more).
         """
         limits = {rule.name: self._limit(rule) for rule in rules}
+        newest = newest_request(self.messages)
+        with_end = [_with_end(rule) for rule in rules]
         for record in records:
             for index, part in enumerate(self.messages[record].parts):
-                for rule in rules:
+                for rule in with_end if record == newest else rules:
                     at_most = limits[rule.name]
                     if (record, index) < at_most and (text := self._short(rule, record, part)) is not None:
                         saved = self.counter.count(_text_of(part)) - self.counter.count(text)
@@ -86,6 +89,17 @@ def _told_before(rule: PruneRule, text: str) -> tuple[str, str]:
     before, _, behind = marker.partition(re.escape("{id}"))
     found = re.search(f"{before}(?P<id>[0-9a-f]{{8,64}}:[0-9]+){behind.replace(re.escape('{id}'), '(?P=id)')}$", text)
     return (text[: found.start()], found["id"]) if found else (text, "")
+
+
+def _with_end(rule: PruneRule) -> PruneRule:
+    """The rule for the newest message of the user: what they ask stands at its end as often as at its beginning.
+
+    A marker with an id is only known again at the end of a text.
+    """
+    if rule.last_chars or rule.keys or "{id}" in rule.marker:
+        return rule
+    first_chars = rule.first_chars // 2
+    return replace(rule, first_chars=first_chars, last_chars=rule.first_chars - first_chars)
 
 
 def halved(rule: PruneRule) -> PruneRule:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import threading
 from binascii import a2b_base64
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from compactor_cli.model.errors import Unreadable
 
 if TYPE_CHECKING:
     import tiktoken
 
+P = ParamSpec("P")
+T = TypeVar("T")
 # Names of the files in tiktoken's cache (the SHA-1 of the address they are published at) and their
 # bytes: a torn file is passed over for another one.
 VOCABULARIES = {
@@ -70,7 +74,24 @@ def vocabulary_folder(name: str) -> Path | None:
     return None
 
 
-@cache
+def loaded_once(load: Callable[P, T]) -> Callable[P, T]:
+    """`functools.cache` for what is large: threads that ask at the same time wait for one load and share its result.
+
+    The cache alone would let each of them load: with eight threads eight vocabularies are parsed and held at once.
+    """
+    kept = cache(load)
+    lock = threading.Lock()
+
+    @wraps(load)
+    def loaded(*args: P.args, **kwargs: P.kwargs) -> T:
+        with lock:
+            return kept(*args, **kwargs)  # type: ignore[arg-type]
+
+    loaded.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
+    return loaded
+
+
+@loaded_once
 def load_encoding(name: str, folder: Path) -> tiktoken.Encoding:
     """tiktoken's encoding without its special tokens, from the file in this folder; nothing is fetched.
 

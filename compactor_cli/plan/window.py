@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.plan.vocabulary import loaded_once
 
 TABLE = "model_prices_and_context_window_backup.json"
 _DATE = r"[-@](?:20\d{2}-?\d{2}-?\d{2}|latest)$"
@@ -41,7 +42,7 @@ def required_window_tokens(model: str) -> int:
     """The window of a model the user named. Raises `UsageError` with the nearest known names."""
     found = window_tokens(model)
     if not found:
-        nearest = ", ".join(_nearest(model))
+        nearest = ", ".join(nearest_models(model))
         step = f"did you mean {nearest}? or give the size with --window" if nearest else "give the size with --window"
         raise UsageError(f"the window of model {model} is not known", next_step=step)
     return found
@@ -101,7 +102,13 @@ def _parsed(table: str, brace: int) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def _nearest(model: str) -> list[str]:
+def is_provider(name: str) -> bool:
+    """Whether the table has a model of this provider; it does not know those that serve models of one's own."""
+    return f'"litellm_provider": {json.dumps(name)}' in _table()
+
+
+def nearest_models(model: str) -> list[str]:
+    """Names in the table that look like this one, at most 3, without their providers' other spellings."""
     import difflib
 
     names = sorted(json.loads(_table() or "{}"), key=len, reverse=True)
@@ -110,7 +117,7 @@ def _nearest(model: str) -> list[str]:
     return [by_last[name] for name in close]
 
 
-@lru_cache(maxsize=1)
+@loaded_once
 def _table() -> str:
     """The table's text, empty if litellm is not installed."""
     spec = importlib.util.find_spec("litellm")

@@ -24,9 +24,11 @@ def tokens(value: object, where: str) -> int:
 
 
 def size(value: object, where: str) -> Size:
-    """Tokens, or a share between 0 % and 100 %: ``"32k"``, ``"25%"``. Raises UsageError."""
-    if isinstance(value, str) and value.strip().endswith("%"):
+    """Tokens, or a share between 0 % and 100 %: ``"32k"``, ``"25%"``, ``0.25``. Raises UsageError."""
+    if isinstance(value, str) and (value.strip().endswith("%") or 0 < (_number(value.strip()) or 0) < 1):
         return Size(ratio=ratio(value, where))
+    if isinstance(value, float) and 0 < value < 1:
+        return Size(ratio=value)
     try:
         return Size(tokens=tokens(value, where))
     except UsageError as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
@@ -22,23 +23,28 @@ class Source:
 
     ``name`` is where it goes below an output folder: the path inside the tree it was found in, else its
     file name (its path, in a list of files). ``root`` is that tree, else the folder the file lies in.
+    ``is_candidate``: found by a name that other files have too; it is passed over if it holds no transcript.
     """
 
     path: str
     name: str
     root: str
+    is_candidate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """How trees are read. Globs with ``/`` match the path inside the tree, others the last name.
 
-    ``skip`` names folders that are left out wherever they are met (the archive, the output folder).
+    ``candidates``: what else is taken, see `Source.is_candidate`. ``skip`` names folders that are left out wherever
+    they are met (the archive, the output folder). ``hidden``: whether hidden files and folders are read.
     """
 
     include: tuple[str, ...] = DEFAULT_INCLUDE
+    candidates: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    hidden: bool = False
 
 
 def find_sources(
@@ -48,20 +54,21 @@ def find_sources(
     walk: Walk | None = None,
     files_from: str = "",
     null_separated: bool = False,
+    passed_over: Callable[[str], object] = lambda path: None,
 ) -> tuple[Source, ...]:
     """The inputs that operands and ``files_from`` (a list of paths; ``-`` is standard input) name.
 
-    Operands keep their order, the files of a tree are in byte order of their path. A file that is reached
-    twice (same device and inode) is given once, by its first name. What cannot be read is given all the
-    same: it fails when it is opened, and the others go on. In trees only regular files are taken, hidden
-    names and links are not. Raises `UsageError` for a folder without ``recursive``, for an unreadable list,
-    and if standard input were needed twice.
+    Operands keep their order, the files of a tree are in byte order of their path. A file that is reached twice (same
+    device and inode) is given once, by its first name. What cannot be read is given all the same: it fails when it is
+    opened, and the others go on. In trees only regular files are taken, links are not; ``passed_over`` hears of the
+    files and hidden folders that the walk does not take, but for excluded ones. Raises `UsageError` for a folder
+    without ``recursive``, for an unreadable list, and if standard input were needed twice.
     """
     if files_from == STDIN and STDIN in operands:
         raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
     listed = _listed(files_from, null_separated) if files_from else ()
     named = [*((path, _file_name(path)) for path in operands), *((path, _inside(path)) for path in listed)]
-    found = (source for path, name in named for source in _expand(path, name, recursive, walk or Walk()))
+    found = (source for path, name in named for source in _expand(path, name, recursive, walk or Walk(), passed_over))
     return tuple(_once(found))
 
 
@@ -74,37 +81,59 @@ def _listed(path: str, null_separated: bool) -> tuple[str, ...]:
     return tuple(os.fsdecode(item) for item in data.split(b"\0" if null_separated else b"\n") if item)
 
 
-def _expand(path: str, name: str, recursive: bool, walk: Walk) -> Iterator[Source]:
+def _expand(
+    path: str, name: str, recursive: bool, walk: Walk, passed_over: Callable[[str], object]
+) -> Iterator[Source]:
     if path == STDIN or not Path(path).is_dir():
         yield Source(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
     elif recursive:
-        yield from _tree(path, walk)
+        yield from _tree(path, walk, passed_over)
     else:
         raise UsageError("is a directory", place=path, next_step="use -r to read the files in it")
 
 
-def _tree(root: str, walk: Walk) -> Iterator[Source]:
+class _Fate(Enum):
+    """What becomes of an entry of a tree."""
+
+    TAKEN = auto()
+    CANDIDATE = auto()
+    PASSED_OVER = auto()
+
+
+def _tree(root: str, walk: Walk, passed_over: Callable[[str], object]) -> Iterator[Source]:
     skip = {key for folder in walk.skip if (key := _key(folder))}
-    inside = sorted(_files(root, "", walk, skip), key=os.fsencode)
-    return (Source(path=os.path.join(root, name), name=name, root=root) for name in inside)  # noqa: PTH118
+    for name, fate in sorted(_entries(root, "", walk, skip), key=lambda entry: os.fsencode(entry[0])):
+        path = os.path.join(root, name)  # noqa: PTH118
+        if fate is _Fate.PASSED_OVER:
+            passed_over(path)
+        else:
+            yield Source(path=path, name=name, root=root, is_candidate=fate is _Fate.CANDIDATE)
 
 
-def _files(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, int]]) -> Iterator[str]:
-    """The names, inside the tree, of the files below ``folder``; of a folder itself if it cannot be listed."""
+def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, int]]) -> Iterator[tuple[str, _Fate]]:
+    """The files below ``folder`` and what is hidden there, by names inside the tree; a folder that cannot be listed."""
     try:
         entries = list(os.scandir(folder))
     except OSError:
-        yield prefix.rstrip("/") or "."
+        yield prefix.rstrip("/") or ".", _Fate.TAKEN
         return
     for entry in entries:
         name = prefix + entry.name
-        if entry.name.startswith(".") or _matches(name, walk.exclude):
+        if _matches(name, walk.exclude):
             continue
-        if entry.is_dir(follow_symlinks=False):
+        if entry.name.startswith(".") and not walk.hidden:
+            yield name, _Fate.PASSED_OVER
+        elif entry.is_dir(follow_symlinks=False):
             if not skip or _key(entry.path) not in skip:
-                yield from _files(entry.path, f"{name}/", walk, skip)
-        elif entry.is_file(follow_symlinks=False) and _matches(name, walk.include):
-            yield name
+                yield from _entries(entry.path, f"{name}/", walk, skip)
+        elif entry.is_file(follow_symlinks=False):
+            yield name, _fate(name, walk)
+
+
+def _fate(name: str, walk: Walk) -> _Fate:
+    if _matches(name, walk.include):
+        return _Fate.TAKEN
+    return _Fate.CANDIDATE if _matches(name, walk.candidates) else _Fate.PASSED_OVER
 
 
 def _matches(name: str, globs: Iterable[str]) -> bool:

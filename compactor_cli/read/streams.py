@@ -27,6 +27,8 @@ STDIN = "-"
 BUFFER_BYTES = 1 << 20
 
 Observer = Callable[[memoryview], object]
+# As `open` takes it: path and flags to a descriptor.
+Opener = Callable[[str, int], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +87,16 @@ class Stream:
         self.file.close()
 
 
-def open_stream(path: str, observers: Sequence[Observer] = (), part: Slice | None = None) -> Stream:
+def open_stream(
+    path: str, observers: Sequence[Observer] = (), part: Slice | None = None, opener: Opener | None = None
+) -> Stream:
     """Open a file, or standard input for ``-``; gzip and zstd are known by their first bytes.
 
-    ``part``: only these bytes of a file that is not packed. Raises `Unreadable`, here and later from the reader:
-    missing, a directory, no permission, broken compression.
+    ``part``: only these bytes of a file that is not packed. ``opener`` opens a file in its own way. Raises
+    `Unreadable`, here and later from the reader: missing, a directory, no permission, broken compression.
     """
     try:
-        file = io.FileIO(0, closefd=False) if path == STDIN else SlicedFile(path, part) if part else io.FileIO(path)
+        file = _file(path, part, opener)
     except OSError as error:
         raise unreadable(error, path) from error
     try:
@@ -100,6 +104,12 @@ def open_stream(path: str, observers: Sequence[Observer] = (), part: Slice | Non
     except BaseException:
         file.close()
         raise
+
+
+def _file(path: str, part: Slice | None, opener: Opener | None) -> io.FileIO:
+    if path == STDIN:
+        return io.FileIO(0, closefd=False)
+    return SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
 
 
 def _stream(file: io.FileIO, path: str, observers: Sequence[Observer]) -> Stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -15,7 +15,7 @@ from compactor_cli.read.streams import STDIN, ContentHash, open_stream
 from compactor_cli.run.tally import Tally
 
 if TYPE_CHECKING:
-    from compactor_cli.archive.layout import Part
+    from compactor_cli.archive.layout import Blob, Part
     from compactor_cli.archive.store import Archive, ArchiveWriter
 
 _PIECE_BYTES = 1 << 20
@@ -43,6 +43,7 @@ class Depot:
         self._offset = 0
         self._states = 0
         self._part: Part | None = None
+        self._committed: tuple[Blob, Tally] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +82,7 @@ class Depot:
         self._offset += length
 
     def commit(self, tally: Tally) -> None:
-        """The input was read to its end, and changes: the original is durable on return.
+        """The input was read to its end, and changes: the original is durable on return. `record` comes next.
 
         Raises `Changed` if the bytes archived are not those that were read.
         """
@@ -94,8 +95,32 @@ class Depot:
             self._list_part()
         blob = writer.commit()
         self.stored = str(archive.folder / blob.stored)
+        self._committed = blob, tally
+
+    def record(self, written_sha256: str = "", written_bytes: int = 0) -> None:
+        """List the original in the manifest, durably, before its compaction takes effect.
+
+        ``written_*``: what takes its place, if something does; `undo` knows the file by it.
+        """
+        if self._archive is None or self._committed is None:
+            return
+        blob, tally = self._committed
         source = self._path if self._path == STDIN else str(Path(self._path).absolute())
-        archive.record(blob, records=tally.record_count, dialect=tally.dialect, source=source)
+        self._archive.record(
+            blob,
+            records=tally.record_count,
+            dialect=tally.dialect,
+            source=source,
+            written=(written_sha256, written_bytes),
+        )
+
+    def journal(self, data: bytes) -> AbstractContextManager[None]:
+        """While ``data`` is being appended to the file, the archive holds it: a run that is killed is made good."""
+        from compactor_cli.archive.journal import journal
+
+        if self._archive is None or self._committed is None:
+            return nullcontext()
+        return journal(self._archive.folder, self._path, self._committed[0], data)
 
     def _start(self) -> tuple[Archive, ArchiveWriter]:
         """The archive, and its writer caught up with the stream."""

@@ -7,7 +7,7 @@ the source is replaced. Whatever fails leaves the source as it was. Rows of a da
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.archive.targets import Kind, Target
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.errors import Changed, CompactError
+from compactor_cli.model.errors import Changed, CompactError, InUse, InvalidLine, UnknownShape
 from compactor_cli.model.events import BytesRead, InputBegan, Listener
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.records import Place
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from compactor_cli.run.hooks import Hooks
     from compactor_cli.run.models import ModelRun
     from compactor_cli.run.planfile import Saved
+
+
+# Why a file of a tree is skipped that only its content can tell from a transcript.
+PASSED_OVER = "no transcript"
 
 
 class Purpose(StrEnum):
@@ -121,6 +125,8 @@ def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> Input
         sinks.tell(InputBegan(path=job.source.path))
     try:
         return _compact(job, orders, sinks, processes)
+    except (UnknownShape, InvalidLine) as error:
+        return _passed_over(job) if job.source.is_candidate else failed(job, error)
     except CompactError as error:
         return failed(job, error)
     except BrokenPipeError:
@@ -132,6 +138,11 @@ def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> Input
         return failed(job, defect, reason=traceback.format_exc())
 
 
+def _passed_over(job: Job) -> InputReport:
+    """The report of a file of a tree that has a transcript's name and holds none."""
+    return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
+
+
 def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
     """The report of an input that failed."""
     path = job.source.path
@@ -139,8 +150,8 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
     where = str(replace(place, path="standard input") if isinstance(place, Place) and path == STDIN else place)
     return InputReport(
         path=path,
-        outcome=Outcome.FAILED,
-        reason="changed" if isinstance(error, Changed) else reason,
+        outcome=Outcome.SKIPPED if isinstance(error, InUse) else Outcome.FAILED,
+        reason="changed" if isinstance(error, Changed) else "in use" if isinstance(error, InUse) else reason,
         error=f"{'standard input' if where == STDIN else where}: {error.what}",
         next_step=error.next_step,
         exit_code=error.exit_code,
@@ -151,6 +162,8 @@ def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputRep
     path = job.source.path
     if path != STDIN and orders.min_age_seconds and look_at(path).age_seconds() < orders.min_age_seconds:
         return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
+    if orders.purpose is Purpose.ACT and job.target.kind in (Kind.IN_PLACE, Kind.APPEND):
+        _prepare(job, orders)
     folder = partial(_archive_dir, job, orders)
     keeps = orders.purpose is Purpose.ACT and orders.originals is Originals.ARCHIVED
     with (
@@ -166,6 +179,18 @@ def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputRep
             output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
     report = tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
     return _told(report, orders)
+
+
+def _prepare(job: Job, orders: Orders) -> None:
+    """Leave a file to the next run that somebody has open; make good what a killed run began to append to it."""
+    from compactor_cli.archive.journal import finish_append
+    from compactor_cli.archive.live_file import check_no_writer
+
+    path = job.source.path
+    with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
+        check_no_writer(file.fileno(), path, quick=True)
+    if orders.originals is Originals.ARCHIVED:
+        finish_append(path, _archive_dir(job, orders))
 
 
 def _told(report: InputReport, orders: Orders) -> InputReport:
@@ -270,7 +295,9 @@ def _write(job: Job, rows: Iterator[Finished], tally: Tally, depot: Depot, strea
             output.write(tally.records.prefix, changed=False)
         if tally.is_altered:
             depot.commit(tally)
-        return output.finish(tally.is_altered)
+        path = output.finish(tally.is_altered, depot)
+        tally.warnings += output.warnings
+        return path
 
 
 def _exhaust(rows: Iterator[Finished]) -> str:

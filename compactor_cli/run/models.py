@@ -15,19 +15,22 @@ from compactor_cli.llm import llm
 from compactor_cli.llm.breaker import Breaker
 from compactor_cli.llm.estimate import Estimate
 from compactor_cli.llm.importance.asked import asked
+from compactor_cli.llm.importance.local import PREFIX as LOCAL
 from compactor_cli.llm.importance.meaning import Meaning
-from compactor_cli.llm.keys import NO_KEYS, Keys, environment_secrets
+from compactor_cli.llm.keys import NO_KEYS, Keys, environment_secrets, missing_key, provider_of
 from compactor_cli.llm.line import Fallback, Line
 from compactor_cli.llm.loop import Loop
-from compactor_cli.llm.model import Asking, ModelSummariser
+from compactor_cli.llm.model import AUTO, SAME, Asking, ModelSummariser
 from compactor_cli.llm.pace import Pace, Tempo
+from compactor_cli.llm.prices import price_of
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.replies import ReplyCache
 from compactor_cli.llm.spend import Limits, Spend
-from compactor_cli.model.errors import CompactError
+from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.events import Listener
 from compactor_cli.model.importance import Importance
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.plan.window import is_provider, nearest_models
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -56,6 +59,7 @@ class ModelOrders:
     fallback: Fallback | None = None
     cache_file: Path | None = None
     breaker_file: Path | None = None
+    resets_breaker: bool = False
     redacts: bool = True
 
 
@@ -80,18 +84,21 @@ class ModelRun:
         self.cache = ReplyCache(orders.cache_file) if orders.cache_file else None
         self._spend, self._pace = spend or Spend(orders.limits), pace or Pace(orders.tempo)
         self._tell = tell
-        self.line = line or self._line_to(orders.asking.model, orders.fallback)
-        self.planned = Estimate()
         self._loop = Loop(llm.close)
+        self._breaker = Breaker(file=orders.breaker_file)
+        if orders.resets_breaker:
+            self._breaker.reset()
+        self.line = line or self._line(orders.fallback)
+        self.planned = Estimate()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._known = tuple(secret.reveal() for secret in (*orders.keys.secrets, *environment_secrets()))
 
-    def _line_to(self, model: str, fallback: Fallback | None = None) -> Line:
+    def _line(self, fallback: Fallback | None = None) -> Line:
         return Line(
             spend=self._spend,
             pace=self._pace,
-            breaker=Breaker(model, file=self.orders.breaker_file),
+            breaker=self._breaker,
             cache=self.cache,
             keys=self.orders.keys,
             fallback=fallback,
@@ -140,8 +147,17 @@ class ModelRun:
         """What ranks the middle by the embedding model."""
         model = self.orders.embedding_model
         redactor = self._redactor if self.orders.redacts else None
-        line = self._line_to(model)
-        return Meaning(asked(line, self._loop, model, api_base=self.orders.asking.api_base, new_redactor=redactor))
+        asking = self.orders.asking
+        return Meaning(
+            asked(
+                self._line(),
+                self._loop,
+                model,
+                api_base=asking.api_base,
+                price=asking.price,
+                new_redactor=redactor,
+            )
+        )
 
     def estimate(self, request: Request, archive_dir: Path) -> Estimate:
         """What the summary would take; added to ``planned``."""
@@ -184,6 +200,44 @@ class ModelRun:
     def stop(self) -> None:
         """Cancel what is under way: threads that wait for a reply go on with a failure."""
         self._loop.close()
+
+
+def check_setup(orders: ModelOrders, *, has_keys_elsewhere: bool = False) -> None:
+    """Raises `UsageError` for set-up mistakes that no request is needed to see.
+
+    They are: a model that litellm knows no provider of, no key, a limit on cost without a price. Models that the
+    transcripts are to name cannot be checked.
+    """
+    asking, fallback = orders.asking, orders.fallback
+    names = [asking.model, *asking.models.values(), orders.embedding_model, fallback.model if fallback else ""]
+    for name in dict.fromkeys(names):
+        if name and name not in (AUTO, SAME) and not name.startswith(LOCAL):
+            _check_model(name, orders, has_keys_elsewhere=has_keys_elsewhere)
+
+
+def _check_model(name: str, orders: ModelOrders, *, has_keys_elsewhere: bool) -> None:
+    api_base = orders.asking.api_base
+    provider = _provider(name, api_base)
+    if not provider:
+        nearest = ", ".join(nearest_models(name))
+        advice = "write PROVIDER/MODEL, or give the server with --api-base"
+        what = f"no provider of the model {name} is known"
+        raise UsageError(what, next_step=f"did you mean {nearest}? or {advice}" if nearest else advice)
+    full_name = name if "/" in name else f"{provider}/{name}"
+    if not api_base and not has_keys_elsewhere and (variable := missing_key(full_name, orders.keys)):
+        advice = f"set {variable}, or name a file with --key-file"
+        raise UsageError(f"there is no key for the model {name}", next_step=advice)
+    if orders.limits.cost_usd and not orders.asking.price and price_of(name) is None:
+        what = f"the price of {name} is not known, so --max-cost cannot be kept"
+        raise UsageError(what, next_step="give it in US dollars per million tokens: --price IN,OUT")
+
+
+def _provider(name: str, api_base: str) -> str:
+    """litellm's name of who serves a model; empty if there is none. litellm itself is asked only in doubt."""
+    found = provider_of(name)
+    if not found and api_base:  # taken for a model of a server with OpenAI's interface
+        return "openai"
+    return found if found and is_provider(found) else llm.find_provider(name, api_base)
 
 
 def load_original(archive_dir: Path, sha256: str) -> Transcript | None:

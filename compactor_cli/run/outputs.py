@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from compactor_cli.archive.targets import Kind, Target, open_target
 from compactor_cli.model.errors import OutputError
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.streams import Stream
+
+if TYPE_CHECKING:
+    from compactor_cli.run.depot import Depot
 
 # So much of an input that seems to stay as it is waits before a replacement is begun.
 HELD_BYTES = 8 << 20
@@ -30,6 +34,8 @@ class Output:
         self._file: IO[bytes] | None = None
         self._held: list[bytes] = []
         self._held_bytes = 0
+        self._depot: Depot | None = None
+        self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
         if self._target.kind not in (Kind.IN_PLACE, Kind.APPEND):
@@ -52,31 +58,49 @@ class Output:
         if self._target.kind is not Kind.STDOUT:
             self._release()
 
-    def finish(self, altered: bool) -> str:
-        """Everything was given and archived: let it take effect. The path written, empty if none was."""
+    def finish(self, altered: bool, depot: Depot) -> str:
+        """Everything was given and archived: let it take effect. The path written, empty if none was.
+
+        ``depot`` lists what it archived when it is known what takes its place, and before that happens.
+        """
         if self._target.kind in (Kind.IN_PLACE, Kind.APPEND) and not altered:
             self._abandon()
             return ""
+        self._depot = depot
         if self._target.kind is Kind.APPEND:
-            self._append()
+            self._append(depot)
             return self._target.path
+        if self._target.kind is not Kind.IN_PLACE:
+            depot.record()
         self._open()
         self._release()
         self._stack.close()
         return self._target.path
 
-    def _append(self) -> None:
+    def _append(self, depot: Depot) -> None:
         path, look = self._target.path, self._stream.look
         if look is None or self._stream.compression is not Compression.NONE:
             advice = "use -i: the archive keeps the original"
             raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
-        from compactor_cli.archive.append import append_to
+        from compactor_cli.archive.append import added_bytes
+        from compactor_cli.archive.live_file import append, check_no_writer
 
-        append_to(path, b"".join(self._held), look)
+        whole = b"".join(self._held)
+        added = added_bytes(path, whole, look)
+        check_no_writer(self._stream.file.fileno(), path)
+        depot.record(hashlib.sha256(whole).hexdigest(), len(whole))
+        with depot.journal(added):
+            append(path, added, look)
+
+    def _ready(self, sha256: str, size_bytes: int) -> None:
+        """The replacement is complete, and is to have these."""
+        if self._depot is not None:
+            self._depot.record(sha256, size_bytes)
 
     def _open(self) -> None:
         if self._file is None:
-            self._file = self._stack.enter_context(open_target(self._target, self._stream))
+            opened = open_target(self._target, self._stream, self._ready, self.warnings.append)
+            self._file = self._stack.enter_context(opened)
 
     def _release(self) -> None:
         if self._file is not None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from compactor_cli.model.errors import CompactError
+from compactor_cli.model.errors import CompactError, TryLater
 from compactor_cli.model.events import Event, Listener, without_progress
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.plan.fast import AMOUNT
@@ -257,4 +257,4 @@ def _not_reached(job: Job) -> InputReport:
 
 
 def _stops(report: InputReport, after_failure: AfterFailure) -> bool:
-    return after_failure is AfterFailure.STOP and report.exit_code != 0
+    return after_failure is AfterFailure.STOP and report.exit_code not in (0, TryLater.exit_code)

@@ -19,7 +19,7 @@ from compactor_cli.model.errors import CompactError
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, look_at, open_stream
-from compactor_cli.run.jobs import Job, Orders
+from compactor_cli.run.jobs import PASSED_OVER, Job, Orders
 
 REASON = "the same as when it was last looked at"
 # A file may be written to twice within one tick of its clock; file systems' ticks are at most this long.
@@ -68,6 +68,8 @@ class Seen:
             return None
         if entry.look != look:
             self._enter(path, entry.sha256, entry.size_bytes, entry.tokens, entry.transcripts)
+        if job.source.is_candidate and not entry.transcripts:
+            return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
         return InputReport(
             path=job.source.path,
             outcome=Outcome.UNCHANGED,
@@ -85,6 +87,8 @@ class Seen:
         path = str(Path(job.source.path).absolute())
         if report.outcome is Outcome.UNCHANGED and not _says_something(report):
             self._enter(path, report.sha256, report.bytes_before, report.tokens_before, sum(report.counts.values()))
+        elif report.reason == PASSED_OVER:
+            self._enter(path, "", 0, 0, 0)
         elif self._entries.pop(path, None):
             self._changed = True
 

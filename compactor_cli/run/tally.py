@@ -27,6 +27,7 @@ class Tally:
     written_as: str = ""
     not_carried: Counter[str] = field(default_factory=Counter)
     dialect: str = ""
+    warnings: list[str] = field(default_factory=list)
     _listed: list[TranscriptReport] = field(default_factory=list)
 
     @property
@@ -80,6 +81,7 @@ class Tally:
             written_as=self.written_as,
             not_carried=dict(self.not_carried),
             transcripts=tuple(self._listed),
+            warnings=tuple(self.warnings),
         )
 
     def _outcome(self) -> Outcome:

@@ -10,12 +10,15 @@ import orjson
 
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.rows import find_row
-from compactor_cli.model.errors import CompactError
+from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.values import parse
 from compactor_cli.run.rows import RowMaker
 from compactor_cli.scale.metrics import Metrics
+
+# Keys of rows under which the formats of datasets have their messages.
+COMMON_NAMES = ("messages", "conversations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +35,8 @@ class CellMaker:
     """Compacts the cells of one column. Safe for several threads.
 
     A cell holds a JSON value (a row, or the array of its messages, which is then read under the name of its
-    ``column``) or the lines of a session. It gives what the same text gives as a line of a file. One that fails is
-    passed on unchanged.
+    ``column``, or under a name that rows commonly have) or the lines of a session. It gives what the same text gives
+    as a line of a file. One that fails is passed on unchanged.
     """
 
     rows: RowMaker
@@ -42,14 +45,26 @@ class CellMaker:
 
     def compact(self, text: bytes) -> Cell:
         """The cell compacted."""
-        head = b"{%s:" % orjson.dumps(self.column) if text.lstrip()[:1] == b"[" else b""
+        if text.lstrip()[:1] != b"[":
+            return self._read_as(b"", text)
+        failures = []
+        for name in dict.fromkeys((self.column, *COMMON_NAMES)):
+            try:
+                return self._read_as(b"{%s:" % orjson.dumps(name), text)
+            except UnknownShape as error:
+                failures.append(str(error))
+        return _failed(text, failures[0])
+
+    def _read_as(self, head: bytes, text: bytes) -> Cell:
+        """The cell read behind ``head``. Raises UnknownShape for an array that is none of messages there."""
         # The hash in the marker is of a whole line.
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
         try:
             output, metrics = self._compact(head + text + tail)
         except CompactError as error:
-            failed = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
-            return Cell(text=text, metrics=Metrics.of(failed), reason=str(error))
+            if head and isinstance(error, UnknownShape):
+                raise
+            return _failed(text, str(error))
         output = output[len(head) : len(output) - len(tail)]
         reason = "; ".join(reason for part, reason in metrics if reason)
         whole = sum((part for part, _ in metrics), Metrics())
@@ -77,14 +92,24 @@ class CellMaker:
         return b"".join(output) if metrics else text, metrics
 
 
+def _failed(text: bytes, reason: str) -> Cell:
+    report = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
+    return Cell(text=text, metrics=Metrics.of(report), reason=reason)
+
+
 def holds_conversation(column: str, value: Any) -> bool:
-    """Whether a value of a column is a conversation: a text of JSON, or the messages themselves."""
+    """Whether a value of a column is a conversation: a text of JSON, or the messages themselves.
+
+    What it is must not hang on the column's name, which is `COMMON_NAMES`' or any other.
+    """
     if isinstance(value, str | bytes):
         try:
             value = parse(value.encode(errors="surrogateescape") if isinstance(value, str) else value)
         except ValueError:
             return False
-    return find_row({column: value} if isinstance(value, list) else value) is not None
+    if not isinstance(value, list):
+        return find_row(value) is not None
+    return any(find_row({name: value}) is not None for name in (column, *COMMON_NAMES))
 
 
 def _present(value: Any) -> Any:

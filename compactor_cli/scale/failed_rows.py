@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.archive.atomic import atomic_writer, output_error
 
 ENDING = ".failed"
 
@@ -34,7 +34,10 @@ class FailedRows:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
         if kind is None and self._file is None:
-            self._path.unlink(missing_ok=True)
+            try:
+                self._path.unlink(missing_ok=True)
+            except OSError as reason:
+                raise output_error(reason, str(self._path)) from reason
 
     def add(self, row: int, reason: str, text: bytes) -> None:
         """One that failed."""

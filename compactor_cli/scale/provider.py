@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.llm.breaker import Breaker
 from compactor_cli.llm.calls import Call
 from compactor_cli.llm.failures import ModelFailure
 from compactor_cli.llm.faults import scrubbed
@@ -22,7 +21,7 @@ from compactor_cli.llm.keys import provider_of
 from compactor_cli.llm.llm import ENDED, Batches, batch_reply
 from compactor_cli.llm.model import AUTO
 from compactor_cli.llm.pace import Pace
-from compactor_cli.llm.prices import batch_price_of
+from compactor_cli.llm.prices import Price, batch_price_of
 from compactor_cli.llm.spend import Spend
 from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.run.models import ModelOrders
@@ -149,7 +148,7 @@ class Provider:
                 reply = batch_reply(self._way, body)
             except ModelFailure as failure:
                 return Entry(fault=Fault.FAILED, reason=failure.reason)
-            price = batch_price_of(reply.model)
+            price = self._price
             cost = price.cost_usd(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens) if price else None
             return Entry(reply=replace(reply, cost_usd=cost))
         error = value.get("error") or body.get("error") or {}
@@ -159,6 +158,10 @@ class Provider:
         fault = Fault.TOO_LONG if any(words in told for words in _TOO_LONG) else Fault.FAILED
         return Entry(fault=fault, reason=scrubbed(told or "no reply", self._way))
 
+    @property
+    def _price(self) -> Price | None:
+        return self._orders.asking.price or batch_price_of(self._way.model)
+
     def _tried(self, shards: Sequence[Shard], options: ShardOptions, missing: Missing) -> Iterator[ShardResult]:
         orders = self._orders
         line = RecordedLine(
@@ -167,7 +170,6 @@ class Provider:
             missing,
             spend=Spend(orders.limits),
             pace=Pace(orders.tempo),
-            breaker=Breaker(self._way.model),
             keys=orders.keys,
             fallback=orders.fallback,
         )
@@ -192,9 +194,7 @@ class Provider:
         return count
 
     def _check_limits(self, count: int, input_tokens: int, output_tokens: int) -> None:
-        limits, tally, price = self._orders.limits, self._book.tally(), batch_price_of(self._way.model)
-        if limits.cost_usd and price is None:
-            raise UsageError(f"the price of {self._way.model} is not known", next_step="leave --max-cost out")
+        limits, tally, price = self._orders.limits, self._book.tally(), self._price
         cost = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else 0.0
         for limit, amount, what in (
             (limits.requests, tally["replies"] + tally["faults"] + count, "requests"),

@@ -62,12 +62,20 @@ def compact_shard(
 
             models = stack.enter_context(ModelRun(orders))
         work = _table if is_parquet(source) else _lines
-        metrics, sha256 = work(source, output, options, part, models)
+        try:
+            metrics, sha256 = work(source, output, options, part, models)
+        except Changed as error:
+            raise _changed(source) from error
     if look_at(source) != look:
-        raise Changed("the file changed while it was read", place=source, next_step="run again when it is complete")
+        raise _changed(source)
     metrics = replace(metrics, shards=1, seconds=time.monotonic() - started)
     mark.write(metrics, look, sha256)
     return metrics
+
+
+def _changed(source: str) -> InputError:
+    """The inputs of a batch are not written to any more, so that this is no reason to try later."""
+    return InputError("the file changed while it was read", place=source, next_step="run again when it is complete")
 
 
 def _table(
@@ -110,6 +118,7 @@ def _lines(
                 models.settle()
             if tally.is_altered:
                 depot.commit(tally)
+                depot.record()
         metrics = replace(metrics, lines_dropped=tally.dropped, bytes_before=depot.content.size_bytes)
     return metrics, depot.content.sha256
 

@@ -1,21 +1,25 @@
-"""Bytes appended to a file, and cut off again."""
+"""Bytes appended to a file that others may write to at the same time."""
 
 from __future__ import annotations
 
-import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from compactor_cli.archive import append as module
-from compactor_cli.archive.append import append_to, cut_back, find_appended
+from compactor_cli.archive import live_file
+from compactor_cli.archive.append import added_bytes
+from compactor_cli.archive.journal import finish_append, journal
+from compactor_cli.archive.live_file import append
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import Changed, OutputError
 from compactor_cli.read.streams import look_at
 
 BEGUN = b'{"a":1}\n'
-WHOLE = BEGUN + b'{"b":2}\n'
+ADDED = b'{"type":"boundary","b":2}\n{"type":"summary","c":3}\n'
+LATE = b'{"type":"user","late":1}\n'
 
 
 @pytest.fixture
@@ -27,22 +31,26 @@ def file(tmp_path: Path) -> Path:
 
 def test_only_what_is_new_is_written(file: Path) -> None:
     inode = file.stat().st_ino
-    append_to(str(file), WHOLE, look_at(str(file)))
-    assert file.read_bytes() == WHOLE
+    added = added_bytes(str(file), BEGUN + ADDED, look_at(str(file)))
+    assert added == ADDED
+    append(str(file), added, look_at(str(file)))
+    assert file.read_bytes() == BEGUN + ADDED
     assert file.stat().st_ino == inode
 
 
 def test_a_file_that_someone_wrote_to_is_left_alone(file: Path) -> None:
     look = look_at(str(file))
-    file.write_bytes(BEGUN + b"more\n")
-    with pytest.raises(Changed):
-        append_to(str(file), WHOLE, look)
-    assert file.read_bytes() == BEGUN + b"more\n"
+    file.write_bytes(BEGUN + LATE)
+    for attempt in (lambda: added_bytes(str(file), BEGUN + ADDED, look), lambda: append(str(file), ADDED, look)):
+        with pytest.raises(Changed) as caught:
+            attempt()
+        assert caught.value.exit_code == 75
+    assert file.read_bytes() == BEGUN + LATE
 
 
 def test_an_output_that_does_not_begin_with_the_file_is_refused(file: Path) -> None:
     with pytest.raises(OutputError, match="several conversations"):
-        append_to(str(file), b"other\n", look_at(str(file)))
+        added_bytes(str(file), b"other\n", look_at(str(file)))
     assert file.read_bytes() == BEGUN
 
 
@@ -50,38 +58,95 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(file: Path, monkeypatch: p
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr(live_file.os, "fsync", full)
     with pytest.raises(OutputError, match="the disk is full"):
-        append_to(str(file), WHOLE, look_at(str(file)))
+        append(str(file), ADDED, look_at(str(file)))
     assert file.read_bytes() == BEGUN
 
 
-def test_the_original_is_found_by_the_hash_of_the_beginning(file: Path, tmp_path: Path) -> None:
-    archive = Archive(tmp_path / "archive")
-    for data in (BEGUN, b"x" * len(BEGUN), BEGUN[:4]):
-        archive.record(archive.add(data), records=1, dialect="", source="elsewhere")
-    append_to(str(file), WHOLE, look_at(str(file)))
-    found = find_appended(str(file), [tmp_path / "none", tmp_path / "archive"])
-    assert found.original.sha256 == hashlib.sha256(BEGUN).hexdigest()
-    cut_back(str(file), found)
-    assert file.read_bytes() == BEGUN
+def writing(monkeypatch: pytest.MonkeyPatch, *, before: Callable[[], Any], piece: int = 1 << 20) -> None:
+    """Let others act just before our bytes are written, and the system take only a piece at a time."""
+    real = os.write
+    waiting = [before]
+
+    def write(descriptor: int, data: bytes) -> int:
+        if waiting and data.startswith(ADDED[-9:]) | data.startswith(ADDED[:9]):
+            waiting.pop()()
+        return real(descriptor, data[:piece])
+
+    monkeypatch.setattr(live_file.os, "write", write)
 
 
-def test_a_file_that_begins_with_nothing_archived_is_refused(file: Path, tmp_path: Path) -> None:
-    archive = Archive(tmp_path / "archive")
-    archive.record(archive.add(b"y" * 4), records=1, dialect="", source=str(file))
-    with pytest.raises(OutputError, match="begins with no archived original"):
-        find_appended(str(file), [tmp_path / "archive"])
+def other_program(file: Path) -> None:
+    with file.open("ab", buffering=0) as agent:
+        agent.write(LATE)
 
 
-def test_nothing_is_cut_off_a_file_that_grew_meanwhile(file: Path, tmp_path: Path) -> None:
-    archive = Archive(tmp_path / "archive")
-    archive.record(archive.add(BEGUN), records=1, dialect="", source=str(file))
-    file.write_bytes(WHOLE)
-    found = find_appended(str(file), [tmp_path / "archive"])
-    with file.open("ab") as more:
-        more.write(b"more\n")
-        os.fsync(more.fileno())
+def test_a_record_that_lands_just_before_is_kept_and_nothing_is_appended(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing(monkeypatch, before=lambda: other_program(file))
     with pytest.raises(Changed):
-        cut_back(str(file), found)
-    assert file.read_bytes() == WHOLE + b"more\n"
+        append(str(file), ADDED, look_at(str(file)))
+    assert file.read_bytes() == BEGUN + LATE
+
+
+def test_a_record_that_lands_between_two_writes_is_kept_and_nothing_is_appended(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.write
+    calls: list[int] = []
+
+    def write(descriptor: int, data: bytes) -> int:
+        calls.append(descriptor)
+        if len(calls) == 2:
+            with file.open("ab", buffering=0) as agent:
+                real(agent.fileno(), LATE)
+        return real(descriptor, data[:20])
+
+    monkeypatch.setattr(live_file.os, "write", write)
+    with pytest.raises(Changed):
+        append(str(file), ADDED, look_at(str(file)))
+    assert file.read_bytes() == BEGUN + LATE
+
+
+def killed(file: Path, archive: Path, written: int) -> None:
+    """A run that was killed when so much of what it appended had been written."""
+    store = Archive(archive)
+    with journal(archive, str(file), store.add(BEGUN), ADDED):
+        kept = {path: path.read_bytes() for path in archive.iterdir() if path.is_file()}
+    for path, data in kept.items():
+        path.write_bytes(data)
+    file.write_bytes(BEGUN + ADDED[:written])
+
+
+@pytest.mark.parametrize("written", [1, 10, 26, 30, len(ADDED) - 1])
+def test_what_a_killed_run_began_to_append_is_finished_by_the_next(file: Path, tmp_path: Path, written: int) -> None:
+    killed(file, tmp_path / "archive", written)
+    assert finish_append(str(file), tmp_path / "archive")
+    assert file.read_bytes() == BEGUN + ADDED
+    assert not finish_append(str(file), tmp_path / "archive")
+
+
+@pytest.mark.parametrize("written", [1, 9, 10, 30, 35, len(ADDED) - 1])
+def test_a_record_glued_to_a_torn_append_stands_on_its_own_again(file: Path, tmp_path: Path, written: int) -> None:
+    killed(file, tmp_path / "archive", written)
+    other_program(file)
+    assert finish_append(str(file), tmp_path / "archive")
+    assert file.read_bytes() == BEGUN + LATE
+
+
+@pytest.mark.parametrize("later", [b"", LATE, ADDED, ADDED + LATE])
+def test_a_journal_of_an_append_that_was_not_torn_changes_nothing(file: Path, tmp_path: Path, later: bytes) -> None:
+    killed(file, tmp_path / "archive", 0)
+    file.write_bytes(BEGUN + later)
+    finish_append(str(file), tmp_path / "archive")
+    assert file.read_bytes() == BEGUN + later
+    assert not list((tmp_path / "archive").glob("append-*"))
+
+
+def test_a_journal_for_another_file_changes_nothing(file: Path, tmp_path: Path) -> None:
+    killed(file, tmp_path / "archive", 5)
+    file.write_bytes(b'{"z":1}\n' + ADDED[:5])
+    finish_append(str(file), tmp_path / "archive")
+    assert file.read_bytes() == b'{"z":1}\n' + ADDED[:5]

@@ -132,9 +132,9 @@ def test_an_original_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monke
         done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         syncing(descriptor)
 
-    def replace(*args: Any) -> None:
+    def replace(*args: Any, **kwargs: Any) -> None:
         done.append("replace")
-        replacing(*args)
+        replacing(*args, **kwargs)
 
     archive = Archive(tmp_path)
     (tmp_path / SHA[:2]).mkdir()
@@ -258,3 +258,12 @@ def test_a_source_whose_name_is_not_utf8_is_in_the_manifest(tmp_path: Path) -> N
     archive = Archive(tmp_path)
     archive.record(archive.add(DATA), records=3, dialect="pi", source=os.fsdecode(b"/s/\xff\xc3\xa9.jsonl"))
     assert [entry and entry.source for _, entry in read_entries(tmp_path)] == ["/s/\\xff\u00e9.jsonl"]
+
+
+@pytest.mark.parametrize("odd", [{"records": []}, {"bytes": "1"}, {"source": {}}, {"written_bytes": True}])
+def test_a_line_with_values_of_other_types_is_no_entry(tmp_path: Path, odd: dict[str, object]) -> None:
+    archive = Archive(tmp_path)
+    archive.record(archive.add(DATA), records=3, dialect="pi", source="-")
+    line = json.loads((tmp_path / MANIFEST).read_bytes())
+    (tmp_path / MANIFEST).write_text(json.dumps(line | odd) + "\n")
+    assert list(read_entries(tmp_path)) == [(1, None)]

@@ -168,14 +168,34 @@ def test_refusing_works_without_hard_links(tmp_path: Path, monkeypatch: pytest.M
     assert content(tmp_path) == {"a": b"new"}
 
 
-def test_a_check_that_raises_stops_the_replacement(tmp_path: Path) -> None:
-    def check() -> None:
+def test_a_way_of_taking_the_name_that_raises_leaves_the_old_file(tmp_path: Path) -> None:
+    def take(temporary: Path, target: Path) -> None:
+        assert temporary.read_bytes() == b"new"
         raise Changed("changed")
 
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(Changed), atomic_writer(tmp_path / "a", check=check) as file:
+    with pytest.raises(Changed), atomic_writer(tmp_path / "a", take=take) as file:
         file.write(b"new")
     assert content(tmp_path) == {"a": b"old"}
+
+
+def test_a_file_that_stands_is_no_failure_when_only_its_folder_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncing = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        syncing(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    warnings: list[str] = []
+    with atomic_writer(tmp_path / "a", warn=warnings.append) as file:
+        file.write(b"new")
+    assert content(tmp_path) == {"a": b"new"}
+    assert len(warnings) == 1
+    assert "power cut" in warnings[0]
 
 
 def test_a_missing_folder_is_named_with_a_next_step(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_an_exception_leaves_source_and_target_as_they_were(tmp_path: Path, comp
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace", "link"])
+@pytest.mark.parametrize("call", ["fsync", "rename", "link"])
 def test_a_full_disk_leaves_the_source_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     source = make(tmp_path / "a.jsonl")
     target = in_place(source) if call != "link" else plan(source, output=str(tmp_path / "new"))[0]

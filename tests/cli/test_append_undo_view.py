@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import shutil
+import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +40,7 @@ def test_the_boundary_is_written_behind_the_original_and_taken_back(
     assert session.read_bytes() == original
     again = compactor("undo", session)
     assert again.code == 3
-    assert "begins with no archived original" in again.err
+    assert "is not what a compaction wrote here" in again.err
 
 
 def test_what_came_after_the_compaction_is_not_cut_off_unasked(session: Path, compact: Run, compactor: Run) -> None:
@@ -56,13 +59,158 @@ def test_what_came_after_the_compaction_is_not_cut_off_unasked(session: Path, co
         file.write(json.dumps(entry).encode() + b"\n")
     refused = compactor("undo", session)
     assert refused.code == 3
-    assert "1 turn came after the compaction" in refused.err
+    assert "1 record came after the compaction (the first: message)" in refused.err
     whole = session.read_bytes()
     assert compactor("undo", "-f", session).code == 0
     assert session.read_bytes() == original
     stored = [path for path in (session.parent / ".transcripts").rglob("*.jsonl.*") if path.is_file()]
     assert len(stored) == 2
     assert whole != original
+
+
+def test_undo_refuses_when_an_agent_went_on_without_a_user_turn(session: Path, compact: Run, compactor: Run) -> None:
+    compact("--append", *KEEP, session)
+    with session.open("ab") as agent:
+        for number in range(40):
+            record = {"type": "message", "id": f"t{number}", "message": {"role": "toolResult", "content": "ok"}}
+            agent.write(json.dumps(record).encode() + b"\n")
+    whole = session.read_bytes()
+    refused = compactor("undo", session)
+    assert refused.code == 3
+    assert "40 records came after the compaction" in refused.err
+    assert session.read_bytes() == whole
+
+
+def test_undo_never_cuts_a_file_that_was_only_archived_and_then_grew(
+    session: Path, compact: Run, compactor: Run
+) -> None:
+    archive = session.parent / ".transcripts"
+    assert compact(*KEEP, session, "-o", session.parent / "small.jsonl", "--archive-dir", archive).code == 0
+    original = session.read_bytes()
+    session.write_bytes(original + b'{"type":"message","id":"new"}\n')
+    for force in ((), ("-f",)):
+        refused = compactor("undo", *force, session)
+        assert refused.code == 3
+        assert "an archived original with 1 later record (the first: message)" in refused.err
+    assert session.read_bytes() == original + b'{"type":"message","id":"new"}\n'
+
+
+@pytest.mark.parametrize("has_bytes", [False, True])
+def test_undo_is_not_led_astray_by_a_forged_manifest(session: Path, compactor: Run, *, has_bytes: bool) -> None:
+    data = session.read_bytes()
+    first, digest = data.splitlines(keepends=True)[0], lambda part: hashlib.sha256(part).hexdigest()
+    folder = session.parent / ".transcripts"
+    (folder / digest(first)[:2]).mkdir(parents=True)
+    stored = f"{digest(first)[:2]}/{digest(first)}.jsonl.gz"
+    if has_bytes:
+        (folder / stored).write_bytes(gzip.compress(b"not these bytes"))
+    entry = {"sha256": digest(first), "bytes": len(first), "stored": stored, "source": str(session)}
+    forged = (entry, entry | {"written_sha256": digest(data), "written_bytes": len(data)})
+    (folder / "MANIFEST.jsonl").write_text("".join(json.dumps(line) + "\n" for line in forged))
+    for force in ((), ("-f",)):
+        assert compactor("undo", *force, session).code == 3
+    assert session.read_bytes() == data
+
+
+@pytest.mark.parametrize("name", ["pi-session.jsonl", "pi-session.jsonl.gz"])
+def test_undo_brings_the_original_back_after_a_compaction_in_place(
+    session: Path, compact: Run, compactor: Run, name: str
+) -> None:
+    original = session.read_bytes()
+    path = session.with_name(name)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(original))
+
+    def content() -> bytes:
+        return gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
+
+    assert compact("-i", "-t", "50%", path).code == 0
+    compacted = content()
+    assert compacted != original
+    assert compactor("undo", path).code == 0
+    assert content() == original
+    stored = compactor("restore", hashlib.sha256(compacted).hexdigest()[:16], "--archive-dir", ".transcripts")
+    assert stored.out == compacted
+    assert compactor("undo", path).code == 3
+    assert content() == original
+
+
+def test_undo_after_a_compaction_in_place_refuses_a_file_that_was_written_to(
+    session: Path, compact: Run, compactor: Run
+) -> None:
+    compact("-i", "-t", "50%", session)
+    whole = session.read_bytes() + b'{"type":"message"}\n'
+    session.write_bytes(whole)
+    assert "1 record came after" in compactor("undo", session).err
+    session.write_bytes(whole.replace(b"message", b"massage", 1))
+    assert compactor("undo", session).code == 3
+    assert session.read_bytes() == whole.replace(b"message", b"massage", 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open writers are known on Linux alone")
+@pytest.mark.parametrize("arguments", [("compact", "-i", "-t", "50%"), ("compact", "--append", *KEEP), ("undo",)])
+def test_a_session_that_an_agent_holds_open_is_left_to_the_next_run(
+    session: Path, compact: Run, compactor: Run, arguments: tuple[str, ...]
+) -> None:
+    name, *options = arguments
+    if name == "undo":
+        compact("-i", "-t", "50%", session)
+    whole = session.read_bytes()
+    later = b'{"type":"message","id":"LATER"}\n'
+    with session.open("ab", buffering=0) as agent:
+        done = compact(*options, session) if name == "compact" else compactor("undo", session)
+        assert done.code == 75
+        assert "open for writing" in done.err
+        agent.write(later)
+    assert session.read_bytes() == whole + later
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open writers are known on Linux alone")
+@pytest.mark.parametrize("going", [(), ("--fail-fast",)])
+def test_in_a_tree_a_session_in_use_keeps_nobody_from_the_others(
+    session: Path, compact: Run, going: tuple[str, ...]
+) -> None:
+    tree = session.parent / "tree"
+    tree.mkdir()
+    for name in ("a.jsonl", "b.jsonl"):
+        shutil.copy(session, tree / name)
+        os.utime(tree / name, (0, 0))
+    original = session.read_bytes()
+    with (tree / "a.jsonl").open("ab"):
+        done = compact("-i", "-r", "-t", "50%", *going, "--report", "r.json", tree)
+    assert done.code == 75
+    inputs = json.loads(Path("r.json").read_text())["inputs"]
+    assert [(item["outcome"], item["exit_code"]) for item in inputs] == [("skipped", 75), ("compacted", 0)]
+    assert (tree / "a.jsonl").read_bytes() == original
+    assert (tree / "b.jsonl").read_bytes() != original
+
+
+def test_a_torn_append_heals_instead_of_asking_to_try_later_for_ever(
+    session: Path, compact: Run, compactor: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = session.read_bytes()
+    with monkeypatch.context() as patch:
+        # A process that dies removes nothing.
+        patch.setattr("compactor_cli.archive.journal._remove", lambda archive, name: None)
+        assert compact("--append", *KEEP, session).code == 0
+    appended = session.read_bytes()
+    session.write_bytes(appended[: len(original) + 25])
+    assert "left behind" in compactor("verify", ".transcripts").err
+    assert compact("--append", *KEEP, session).code == 0
+    assert session.read_bytes() == appended
+    assert compactor("verify", ".transcripts").err == ""
+    assert compactor("undo", session).code == 0
+    assert session.read_bytes() == original
+
+
+def test_files_that_come_out_of_private_ones_are_private(session: Path, compact: Run, compactor: Run) -> None:
+    session.chmod(0o600)
+    assert compact("-n", *KEEP, session, "--plan-out", "plan", "--report", "report", "--events", "events").code == 0
+    assert compact("-i", "-t", "50%", session).code == 0
+    sha256 = json.loads(Path(".transcripts/MANIFEST.jsonl").read_text())["sha256"]
+    assert compactor("restore", sha256, "-o", "restored").code == 0
+    for name in ("plan", "report", "events", "restored"):
+        assert (name, stat.S_IMODE(Path(name).stat().st_mode)) == (name, 0o600)
 
 
 def test_nothing_is_appended_to_what_has_no_end_for_it(work: Path, compact: Run) -> None:

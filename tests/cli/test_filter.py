@@ -402,3 +402,33 @@ def test_the_environment_and_files_configure_the_filter(
     assert compact("session.jsonl").out == expected
     (work / "compact.toml").write_text("no-archive = true\n")
     assert compact("session.jsonl").code == 2
+
+
+def test_a_fraction_as_target_is_a_share(work: Path, compact: Run) -> None:
+    quarter = compact("session.jsonl", "-t", "25%")
+    assert quarter.code == 0
+    assert compact("session.jsonl", "-t", "0.25").out == quarter.out
+    assert compact("session.jsonl", "-t", "0.0").code == 2
+
+
+def test_a_language_that_the_digest_does_not_know_is_refused(work: Path, compact: Run) -> None:
+    ran = compact("session.jsonl", "--lang", "xx", "-t", "1500")
+    assert ran.code == 2
+    assert "'xx'" in ran.err
+    assert "zh" in ran.err
+    assert compact("session.jsonl", "--lang", "zh-CN", "-t", "1500").code == 0
+
+
+def test_a_plan_that_is_saved_alone_writes_nothing_else(work: Path, compact: Run) -> None:
+    before = {path.name: path.read_bytes() for path in work.iterdir()}
+    ran = compact("session.jsonl", "-t", "1500", "--plan-out", "p.jsonl")
+    assert (ran.code, ran.out) == (0, b"")
+    assert {path.name for path in work.iterdir()} - set(before) == {"p.jsonl"}
+    assert compact("session.jsonl", "--plan", "p.jsonl").out == compact("session.jsonl", "-t", "1500").out
+
+
+def test_an_output_in_a_folder_that_is_not_there_is_a_usage_error_and_makes_none(work: Path, compact: Run) -> None:
+    ran = compact("session.jsonl", "-t", "1500", "-o", "nowhere/small.jsonl")
+    assert ran.code == 2
+    assert "mkdir -p nowhere" in ran.err
+    assert not Path("nowhere").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import pty
@@ -50,7 +51,10 @@ def test_a_model_writes_the_summary_and_the_report_counts(work: Path, compact: R
     assert len(llm_server.requests()) == 2
 
 
-def test_a_look_sends_nothing_and_tells_the_price(work: Path, compact: Run, llm_server: LlmServer) -> None:
+def test_a_look_sends_nothing_and_tells_the_price(
+    work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-this-test-0123456789")
     ran = compact("-n", "-m", "anthropic/claude-haiku-4-5", "-t", "2500", "session.jsonl", "rows.jsonl")
     lines = [line for line in ran.out.decode().splitlines() if "claude-haiku" in line]
     assert len(lines) > 2
@@ -89,7 +93,7 @@ def test_on_failure_keep_and_fail(work: Path, compact: Run, llm_server: LlmServe
     [
         (("--max-requests", "1"), "limit of 1 requests"),
         (("--max-tokens-sent", "4k"), "tokens sent"),
-        (("--max-cost", "1"), "price of openai/well is not known"),
+        (("--max-cost", "1", "--price", "150,150"), "limit of 1 USD"),
     ],
 )
 def test_limits_end_the_sending_and_not_the_run(
@@ -100,6 +104,71 @@ def test_limits_end_the_sending_and_not_the_run(
     assert ran.out.count(b"\n") == 5
     assert said in ran.err
     assert len(llm_server.requests()) <= 2
+
+
+@pytest.mark.parametrize("look", [(), ("-n",)])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("-m", "anthropic/claude-haiku-4-5"),
+            "no key for the model anthropic/claude-haiku-4-5: set ANTHROPIC_API_KEY",
+        ),
+        (("-m", "openai/gpt-4o", "--fallback-model", "gemini/gemini-2.5-pro"), "no key for the model gemini/"),
+        (("-m", "openai/gpt-4o", "--model-for", "merge=mistral/mistral-large-latest"), "no key for the model mistral/"),
+        (("-m", "gtp-4o"), "no provider of the model gtp-4o is known: did you mean gpt-4o"),
+        (("-m", "claude-haiku-9"), "no key for the model claude-haiku-9: set ANTHROPIC_API_KEY"),
+        (("-m", "antropic/claude-haiku-4-5"), "no provider of the model antropic/claude-haiku-4-5"),
+        (("-m", "openai/local", "--max-cost", "1"), "price of openai/local is not known"),
+        (("-m", "openai/local", "--price", "1"), "“1” is no price: write US dollars per million tokens"),
+        (("--keep", "semantic", "--embedding-model", "voyage/voyage-3.5", "--max-cost", "1"), "VOYAGE_API_KEY"),
+    ],
+)
+def test_set_up_mistakes_are_usage_errors_before_anything_is_read(
+    work: Path,
+    compact: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    look: tuple[str, ...],
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_AUTH_TOKEN")) and "OPENAI" not in name]:
+        monkeypatch.delenv(name)
+    ran = compact(*look, *arguments, "-t", "2500", "missing.jsonl")
+    assert (ran.code, said in ran.err) == (2, True), ran.err
+    assert "missing.jsonl" not in ran.err
+
+
+def test_a_bare_server_is_asked_without_a_key_at_the_price_that_was_given(
+    work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    wishes = (*asking(llm_server), "--price", "3,15", "--max-cost", "0.50", "--report", "report.json")
+    looked = compact("-n", *wishes, "session.jsonl")
+    assert b"about $0.0" in looked.out
+    ran = compact(*wishes, "session.jsonl", "-o", "small.jsonl")
+    assert (ran.code, ran.err) == (0, "")
+    spent = report()["model"]
+    assert spent["requests"] == 1
+    assert spent["unpriced"] == 0
+    expected = (3 * spent["input_tokens"] + 15 * spent["output_tokens"]) / 1e6
+    assert spent["cost_usd"] == pytest.approx(expected)
+
+
+def test_a_server_that_failed_is_left_alone_until_a_reset(work: Path, compact: Run, llm_server: LlmServer) -> None:
+    (work.parent / "state" / "compact").mkdir(parents=True)
+    state = {"failures": 3, "opened": time.time() - 120, "probed": 0.0, "reason": "Overloaded"}
+    digest = hashlib.sha256(os.environ["OPENAI_API_KEY"].encode()).hexdigest()[:8]
+    server = f"127.0.0.1:{llm_server.port} (key {digest})"
+    (work.parent / "state" / "compact" / "breaker.json").write_text(json.dumps({server: state}))
+    ran = compact(*asking(llm_server), "session.jsonl")
+    assert "Overloaded" in ran.err
+    assert "not asked for another 13 minutes; --reset-breaker" in ran.err
+    assert llm_server.requests() == []
+    elsewhere = ("-m", "openai/well", "--api-base", llm_server.openai.replace("127.0.0.1", "localhost"), "-t", "2500")
+    assert compact(*elsewhere, "session.jsonl").err == ""
+    assert compact(*asking(llm_server), "--no-cache", "--reset-breaker", "session.jsonl").err == ""
+    assert compact(*asking(llm_server), "--no-cache", "session.jsonl").err == ""
 
 
 def test_the_order_of_rows_and_files_is_that_of_the_input(work: Path, compact: Run, llm_server: LlmServer) -> None:

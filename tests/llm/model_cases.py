@@ -13,8 +13,7 @@ from llm_server.client import LlmServer
 
 from compactor_cli.llm import llm
 from compactor_cli.llm.calls import Secret
-from compactor_cli.llm.ladder import Retries
-from compactor_cli.llm.line import Fallback, Line
+from compactor_cli.llm.line import Fallback, Line, Retries
 from compactor_cli.llm.loop import Loop
 from compactor_cli.llm.model import Asking, ModelSummariser
 from compactor_cli.llm.redact import Redactor

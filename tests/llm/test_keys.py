@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from compactor_cli.llm import llm
 from compactor_cli.llm.calls import NO_SECRET, Call, Secret
-from compactor_cli.llm.keys import environment_secrets, provider_of, read_keys
+from compactor_cli.llm.keys import (
+    KEYED_PROVIDERS,
+    NO_KEYS,
+    environment_names,
+    environment_secrets,
+    missing_key,
+    provider_of,
+    read_keys,
+    server_of,
+)
 from compactor_cli.model.errors import UsageError
 
 MODEL = "anthropic/claude-haiku-4-5"
@@ -74,3 +86,34 @@ def test_providers() -> None:
 def test_the_environments_secrets_are_known_by_their_names() -> None:
     environ = {"A_API_KEY": "k" * 12, "HOME": "/home/me/somewhere", "MY_TOKEN": "short", "SSH_KEY": "/home/me/.ssh/id"}
     assert environment_secrets(environ) == (Secret("k" * 12),)
+
+
+def test_the_keys_that_are_asked_for_are_those_that_litellm_looks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    litellm = llm._litellm()
+    for name in [name for name in os.environ if name.endswith(("_KEY", "_TOKEN"))]:
+        monkeypatch.delenv(name)
+    for provider in sorted(KEYED_PROVIDERS):
+        wanted = litellm.validate_environment(model=f"{provider}/some-model")["missing_keys"]
+        assert set(environment_names(f"{provider}/some-model")) & set(wanted), (provider, wanted)
+
+
+def test_a_missing_key_is_named_and_a_cloud_login_is_not_asked_for(tmp_path: Path) -> None:
+    assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS, {}) == "ANTHROPIC_API_KEY"
+    assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS, {"ANTHROPIC_AUTH_TOKEN": "t"}) == ""
+    (tmp_path / "key").write_text("sk-bare-0123456789")
+    keys = read_keys(tmp_path / "key", "anthropic/x")
+    assert missing_key("anthropic/claude-haiku-4-5", keys, {}) == ""
+    assert missing_key("openai/gpt-4o", keys, {}) == "OPENAI_API_KEY"
+    assert missing_key("bedrock/anthropic.claude-v2", NO_KEYS, {}) == ""
+    assert missing_key("ollama/llama3", NO_KEYS, {}) == ""
+
+
+def test_a_server_is_its_host_and_a_fingerprint_of_the_key() -> None:
+    def named(**changes: Any) -> str:
+        return server_of(Call(**{"model": "openai/x", "messages": (), "max_tokens": 1, **changes}), {})
+
+    first, second = named(key=Secret("one-key-0123456789")), named(key=Secret("another-key-0123456"))
+    assert first != second
+    assert first.startswith("openai (key ")
+    assert "0123456789" not in first
+    assert named(api_base="http://user:pw@127.0.0.1:8000/v1") == "127.0.0.1:8000"

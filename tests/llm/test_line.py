@@ -17,8 +17,7 @@ from compactor_cli.llm import llm
 from compactor_cli.llm.breaker import Breaker
 from compactor_cli.llm.calls import Call, Origin, Reply, Said, Secret, Speaker
 from compactor_cli.llm.keys import Keys
-from compactor_cli.llm.ladder import Retries
-from compactor_cli.llm.line import Fallback, Line
+from compactor_cli.llm.line import Fallback, Line, Retries
 from compactor_cli.llm.loop import Loop
 from compactor_cli.llm.pace import Pace, Tempo
 from compactor_cli.llm.redact import Redactor
@@ -178,13 +177,35 @@ def test_a_limit_stops_before_sending(llm_server: LlmServer, loop: Loop, waits: 
     assert len(llm_server.requests()) == 2
 
 
-def test_an_open_breaker_stops_what_is_under_way(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
-    breaker = Breaker("openai/well")
-    for _ in range(3):
-        breaker.failed("down")
-    with pytest.raises(f.CircuitOpen):
+def test_a_server_that_fails_is_left_alone_by_all_calls_and_the_fallbacks_server_is_not(
+    llm_server: LlmServer, loop: Loop, waits: Waits
+) -> None:
+    async def all_of_them(way: Line, model: str) -> list[Any]:
+        calls = (way.ask(call(llm_server, model, f"{TEXT} {number}")) for number in range(8))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    breaker = Breaker()
+    failures = loop.run(all_of_them(line(waits, breaker=breaker), "server_error"))
+    assert sum(isinstance(failure, f.CircuitOpen) for failure in failures) >= 5
+    assert len(llm_server.requests()) <= 3 * 3
+    llm_server.control(reset=True)
+    with pytest.raises(f.CircuitOpen, match="not asked for another 15 minutes"):
         loop.run(line(waits, breaker=breaker).ask(call(llm_server, "well")))
-    assert not llm_server.requests()
+    other = Fallback(model="anthropic/well", api_base=llm_server.anthropic.replace("127.0.0.1", "localhost"))
+    replies = loop.run(all_of_them(line(waits, breaker=breaker, fallback=other), "well"))
+    assert [reply.model for reply in replies] == ["anthropic/well"] * 8
+
+
+def test_a_wrong_key_is_tried_once_a_run_and_is_no_trouble_of_the_server(
+    llm_server: LlmServer, loop: Loop, waits: Waits
+) -> None:
+    breaker = Breaker()
+    way = line(waits, breaker=breaker)
+    for number in range(6):
+        with pytest.raises(f.GaveUp, match="Incorrect API key"):
+            loop.run(way.ask(call(llm_server, "auth", f"{TEXT} {number}")))
+    assert len(llm_server.requests()) == 1
+    loop.run(line(waits, breaker=breaker).ask(call(llm_server, "well")))
 
 
 def test_a_key_file_serves_each_provider_with_its_own(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:

@@ -92,8 +92,8 @@ FAULTS = (
     ("garbage", f.Broken),
     ("invalid_utf8", f.Broken),
     ("context.100", f.ContextTooLong),
-    ("auth", f.Refused),
-    ("not_found", f.Refused),
+    ("auth", f.Unusable),
+    ("not_found", f.Unusable),
     ("bad_request", f.Refused),
     ("policy", f.Refused),
 )

@@ -129,15 +129,24 @@ def test_keep_and_fail_are_told_to_the_caller(llm_server: LlmServer) -> None:
 
 
 def test_after_three_failures_in_a_row_nothing_more_is_sent(llm_server: LlmServer) -> None:
-    line = Line(retries=FAST, breaker=Breaker("m"))
-    with summariser(llm_server, "auth", line=line) as one:
+    line = Line(retries=FAST)
+    with summariser(llm_server, "server_error", line=line) as one:
         reasons = [one.summarise(request(SPOKEN)).fell_back for _ in range(5)]
-    assert len(llm_server.requests()) == 3
-    assert all("3 failures in a row" in reason for reason in reasons[3:])
+    assert len(llm_server.requests()) == 3 * FAST.attempts
+    assert all("3 times in a row" in reason for reason in reasons[3:])
+
+
+def test_replies_that_are_no_summaries_do_not_stop_the_asking(llm_server: LlmServer) -> None:
+    line = Line(retries=FAST)
+    with summariser(llm_server, "chat", line=line) as one:
+        for _ in range(4):
+            one.summarise(request(SPOKEN))
+        one._asking = replace(one._asking, model="openai/well")
+        assert one.summarise(request(SPOKEN)).summary.source is Source.MODEL
 
 
 def test_a_limit_ends_in_the_digest_and_is_no_failure_of_the_model(llm_server: LlmServer) -> None:
-    line = Line(retries=FAST, spend=Spend(Limits(requests=1)), breaker=Breaker("m", failures=1))
+    line = Line(retries=FAST, spend=Spend(Limits(requests=1)), breaker=Breaker(failures=1))
     with summariser(llm_server, "well", line=line) as one:
         first, second, third = (one.summarise(request(SPOKEN)) for _ in range(3))
     assert (first.fell_back, len(llm_server.requests())) == ("", 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 
@@ -134,39 +136,37 @@ def test_closing_cancels_what_runs_cleans_up_and_lets_nobody_wait() -> None:
     loop.close()
 
 
-def test_an_interrupt_while_waiting_cancels_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = threading.Event()
+def test_an_interrupt_while_waiting_cancels_the_work() -> None:
+    begun, stopped = threading.Event(), threading.Event()
 
     async def for_ever() -> None:
         try:
+            begun.set()
             await asyncio.sleep(3_600)
         finally:
             stopped.set()
 
-    class Interrupted:
-        def __init__(self, future: object) -> None:
-            self.future = future
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
 
-        def result(self) -> None:
-            raise KeyboardInterrupt
-
-        def cancel(self) -> None:
-            self.future.cancel()  # type: ignore[attr-defined]
-
-    real = asyncio.run_coroutine_threadsafe
-    with Loop() as loop:
-        loop.run(answer(1))
-        with monkeypatch.context() as patch:
-            patch.setattr(asyncio, "run_coroutine_threadsafe", lambda work, on: Interrupted(real(work, on)))
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with Loop() as loop:
+            threading.Thread(target=lambda: (begun.wait(10), os.kill(os.getpid(), signal.SIGUSR1))).start()
             with pytest.raises(KeyboardInterrupt):
                 loop.run(for_ever())
-        loop.run(answer(2))
-        # The work may not even have begun; it does not go on either way.
-        assert loop.run(running()) == 1
+            assert stopped.wait(10)
+            assert loop.run(answer(2)) == 2
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
-async def running() -> int:
-    return len(asyncio.all_tasks())
+def test_an_interrupt_cancels_one_call_and_not_the_others() -> None:
+    with Loop() as loop, ThreadPoolExecutor(1) as threads:
+        first = loop.start(asyncio.sleep(3_600))
+        other = threads.submit(loop.run, answer(7))
+        first.cancel()
+        assert other.result(10) == 7
 
 
 def test_a_closed_loop_takes_nothing_more() -> None:

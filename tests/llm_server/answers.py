@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 ATOM = re.compile(r"[\w.-]*/[\w./-]+|\b\w+\.(?:py|js|ts|md|toml|json|txt|go|rs|c|h)\b|\b\w*[_\d]\w*\b|#\d+")
 HEADING = re.compile(r"^#{1,3} \S.*$|^\*\*\S[^*\n]*\*\*:?$|^<[a-z_]+>$", re.MULTILINE)
@@ -17,6 +18,7 @@ INVENTED = tuple(
 )
 
 
+@lru_cache(maxsize=512)
 def summary(system: str, prompt: str, max_tokens: int, headings: tuple[str, ...] = ()) -> str:
     """A summary that says, under the headings the prompt asks for, its lines with the most repeated facts."""
     names = headings or _headings(system) or _headings(prompt) or ("## Summary",)

@@ -22,8 +22,9 @@ few: a vector too few (``/embeddings``, where all others give a bag of words for
 
 Files and batch jobs (``/v1/files``, ``/v1/batches``) are those of batches.py.
 
-``POST /control`` with ``{"headings": [...], "answers": N, "reset": true}``: the headings of good summaries; how many
-more requests are answered before the others have to wait (null: all are answered); begin counting anew.
+``POST /control`` with ``{"headings": [...], "answers": N, "seconds": S, "reset": true}``: the headings of good
+summaries; how many more requests are answered before the others have to wait (null: all are answered); how long each
+takes at least; begin counting anew.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Provider(ThreadingHTTPServer):
         self.prompts: list[str] = []
         self.under_way = 0
         self.answers_left: int | None = None
+        self.seconds = 0.0
         self.released = threading.Condition(self.lock)
         self.batches = Batches()
 
@@ -96,6 +98,7 @@ class Provider(ThreadingHTTPServer):
         with self.lock:
             self.headings = tuple(wishes.get("headings", self.headings))
             self.answers_left = wishes.get("answers")
+            self.seconds = wishes.get("seconds", 0.0)
             self.released.notify_all()
             self.batches.wishes = wishes.get("batch", self.batches.wishes)
             if wishes.get("reset"):
@@ -140,6 +143,7 @@ class Handler(BaseHTTPRequestHandler):
         number = self.server.record(entry)
         self.is_under_way = True
         self.server.wait_for_leave()
+        time.sleep(self.server.seconds)
         try:
             Exchange(self, body, number).answer()
         finally:

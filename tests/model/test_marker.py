@@ -17,7 +17,7 @@ NUMBER = st.integers(0, 10**9)
         last=NUMBER,
         records=NUMBER,
         tokens=NUMBER,
-        end=HASH,
+        end=HASH | st.just(""),
         state=HASH | st.just(""),
     )
 )

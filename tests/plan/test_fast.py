@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -89,6 +91,28 @@ def test_it_is_used_where_it_is_installed(vocabulary: str) -> None:
     counter = TiktokenCounter(vocabulary)
     assert counter.count("Hello, world!") == 4
     assert counter._encoding is None
+
+
+@needs_toktok
+@pytest.mark.usefixtures("forgetful", "much")
+def test_threads_that_count_at_the_same_time_load_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("toktok._toktok")
+    loads: list[str] = []
+
+    def loaded(vocabulary: str, pattern: str) -> object:
+        loads.append(vocabulary)
+        return module.Tokenizer(vocabulary, pattern)
+
+    monkeypatch.setattr(fast.importlib, "import_module", lambda name: SimpleNamespace(Tokenizer=loaded))
+    start = threading.Barrier(8)
+
+    def count(_: int) -> int:
+        start.wait()
+        return TiktokenCounter().count("Hello, world!")
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(count, range(8))) == [4] * 8
+    assert loads == ["o200k_base"]
 
 
 @needs_toktok

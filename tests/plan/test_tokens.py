@@ -3,7 +3,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiktoken
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 
 from compactor_cli.model.errors import Unreadable, UsageError
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult
-from compactor_cli.plan import tokens, vocabulary
+from compactor_cli.plan import fast, tokens, vocabulary
 from compactor_cli.plan.tokens import (
     EstimateCounter,
     TiktokenCounter,
@@ -148,6 +151,30 @@ def test_a_vocabulary_is_the_one_that_tiktoken_loads(monkeypatch: pytest.MonkeyP
     ours, theirs = vocabulary.load_encoding(name, folder), tiktoken.get_encoding(name)
     assert ours._pat_str == theirs._pat_str
     assert ours._mergeable_ranks == theirs._mergeable_ranks
+
+
+def _together(work: Any, threads: int = 8) -> list[Any]:
+    """What ``work`` gives to threads that all begin at the same moment."""
+    start = threading.Barrier(threads)
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda _: (start.wait(), work())[1], range(threads)))
+
+
+def test_threads_that_count_at_the_same_time_load_the_vocabulary_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
+    class Counted(tiktoken.Encoding):
+        def __init__(self, name: str, **more: Any) -> None:
+            loads.append(name)
+            super().__init__(name, **more)
+
+    monkeypatch.setattr(tiktoken, "Encoding", Counted)
+    monkeypatch.setattr(tokens, "AMOUNT", fast.Amount())
+    vocabulary.load_encoding.cache_clear()
+    shared = TiktokenCounter("cl100k_base")
+    assert _together(lambda: shared.count("Hello, world!")) == [4] * 8
+    assert _together(lambda: TiktokenCounter("cl100k_base").count("Hello, world!")) == [4] * 8
+    assert loads == ["cl100k_base"]
 
 
 def test_counting_leaves_the_environment_alone_and_litellm_unloaded() -> None:

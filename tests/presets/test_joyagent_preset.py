@@ -57,8 +57,18 @@ def test_where_no_user_message_fits_what_fits_stays_and_a_note_says_so() -> None
 
 
 def test_each_message_is_capped_at_a_character_limit() -> None:
-    _, after = compacted([SYSTEM, user("u" * 30_000), assistant("short")], JOY)
+    _, after = compacted([SYSTEM, user("u" * 30_000), assistant("short"), user("Go on.")], JOY)
     assert after[1]["content"] == "u" * 20_000 + "\n[… 10000 characters left out]"
+
+
+def test_of_the_newest_message_of_the_user_both_ends_stay_and_a_warning_says_that_it_was_cut() -> None:
+    done, after = compacted([SYSTEM, user("u" * 30_000 + "Why?"), assistant("short")], JOY)
+    assert after[1]["content"] == "u" * 10_000 + "\n[… 10004 characters left out]" + "u" * 9_996 + "Why?"
+    (warning,) = done.report.warnings
+    assert "the newest message of the user" in warning
+    assert f"{size([user('u' * 30_000 + 'Why?')], JOY):,} tokens" in warning
+    later = [*after, user("And now?")]
+    assert not compacted(later, JOY)[0].changed
 
 
 def test_the_cap_applies_before_the_walk() -> None:

@@ -129,3 +129,13 @@ def test_a_model_is_given_each_message_with_its_role_and_its_text_only() -> None
 def test_a_custom_instruction_is_appended_when_given() -> None:
     wording = Wording(template="kimi", language="en", headings=(), instructions="name the tests")
     assert "name the tests" in prompt(wording, Material(stage=Stage.LEAF, texts=("text",), tokens=100))
+
+
+def test_a_request_that_does_not_stay_is_named_with_its_size_unless_the_summary_holds_it() -> None:
+    steps = [message for number in range(9) for message in (call(f"c{number}"), result(f"c{number}", "seen " * 300))]
+    long = user(f"{' '.join(f'word{number}' for number in range(400))} Why?")
+    done, _ = compacted([SYSTEM, long, *steps], KIMI)
+    (warning,) = done.report.warnings
+    assert "the newest message of the user" in warning
+    assert f"{size([long], KIMI):,} tokens" in warning
+    assert not compacted([SYSTEM, user("Fix the gauge."), *steps], KIMI)[0].report.warnings

@@ -48,12 +48,24 @@ def test_it_walks_back_from_the_newest() -> None:
 
 
 def test_a_user_message_that_does_not_fit_is_cut_at_its_end_and_the_walk_stops() -> None:
-    messages = [SYSTEM, user("first"), assistant("one"), user(words(5_000)), assistant("two")]
-    _, after = compacted(messages, at(1_000))
-    assert roles(after) == ["system", "user", "assistant"]
+    messages = [SYSTEM, user("first"), assistant("one"), user(words(5_000)), assistant("two"), user("Go on.")]
+    done, after = compacted(messages, at(1_000))
+    assert roles(after) == ["system", "user", "assistant", "user"]
     assert after[1]["content"].startswith("water water")
     assert after[1]["content"].endswith("characters left out]")
     assert 900 < size(after, QWEN) <= 1_000
+    assert not done.report.warnings
+
+
+def test_the_newest_message_of_the_user_keeps_its_end_and_a_warning_says_that_it_was_cut() -> None:
+    messages = [SYSTEM, user("first"), assistant("one"), user(f"Look: {words(5_000)} Why?"), assistant("two")]
+    done, after = compacted(messages, at(1_000))
+    assert roles(after) == ["system", "user", "assistant"]
+    assert after[1]["content"].startswith("Look: water")
+    assert after[1]["content"].endswith("water Why?")
+    (warning,) = done.report.warnings
+    assert "the newest message of the user" in warning
+    assert "is cut" in warning
 
 
 def test_a_function_result_that_does_not_fit_is_cut_in_its_middle_with_both_ends() -> None:

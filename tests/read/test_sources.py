@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def make(root: Path, *names: str) -> None:
         path.write_text(name)
 
 
-def names(root: Path, **walk: tuple[str, ...]) -> list[str]:
+def names(root: Path, **walk: Any) -> list[str]:
     return [source.name for source in find_sources([str(root)], recursive=True, walk=Walk(**walk))]
 
 
@@ -100,3 +101,17 @@ def test_a_missing_list_or_standard_input_twice_is_a_usage_error(tmp_path: Path)
         find_sources([], files_from=str(tmp_path / "none"))
     with pytest.raises(UsageError, match="standard input"):
         find_sources(["-"], files_from="-")
+
+
+def test_what_a_walk_does_not_take_is_named_and_what_only_its_content_can_tell_is_marked(tmp_path: Path) -> None:
+    make(tmp_path, "a.jsonl", "b.json", "c.txt", ".agent/d.jsonl", "skipped/e.txt", "out/f.txt")
+    passed: list[str] = []
+    walk = Walk(candidates=("*.json",), exclude=("skipped",), skip=(str(tmp_path / "out"),))
+    found = find_sources([str(tmp_path)], recursive=True, walk=walk, passed_over=passed.append)
+    assert [(source.name, source.is_candidate) for source in found] == [("a.jsonl", False), ("b.json", True)]
+    assert passed == [str(tmp_path / ".agent"), str(tmp_path / "c.txt")]
+
+
+def test_hidden_folders_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+    make(tmp_path, ".agent/a.jsonl", ".b.jsonl", ".git/c.jsonl")
+    assert names(tmp_path, hidden=True, exclude=(".git",)) == [".agent/a.jsonl", ".b.jsonl"]

@@ -43,6 +43,38 @@ def test_no_conversation_is_an_error() -> None:
         compact_batch({"n": [1], "text": ["a"]})
 
 
+COLUMNS = (
+    "messages conversations conversation chat dialog dialogue prompt completion chosen rejected output inputs"
+    " history trajectory traj turns transcript text body request data rows"
+).split()
+FROM_VALUE = [
+    {"from": {"user": "human", "assistant": "gpt"}.get(str(message["role"]), "system"), "value": message["content"]}
+    for message in messages(40)
+    if message["role"] in ("user", "assistant", "system") and message["content"]
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_any_column_that_is_named_is_compacted_whatever_its_name(column: str) -> None:
+    for value in (messages(9), json.dumps(messages(9)), FROM_VALUE):
+        (found,) = compact_batch({"n": [1], column: [value]}, column=column, target=500)[column]
+        assert type(found) is type(value)
+        assert len(found) < len(value)
+
+
+def test_several_columns_are_compacted_each() -> None:
+    batch = {"chosen": [messages(9)], "rejected": [messages(8)], "score": [1]}
+    found = compact_batch(batch, column="chosen,rejected", target=1500, reasons="why")
+    assert [len(found[name][0]) < len(batch[name][0]) for name in ("chosen", "rejected")] == [True, True]
+    assert found["why"] == [""]
+
+
+@pytest.mark.parametrize(("column", "what"), [("n", "holds no conversation"), ("chat", "no column is called")])
+def test_a_named_column_without_conversations_is_an_error(column: str, what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        compact_batch({"n": [[1, 2]], "messages": [messages(9)]}, column=column, target=1500)
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
 def test_the_examples_run_as_they_stand(example: str, work: Path) -> None:
     needed = re.match(r"# needs: (\w+)", example)

@@ -7,6 +7,7 @@ import base64
 import json
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.llm.calls import Call, Reply, Said, Speaker, Wanted
@@ -17,6 +18,7 @@ from compactor_cli.llm.keys import provider_of
 if TYPE_CHECKING:
     from compactor_cli.llm.line import Line
     from compactor_cli.llm.loop import Loop
+    from compactor_cli.llm.prices import Price
     from compactor_cli.llm.redact import Redactor
 
 # Texts a request: at about 1,000 tokens each far below what providers take at once.
@@ -24,7 +26,13 @@ BATCH = 64
 
 
 def asked(
-    line: Line, loop: Loop, model: str, *, api_base: str = "", new_redactor: Callable[[], Redactor] | None = None
+    line: Line,
+    loop: Loop,
+    model: str,
+    *,
+    api_base: str = "",
+    price: Price | None = None,
+    new_redactor: Callable[[], Redactor] | None = None,
 ) -> Embed:
     """A function from texts to the vectors that this model gives them."""
     name = f"openai/{model}" if api_base and not provider_of(model) else model
@@ -32,7 +40,8 @@ def asked(
     def embed(texts: Sequence[str]) -> Sequence[Vector]:
         redactor = new_redactor() if new_redactor else None
         clean = redactor.redact_all(list(texts)) if redactor else list(texts)
-        calls = [_call(name, api_base, clean[start : start + BATCH]) for start in range(0, len(clean), BATCH)]
+        starts = range(0, len(clean), BATCH)
+        calls = [replace(_call(name, api_base, clean[start : start + BATCH]), price=price) for start in starts]
         replies = loop.run(_all(line, calls))
         return [vector for reply, call in zip(replies, calls, strict=True) for vector in _vectors(reply, call)]
 

@@ -8,12 +8,12 @@ import pytest
 
 from compactor_cli.llm import failures as f
 from compactor_cli.llm.calls import Call, Reply, Said, Speaker
-from compactor_cli.llm.ladder import Ladder, Retries
-from compactor_cli.llm.spend import Try
+from compactor_cli.llm.line import Fallback, Line, Retries
+from compactor_cli.llm.pace import Pace
 
 REPLY = Reply(text="done", model="m")
 FIRST = Call(model="first", messages=(Said(speaker=Speaker.USER, text="hello"),), max_tokens=10)
-SECOND = Call(model="second", messages=FIRST.messages, max_tokens=10)
+SECOND = Fallback(model="second")
 
 
 class Provider:
@@ -21,76 +21,86 @@ class Provider:
 
     def __init__(self, *failures: f.ModelFailure) -> None:
         self.failures = list(failures)
-        self.asked: list[tuple[str, Try]] = []
+        self.asked: list[str] = []
 
-    async def send(self, call: Call, which: Try) -> Reply:
-        self.asked.append((call.model, which))
+    async def complete(self, call: Call) -> Reply:
+        self.asked.append(call.model)
         if self.failures:
             raise self.failures.pop(0)
         return REPLY
 
 
-def climb(provider: Provider, *calls: Call, retries: Retries | None = None) -> tuple[Reply, list[float]]:
+def ask(
+    provider: Provider, fallback: Fallback | None = None, retries: Retries | None = None
+) -> tuple[Line, list[float]]:
+    """The line that was asked, and how long it waited before each further attempt."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    ladder = Ladder(retries or Retries(seed=1), sleep=sleep)
-    return asyncio.run(ladder.climb(calls, provider.send)), waits
+    async def pass_time(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    now = 0.0
+    pace = Pace(clock=lambda: now, sleep=pass_time)
+    line = Line(
+        complete=provider.complete, retries=retries or Retries(seed=1), sleep=sleep, pace=pace, fallback=fallback
+    )
+    assert asyncio.run(line.ask(FIRST)) is REPLY
+    return line, waits
 
 
 @pytest.mark.parametrize("kind", [f.RateLimited, f.ServerTrouble, f.TimedOut, f.Broken])
 def test_what_passes_is_tried_again(kind: type[f.Passing]) -> None:
     provider = Provider(kind("no"), kind("no"))
-    reply, waits = climb(provider, FIRST)
-    assert reply is REPLY
-    assert [which for _, which in provider.asked] == [Try.FIRST, Try.AGAIN, Try.AGAIN]
+    line, waits = ask(provider)
+    assert (line.spend.spent.requests, line.spend.spent.retries) == (3, 2)
     assert len(waits) == 2
 
 
 def test_waits_grow_up_to_a_bound_and_are_spread() -> None:
     retries = Retries(attempts=12, base_seconds=1, most_seconds=20, seed=3)
-    _, waits = climb(Provider(*[f.ServerTrouble("no")] * 11), FIRST, retries=retries)
+    _, waits = ask(Provider(*[f.ServerTrouble("no")] * 11), retries=retries)
     bounds = [min(20, 2**n) for n in range(11)]
     assert all(0 <= wait <= bound for wait, bound in zip(waits, bounds, strict=True))
     assert len(set(waits)) == len(waits)
 
 
 def test_a_seed_repeats_the_waits() -> None:
-    runs = [climb(Provider(*[f.ServerTrouble("no")] * 4), FIRST, retries=Retries(seed=7))[1] for _ in range(2)]
+    runs = [ask(Provider(*[f.ServerTrouble("no")] * 4), retries=Retries(seed=7))[1] for _ in range(2)]
     assert runs[0] == runs[1]
 
 
 def test_the_provider_says_when_to_come_back() -> None:
-    _, waits = climb(Provider(f.RateLimited("slow", retry_after_seconds=30)), FIRST)
+    _, waits = ask(Provider(f.RateLimited("slow", retry_after_seconds=30)))
     assert 30 <= waits[0] <= 31
 
 
 def test_a_time_too_far_off_is_not_waited_for() -> None:
     provider = Provider(f.RateLimited("tomorrow", retry_after_seconds=86_400))
-    reply, waits = climb(provider, FIRST, SECOND)
-    assert reply is REPLY
+    _, waits = ask(provider, SECOND)
     assert not waits
-    assert [model for model, _ in provider.asked] == ["first", "second"]
+    assert provider.asked == ["first", "second"]
 
 
 def test_what_is_refused_goes_to_the_fallback_at_once() -> None:
     provider = Provider(f.Refused("no such model"))
-    climb(provider, FIRST, SECOND)
-    assert provider.asked == [("first", Try.FIRST), ("second", Try.FIRST)]
+    ask(provider, SECOND)
+    assert provider.asked == ["first", "second"]
 
 
 def test_the_fallback_is_retried_too_and_then_all_reasons_are_told() -> None:
     provider = Provider(*[f.ServerTrouble("down")] * 3, *[f.TimedOut("no reply")] * 3)
     with pytest.raises(f.GaveUp, match="first: down; then second: no reply"):
-        climb(provider, FIRST, SECOND, retries=Retries(attempts=3, seed=1))
-    assert [model for model, _ in provider.asked] == ["first"] * 3 + ["second"] * 3
+        ask(provider, SECOND, Retries(attempts=3, seed=1))
+    assert provider.asked == ["first"] * 3 + ["second"] * 3
 
 
-@pytest.mark.parametrize("kind", [f.ContextTooLong, f.LimitReached, f.CircuitOpen])
+@pytest.mark.parametrize("kind", [f.ContextTooLong, f.LimitReached])
 def test_what_a_retry_cannot_help_is_told_upwards(kind: type[f.ModelFailure]) -> None:
     provider = Provider(kind("no"))
     with pytest.raises(kind):
-        climb(provider, FIRST, SECOND)
+        ask(provider, SECOND)
     assert len(provider.asked) == 1

@@ -1,0 +1,87 @@
+"""What -r takes from a tree, what it passes over, and what it says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_cases import Run, conversation, session_bytes
+
+IN_PLACE = ("-i", "-r", "tree", "--min-age", "0", "-t", "1500")
+
+
+@pytest.fixture
+def tree(work: Path) -> Path:
+    """A session, a conversation as a document, and what else lies among such files."""
+    folder = work / "tree"
+    (folder / ".agent").mkdir(parents=True)
+    (folder / "session.jsonl").write_bytes(session_bytes())
+    (folder / "chat.json").write_text(json.dumps({"messages": conversation(12)}, indent=2))
+    (folder / "run.traj").write_text(json.dumps({"trajectory": [], "history": conversation(12), "info": {}}))
+    (folder / "package.json").write_text(json.dumps({"name": "tides", "version": "1.0.0"}))
+    (folder / "settings.json").write_text('{"a": 1, // the first\n"b": 2}')
+    (folder / "notes.txt").write_text("Not a transcript.")
+    (folder / ".agent" / "hidden.jsonl").write_bytes(session_bytes())
+    return folder
+
+
+def test_documents_are_known_by_their_content_and_what_is_none_stays_without_a_failure(
+    tree: Path, compact: Run
+) -> None:
+    before = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    ran = compact(*IN_PLACE, "-v")
+    assert ran.code == 0, ran.err
+    changed = {path.name for path, content in before.items() if path.read_bytes() != content}
+    assert changed == {"session.jsonl", "chat.json", "run.traj"}
+    for name in ("package.json", "settings.json", "notes.txt", ".agent"):
+        assert name in ran.err
+
+
+def test_what_was_passed_over_is_passed_over_again_and_the_rest_is_unchanged(tree: Path, compact: Run) -> None:
+    assert compact(*IN_PLACE).code == 0
+    again = compact(*IN_PLACE, "--report", "again.json")
+    assert again.code == 0
+    report = json.loads(Path("again.json").read_bytes())
+    outcomes = {Path(item["path"]).name: item["outcome"] for item in report["inputs"]}
+    assert outcomes.pop("package.json") == outcomes.pop("settings.json") == "skipped"
+    assert set(outcomes.values()) == {"unchanged"}
+
+
+def test_a_file_that_was_no_transcript_is_taken_when_it_has_become_one(tree: Path, compact: Run) -> None:
+    assert compact(*IN_PLACE).code == 0
+    package = tree / "package.json"
+    package.write_text(json.dumps({"messages": conversation(12)}))
+    before = package.read_bytes()
+    assert compact(*IN_PLACE).code == 0
+    assert package.read_bytes() != before
+
+
+def test_hidden_folders_are_taken_when_asked_for_but_never_the_archive(tree: Path, compact: Run) -> None:
+    hidden = tree / ".agent" / "hidden.jsonl"
+    before = hidden.read_bytes()
+    assert compact(*IN_PLACE, "--hidden").code == 0
+    assert hidden.read_bytes() != before
+    kept = {path: path.read_bytes() for path in tree.rglob(".transcripts/**/*") if path.is_file()}
+    assert kept
+    assert compact(*IN_PLACE, "--hidden").code == 0
+    assert kept == {path: path.read_bytes() for path in tree.rglob(".transcripts/**/*") if path.is_file()}
+
+
+@pytest.mark.parametrize("left", ["notes.txt", "package.json", ".agent/hidden.jsonl"])
+def test_a_tree_without_a_transcript_is_an_error_that_says_what_was_passed_over(
+    left: str, tree: Path, compact: Run
+) -> None:
+    for path in [path for path in tree.rglob("*") if path.is_file() and path != tree / left]:
+        path.unlink()
+    ran = compact("-r", "tree", "--output-dir", "out")
+    assert ran.code == 2
+    assert "no transcript is below tree" in ran.err
+    assert "1 name passed over" in ran.err or ".agent" not in left
+
+
+def test_stats_of_a_tree_know_documents_by_their_content_too(tree: Path, compactor: Run) -> None:
+    ran = compactor("stats", "-r", "tree", "--json")
+    assert ran.code == 0, ran.err
+    names = {Path(json.loads(line)["path"]).name for line in ran.out.splitlines()}
+    assert names == {"session.jsonl", "chat.json", "run.traj"}
