@@ -88,7 +88,10 @@ def _with_more(items: list[Item], full: Sequence[Item], budget_tokens: int, mete
 def _item(state: FileState, words: Words, *, with_added: bool) -> Item:
     newest = list(state.added)[-_MAX_ADDED:] if with_added else []
     added = f"{words.colon}+ {', '.join(newest)}" if newest else ""
-    return Item(text=f"{state.path} — {state_text(state, words)}{added}", records=records_of(state.records[-1:]))
+    # What another name was moved to is told there.
+    status = state_text(state, words)
+    text = f"{state.path} — {status}{added}" if status or added else state.path
+    return Item(text=text, records=records_of(state.records[-1:]))
 
 
 def _lists(label: str, states: Sequence[FileState], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:

@@ -85,8 +85,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
 def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:
     """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
     words = analysis.words
-    newest = newest_request(analysis)
-    last = _last_telling(analysis, newest.record if newest else -1)
+    last = _last_telling(analysis)
     if last and (text := ending(last.text, budget_tokens * _CHARS_PER_TOKEN * 3 // 5)):
         yield Item(text=f"{words.stood}{words.colon}{text}", records=(last.record,))
     if step := analysis.plan.next_step:
@@ -98,17 +97,20 @@ def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
 
 
-def _last_telling(analysis: Analysis, since: int) -> Event | None:
-    """The newest message of the assistant that says more than a few words or what it calls next; else the newest.
+def _last_telling(analysis: Analysis) -> Event | None:
+    """What the assistant said since the newest request: its question, else the newest of more than a few words.
 
-    Only messages after the record ``since`` count where there are any: an older one is no answer to the request.
+    Where it said nothing since, what it said before.
     """
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
-    spoken = [event for event in spoken if event.record > since] or spoken[-1:]
-    for event in reversed(spoken[-_MAX_LOOKED_BACK:]):
+    asked = max((event.record for event in analysis.events if event.kind is EventKind.USER), default=-1)
+    since = [event for event in spoken if event.record > asked] or spoken
+    if since and last_question(since[-1].text):
+        return since[-1]
+    for event in reversed(since[-_MAX_LOOKED_BACK:]):
         if sum(len(piece) for piece in sentences(event.text) if not is_narration(piece)) >= _MIN_TELLING_CHARS:
             return event
-    return spoken[-1] if spoken else None
+    return since[-1] if since else None
 
 
 def _steps_since(analysis: Analysis, last: Event) -> Item | None:

@@ -51,7 +51,7 @@ def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
         user("<command-name>/review</command-name>\n<command-args>src</command-args>"),
         user("<local-command-stdout>Set model</local-command-stdout>"),
     )
-    assert [(event.kind, event.text) for event in found] == [(EventKind.USER, "/review src")]
+    assert [event.text for event in found if event.kind is EventKind.USER] == ["/review src"]
 
 
 @pytest.mark.parametrize(
@@ -152,23 +152,10 @@ def test_the_working_directory_is_told_in_words_too(text: str) -> None:
     assert working_directory(conversation(user(text))) == "/data/app"
 
 
-def test_of_a_message_that_quotes_the_user_only_the_quoted_words_are_theirs() -> None:
-    around = "[Image]\n<image_files>\n1. /a.png\n</image_files>\n<user_query>\nmake it blue\n</user_query>"
-    resumed = "New message to respond to with plan_mode_respond tool:\n<user_message>\nmake it blue\n</user_message>"
-    assert clean.user_words(around) == clean.user_words(resumed) == "make it blue"
-    asked = "what does `<user_query>x</user_query>` do? Look at how the client writes it into a message, please."
-    assert clean.user_words(asked) == asked
-
-
 def test_a_bar_behind_a_number_is_a_gutter_only_where_a_file_was_read() -> None:
     table = "1 | red\n2 | green"
     assert clean.without_gutters(table, surely=True) == "red\ngreen"
     assert clean.without_gutters(table, surely=False) == table
-
-
-def test_a_skill_that_the_client_wrote_out_is_the_command_that_was_typed() -> None:
-    text = '<skill name="graph" location="/s/SKILL.md">\nReferences are relative to /s.\n\n# Graph\n</skill>\n\nof src'
-    assert clean.user_words(text) == "/skill:graph of src"
 
 
 def test_the_working_directory_of_opencode_is_found() -> None:

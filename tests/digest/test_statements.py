@@ -31,11 +31,11 @@ def test_a_long_line_is_cut_into_sentences() -> None:
 def test_entries_rows_and_code_stand_under_the_heading_or_the_line_with_a_colon_before_them() -> None:
     text = "## Plan\nTwo ways:\n- keep the lock\n- drop it\n\nI take the first.\n| a | b |\n```\nx = 1\n```"
     assert [(piece, form.value, lead) for piece, form, lead in statements.statements_of(text)] == [
-        ("keep the lock", "item", "Two ways:"),
-        ("drop it", "item", "Two ways:"),
-        ("I take the first.", "sentence", ""),
-        ("a · b", "row", ""),
-        ("x = 1", "code", ""),
+        ("keep the lock", "item", "Plan\nTwo ways:"),
+        ("drop it", "item", "Plan\nTwo ways:"),
+        ("I take the first.", "sentence", "Plan"),
+        ("a · b", "row", "Plan"),
+        ("x = 1", "code", "Plan"),
     ]
 
 

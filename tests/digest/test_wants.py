@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from conversation import answer, call, conversation, digest, events_of, items, ran, says, texts, user
+from conversation import conversation, digest, events_of, items, ran, says, texts, user
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,9 +83,3 @@ def test_a_short_reply_keeps_what_it_replies_to() -> None:
     )
     assert [one.replies_to for one in found] == ["", "Shall I delete it and build again?", ""]
     assert found[1].asked == 1
-
-
-@pytest.mark.parametrize("text", ["[Request interrupted by user]", "[Request interrupted by user for tool use]"])
-def test_an_interruption_alone_adds_no_words(text: str) -> None:
-    found = user_messages(events_of(user(LONG), call("Bash", "1", command="make"), answer(text, "1", is_error=True)))
-    assert [(one.text, one.stopped) for one in found] == [(LONG.strip(), ""), ("", "make")]

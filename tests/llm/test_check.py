@@ -48,7 +48,7 @@ def test_a_summary_is_taken_with_its_records() -> None:
         (Reply(text=GOOD, model="m", finish_reason="length"), Fault.CUT_OFF),
         (Reply(text="I cannot", model="m", finish_reason="content_filter"), Fault.FILTERED),
         (Reply(text="Sure, I will release it now. Anything else?", model="m"), Fault.NO_SUMMARY),
-        (Reply(text=GOOD.replace("## Active Files\n", ""), model="m"), Fault.MISSING_SECTIONS),
+        (Reply(text=GOOD.replace("## Files\n", ""), model="m"), Fault.MISSING_SECTIONS),
         (Reply(text=GOOD + "\n- and so on" * 200, model="m"), Fault.TOO_LONG),
         (Reply(text=GOOD + "\n- and so on" * 2_000, model="m"), Fault.INFLATED),
         (Reply(text=GOOD + "\n" + INVENTED, model="m"), Fault.INVENTED),
@@ -75,8 +75,8 @@ def test_a_single_slip_among_many_names_is_listed_and_not_refused() -> None:
 def test_the_model_is_told_which_names_and_sections() -> None:
     said = check(Reply(text=GOOD + "\n" + INVENTED, model="m"), GROUND, count).details["names"]
     assert "src/made_up_0.py" in said
-    missing = check(Reply(text=GOOD.replace("## Active Files\n", ""), model="m"), GROUND, count).details["names"]
-    assert missing == "## Active Files"
+    missing = check(Reply(text=GOOD.replace("## Files\n", ""), model="m"), GROUND, count).details["names"]
+    assert missing == "## Files"
 
 
 def test_talk_without_names_is_held_to_its_words() -> None:

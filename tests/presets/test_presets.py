@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ def test_a_preset_fits_the_schema_and_says_what_it_is(name: str) -> None:
     assert preset.settings.preset == name
 
 
-def test_hermes_is_what_is_built_in() -> None:
-    assert load_preset("hermes").settings == Settings()
+def test_hermes_is_what_is_built_in_but_for_its_template() -> None:
+    assert load_preset("hermes").settings == replace(Settings(), template="hermes")
 
 
 def test_kimi_keeps_two_messages_and_starts_early() -> None:

@@ -1,0 +1,44 @@
+"""Facts: what changed the world with what its result says, commands with their last outcome, values looked up."""
+
+from __future__ import annotations
+
+from conversation import answer, call, conversation, digest, ran, rendered, texts, user
+
+from compactor_cli.model.summary import Section
+
+
+def facts(*messages: object) -> list[str]:
+    return texts(digest(conversation(user("ship it"), *messages), 3_000), Section.COMMANDS)  # type: ignore[arg-type]
+
+
+def test_a_commit_is_told_with_its_branch_and_hash() -> None:
+    assert facts(ran("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")) == [
+        "`git commit -m x` → ok: [main 1a2b3c4] x"
+    ]
+
+
+def test_a_pull_request_is_told_with_its_address() -> None:
+    (fact,) = facts(ran("gh pr create --fill", "https://git.example/tide/pull/17"))
+    assert fact.endswith("https://git.example/tide/pull/17")
+
+
+def test_what_changed_the_world_goes_before_tests_and_builds() -> None:
+    shown = facts(
+        ran("git push", "main -> main"), ran("pytest -q", "5 passed in 1s"), ran("make all", "built"), ran("ls", "a")
+    )
+    assert [text.partition("` ")[0].strip("`") for text in shown] == ["git push", "pytest -q", "make all"]
+
+
+def test_a_ticket_that_a_tool_made_is_told_with_its_answer() -> None:
+    shown = facts(call("create_issue", "1", project="Gauges"), answer("created TIDE-41", "1"))
+    assert shown == ["create_issue(project=Gauges) → created TIDE-41"]
+
+
+def test_values_that_were_looked_up_stand_with_what_they_belong_to() -> None:
+    session = conversation(
+        user("which flight is cheapest?"),
+        call("get_flight", "1", number="HAT101"),
+        answer('{"number": "HAT101", "price": 303, "seats": 4}', "1"),
+        user("and HAT102?"),
+    )
+    assert "get_flight(HAT101): number HAT101, price 303, seats 4" in rendered(digest(session, 1_500).summary)

@@ -1,0 +1,46 @@
+"""Now: the newest request, what came of it, and the question the agent waits with."""
+
+from __future__ import annotations
+
+from conversation import answer, call, conversation, digest, ran, says, texts, user
+
+from compactor_cli.model.summary import Section
+
+ASKED = "File a ticket for the clock drift of the north gauge and then go on with the export of the readings."
+
+
+def test_a_waiting_question_stands_verbatim_however_long_the_message_before_it() -> None:
+    report = "The export writes one file a gauge and keeps the times in UTC. " * 30
+    question = "Shall the export keep the old column order?"
+    one = digest(conversation(user(ASKED), says(report + question)), 900)
+    assert question in texts(one, Section.TASK)[1]
+
+
+def test_a_question_that_was_answered_later_waits_no_more() -> None:
+    asked = says("Shall the export keep the old column order?")
+    one = digest(conversation(user(ASKED), asked, user("yes, keep it as it is for now"), says("Kept.")), 900)
+    assert texts(one, Section.QUESTIONS) == []
+
+
+def test_a_question_that_the_kept_messages_answer_waits_no_more() -> None:
+    session = conversation(user(ASKED), says("Shall I push it?"), user("yes"), says("Pushed."))
+    one = digest(session, 900, covered=(0, 1), kept=(2, 3))
+    assert texts(one, Section.QUESTIONS) == []
+
+
+def test_where_it_stands_is_what_was_said_since_the_request_even_if_it_is_short() -> None:
+    before = says("The gauge in the north resends three lines after every reconnect, which doubles its readings.")
+    one = digest(conversation(user("why double?"), before, user(ASKED), says("Filed as TIDE-41.")), 900)
+    assert "Where it stands: Filed as TIDE-41." in texts(one, Section.TASK)
+
+
+def test_a_call_without_a_result_at_the_end_is_named() -> None:
+    one = digest(conversation(user(ASKED), says("I start the export."), call("Bash", "1", command="make export")), 900)
+    assert "No result seen of: `make export`" in texts(one, Section.TASK)
+
+
+def test_what_the_agent_did_after_its_last_words_is_told_as_steps() -> None:
+    said = says("I found the cause: the second hour of October is dropped as a duplicate of the first.")
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    one = digest(conversation(user(ASKED), said, edit, ran("make test", "12 passed")), 900)
+    assert any(text.endswith("Edit clock.py · `make test`") for text in texts(one, Section.TASK))

@@ -1,0 +1,50 @@
+"""The state of the work: what is committed, what is not, and test runs that are older than the edits."""
+
+from __future__ import annotations
+
+from conversation import answer, call, conversation, digest, ran, texts, user
+
+from compactor_cli.model.summary import Section
+
+STORE = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
+CLOCK = (call("Edit", "c", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "c"))
+COMMIT = ran("git commit -am 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed")
+TESTS = ran("pytest -q", "212 passed in 3s")
+
+
+def is_open(*messages: object) -> list[str]:
+    return texts(digest(conversation(user("store the times in UTC"), *messages), 3_000), Section.PLAN)  # type: ignore[arg-type]
+
+
+def test_what_was_changed_after_the_last_commit_is_not_committed() -> None:
+    one = digest(conversation(user("store the times in UTC"), STORE, COMMIT, CLOCK), 3_000)
+    assert texts(one, Section.PLAN) == ["Not committed: clock.py"]
+    assert texts(one, Section.FILES) == ["clock.py — edited", "store.py — edited, in commit 4f1c2aa"]
+
+
+def test_where_all_is_committed_nothing_is_open() -> None:
+    assert is_open(STORE, TESTS, COMMIT) == []
+
+
+def test_a_commit_that_failed_commits_nothing() -> None:
+    failed = ran(
+        "git commit -am x", "error: gpg failed to sign the data\nfatal: failed to write commit object", is_error=True
+    )
+    assert "Not committed: store.py" in is_open(STORE, failed)
+
+
+def test_where_git_is_not_used_nothing_is_said_of_commits() -> None:
+    assert is_open(STORE, CLOCK) == []
+
+
+def test_tests_that_passed_before_the_newest_edits_are_said_to_be_older() -> None:
+    assert is_open(STORE, TESTS, CLOCK) == ["Passed before the newest edits of clock.py: `pytest -q`"]
+
+
+def test_tests_that_passed_after_the_newest_edits_are_no_open_matter() -> None:
+    assert is_open(STORE, TESTS, CLOCK, TESTS) == []
+
+
+def test_a_throw_away_file_is_neither_uncommitted_nor_makes_tests_older() -> None:
+    scratch = (call("Write", "w", file_path="/tmp/probe.py", content="x"), answer("ok", "w"))
+    assert is_open(STORE, TESTS, COMMIT, scratch) == []
