@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from compactor_cli.formats.harness import with_client
 from compactor_cli.formats.holds import Holds
 from compactor_cli.formats.unnamed import answered
 from compactor_cli.model.records import Record
@@ -99,15 +100,21 @@ class Separate(Protocol):
         ...
 
 
+def read_messages(dialect: Dialect, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+    """`Dialect.read`, each message of the user with the client that may have written into it."""
+    return with_client(dialect.read(records, row), dialect.name)
+
+
 def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row: Any) -> tuple[Message, ...]:
     """`Dialect.read` of the records that a transcript is composed of, of which most are those of the source.
 
     What is read by itself says the same in its new place: of such a dialect only new and changed records are read.
     """
     if not isinstance(dialect, Separate):
-        return dialect.read(records, row)
+        return read_messages(dialect, records, row)
     known = {id(record.value): message for record, message in zip(source.records, source.messages, strict=True)}
-    return answered(tuple(known.get(id(record.value)) or dialect.read_one(record) for record in records))
+    messages = answered(tuple(known.get(id(record.value)) or dialect.read_one(record) for record in records))
+    return with_client(messages, dialect.name)
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from compactor_cli.formats.claude_tree import Tree, Value, is_boundary, is_talk,
 from compactor_cli.formats.contents import content_parts, role_of, string, with_texts
 from compactor_cli.formats.holds import SESSION, Holds
 from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.places import at
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.talk import SIGNED, Talk, merged
 from compactor_cli.model.records import Record
@@ -164,7 +165,8 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
         role = Role.USER if parts else Role.META
         # A boundary that stayed behind ours would be the one in force: it goes with what it replaced.
         is_gone = is_boundary(value) or (is_superseded and bool(parts))
-        return Message(role=role, parts=parts, timestamp=timestamp, superseded=is_gone)
+        own_words = "" if _is_notification(value) else None
+        return Message(role=role, parts=parts, timestamp=timestamp, superseded=is_gone, own_words=own_words)
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
     return Message(
@@ -174,6 +176,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
         timestamp=timestamp,
         summary=_summary(value, role, parts),
         superseded=is_superseded,
+        own_words="" if value.get("isMeta") is True else None,
     )
 
 
@@ -185,6 +188,11 @@ def _words_besides(value: Value) -> tuple[Part, ...]:
         return content_parts(attachment.get("prompt"))
     is_command = value.get("type") == "system" and value.get("subtype") == "local_command"
     return content_parts(value.get("content")) if is_command else ()
+
+
+def _is_notification(value: Value) -> bool:
+    """Whether what was queued is the client's own, which no person typed."""
+    return at(value, ("attachment", "commandMode")) not in (None, "prompt", "bash")
 
 
 def _summary(value: Value, role: Role, parts: Sequence[Part]) -> PreviousSummary | None:

@@ -132,6 +132,7 @@ def _message(value: Mapping[str, Any], is_superseded: bool) -> Message:
         timestamp=string(value.get("timestamp")),
         summary=summary_of(role, parts),
         superseded=is_superseded,
+        own_words="" if value.get("isSynthetic") is True else None,
     )
 
 

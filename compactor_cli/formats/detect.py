@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from compactor_cli.formats.base import Dialect, Keyed
+from compactor_cli.formats.base import Dialect, Keyed, read_messages
 from compactor_cli.formats.registry import dialects_for, get, plugged_dialect
 from compactor_cli.formats.rows import find_row, find_rows, row_transcript
 from compactor_cli.model.errors import CompactError, UnknownShape
@@ -216,7 +216,7 @@ class _Session:
         return Transcript(
             dialect=self.dialect.name,
             records=records,
-            messages=self.dialect.read(records),
+            messages=read_messages(self.dialect, records),
             frame=Frame(),
             sha256=digest.hexdigest(),
             model=self.dialect.model(records),

@@ -34,6 +34,8 @@ _FAMILIES = frozenset(
     "agent config context full_compaction goal llm micro_compaction permission plan_mode plugin profile prompt runtime"
     " token_counting tools turn usage".split()
 )
+# Messages of the user that the client wrote.
+_CLIENT_ORIGINS = frozenset({"injection", "system_trigger", "hook", "notification"})
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL, "system": Role.SYSTEM}
 
 
@@ -158,7 +160,15 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
     is_step = i in folded.step_of
     group = f"step-{folded.step_of[i]}" if is_step else ""
     summary_ = _summary(value, role, found)
-    return Message(role=role, parts=found, group=group, timestamp=timestamp, summary=summary_, superseded=is_gone)
+    return Message(
+        role=role,
+        parts=found,
+        group=group,
+        timestamp=timestamp,
+        summary=summary_,
+        superseded=is_gone,
+        own_words="" if at(value, ("message", "origin", "kind")) in _CLIENT_ORIGINS else None,
+    )
 
 
 def _summary(value: Value, role: Role, found: tuple[Part, ...]) -> PreviousSummary | None:

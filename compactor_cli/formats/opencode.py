@@ -155,7 +155,21 @@ def _message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
     summary = summary_of(role, found)
     if _summarised(value):
         summary = summary_of(Role.USER, found) or PreviousSummary(origin="opencode", text=_words(found))
-    return Message(role=role, parts=found, summary=summary, superseded=is_superseded)
+    return Message(
+        role=role,
+        parts=found,
+        summary=summary,
+        superseded=is_superseded,
+        own_words=_typed(value) if role is Role.USER else None,
+    )
+
+
+def _typed(value: Mapping[str, Any]) -> str | None:
+    """What the user typed of a message to which the client added texts; None where it added none."""
+    texts = [part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "text"]
+    if not any(part.get("synthetic") is True for part in texts):
+        return None
+    return "\n".join(string(part.get("text")) for part in texts if part.get("synthetic") is not True).strip()
 
 
 def _words(found: Sequence[Part]) -> str:

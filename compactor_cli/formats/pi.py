@@ -154,7 +154,20 @@ def _message(value: Value, is_superseded: bool) -> Message:
     summary = None
     if value.get("type") == "compaction":
         summary = summary_of(role, parts) or PreviousSummary(origin="pi", text=string(value.get("summary")))
-    return Message(role=role, parts=parts, timestamp=timestamp, summary=summary, superseded=is_superseded)
+    return Message(
+        role=role,
+        parts=parts,
+        timestamp=timestamp,
+        summary=summary,
+        superseded=is_superseded,
+        own_words="" if _is_of_client(value) else None,
+    )
+
+
+def _is_of_client(value: Value) -> bool:
+    """Whether an extension wrote this in the user's name, or it is a command that the user ran by themselves."""
+    role = value["message"].get("role") if isinstance(value.get("message"), dict) else None
+    return value.get("type") == "custom_message" or role in ("custom", "hookMessage", "bashExecution")
 
 
 def _said(value: Value) -> tuple[Role, tuple[Part, ...]]:

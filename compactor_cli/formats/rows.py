@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import Dialect, JsonPath
+from compactor_cli.formats.base import Dialect, JsonPath, read_messages
 from compactor_cli.formats.registry import dialects_for
 from compactor_cli.model.errors import UnknownShape
 from compactor_cli.model.records import Record
@@ -76,7 +76,7 @@ def row_transcript(record: Record, row: Row) -> Transcript:
     return Transcript(
         dialect=row.dialect.name,
         records=records,
-        messages=row.dialect.read(records, record.value),
+        messages=read_messages(row.dialect, records, record.value),
         frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
         sha256=hashlib.sha256(record.raw + record.ending).hexdigest(),
         model=row.dialect.model(records, record.value),

@@ -100,7 +100,9 @@ class Message:
 
     ``group`` is not empty where several records are one message of the model's API (Claude Code writes a
     block a line): records that share it are never parted. ``superseded`` marks records that the client
-    itself no longer sends, because a native boundary behind them replaced them.
+    itself no longer sends, because a native boundary behind them replaced them. ``client``: the dialect whose
+    client may have written into a message of the user. ``own_words``: what the person said in it, where the record
+    itself tells that from the client's words (empty: nothing); else None. `formats.harness.user_text` goes by both.
     """
 
     role: Role
@@ -109,6 +111,8 @@ class Message:
     timestamp: str = ""
     summary: PreviousSummary | None = None
     superseded: bool = False
+    client: str = field(default="", compare=False)
+    own_words: str | None = None
 
     @property
     def is_meta(self) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 
+from compactor_cli.formats.base import read_messages
 from compactor_cli.formats.registry import get
 from compactor_cli.formats.sent import sent
 from compactor_cli.model.transcript import Container, Transcript
@@ -40,7 +41,7 @@ def _until(transcript: Transcript, end: int) -> Transcript:
     records = transcript.records[:end]
     dialect = get(transcript.dialect)
     digest = hashlib.sha256(b"".join(record.raw + record.ending for record in records)).hexdigest()
-    return replace(transcript, records=records, messages=dialect.read(records, transcript.row), sha256=digest)
+    return replace(transcript, records=records, messages=read_messages(dialect, records, transcript.row), sha256=digest)
 
 
 def _shown(transcript: Transcript) -> set[int]:
