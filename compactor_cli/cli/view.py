@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.sent import sent
+from compactor_cli.formats.sent import OPAQUE_KINDS, sent_messages
 from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import STDIN, open_stream
@@ -22,7 +22,8 @@ def view(file: str, dialect: str) -> int:
     """Print what the client of a session would send to the model, one message a line, in that order.
 
     What an earlier compaction replaced, rewound branches and bookkeeping are not in it. Each line has the number of
-    its record, the role and what it says: text, thinking, calls, results, media (counted).
+    its record, the role and what it says: text, thinking, calls, results, media (images and files, counted, with
+    those in results).
     """
     with open_stream(file) as stream:
         records = read_records(stream.reader, file, OnInvalid.KEEP)
@@ -33,8 +34,8 @@ def view(file: str, dialect: str) -> int:
 
 
 def _lines(transcript: Transcript) -> Iterator[str]:
-    for i in sent(transcript):
-        value = {"record": i + 1, **said(transcript.messages[i])}
+    for i, message in sent_messages(transcript):
+        value = {"record": i + 1, **said(message)}
         # A half of a surrogate pair has no bytes in UTF-8.
         yield json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
@@ -48,10 +49,16 @@ def said(message: Message) -> dict[str, Any]:
         "thinking": "\n".join(part.text for part in parts if isinstance(part, Thinking)),
         "calls": [_call(part) for part in parts if isinstance(part, ToolCall)],
         "results": [_result(part) for part in parts if isinstance(part, ToolResult)],
-        "media": sum(isinstance(part, Media) for part in parts),
+        "media": _media(message),
     }
     kept = ("role", "content") if any(isinstance(part, Text) for part in parts) else ("role",)
     return {key: value for key, value in found.items() if value or key in kept}
+
+
+def _media(message: Message) -> int:
+    """How many images and files there are, those in results too; reasoning that is encrypted is neither."""
+    shown = sum(isinstance(part, Media) and part.kind not in OPAQUE_KINDS for part in message.parts)
+    return shown + sum(result.media_count for result in message.results)
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Records hang on each other by ``parentUuid``; the order of the lines is not decisive. What is sent is the chain
 from the newest record to its root, with the parallel calls and results beside it. A compaction hangs a new root
 (``system/compact_boundary``) into the file, a rewind a second branch beside an abandoned one. Where a parent is
-missing, the chain goes on at the record before. Observed with Claude Code 1.0.128 to 2.1.329 resuming such files.
+missing, the chain goes on at the record before. A record of any kind that names null as its parent is a root: with
+one, a conversation begins anew after the old one was cleared. Observed with Claude Code 1.0.128 to 2.1.330.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ class Tree:
         return tuple(seen)
 
     def _before(self, end: int, seen: Mapping[int, None]) -> int | None:
-        """The record before one that hangs on nothing there is; None for a root of the client's own."""
+        """The record before one whose parent is missing; None for a root: it says that it has no parent."""
         value = self.values[end]
-        if not value.get("parentUuid") and (is_talk(value) or is_boundary(value)):
+        is_root = not value.get("parentUuid") and ("parentUuid" in value or is_talk(value) or is_boundary(value))
+        if is_root:
             return None
         at = bisect_left(self.main, end) - 1
         if at < 0 or self.main[at] in seen:

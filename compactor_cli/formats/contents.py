@@ -14,6 +14,8 @@ from compactor_cli.model.transcript import Media, Part, Role, Text, Thinking, To
 
 _TEXT_KINDS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 _CALL_KINDS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+# The names that providers have for them, without ``input_`` before or ``_url`` after.
+_MEDIA_KINDS = frozenset({"image", "document", "file", "audio", "video"})
 _BULKY_KEYS = ("data", "encrypted_content", "image_url", "url", "base64", "file_data")
 
 
@@ -99,7 +101,7 @@ def media_count(content: Any) -> int:
 
 def _is_media(block: Any) -> bool:
     kind = block.get("type") if isinstance(block, dict) else None
-    return isinstance(kind, str) and kind.removeprefix("input_") in {"image", "document", "file", "audio", "video"}
+    return isinstance(kind, str) and kind.removeprefix("input_").removesuffix("_url") in _MEDIA_KINDS
 
 
 def role_of(role: Role, parts: Sequence[Part]) -> Role:

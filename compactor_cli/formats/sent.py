@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.places import at
 from compactor_cli.model.marker import find_marker
-from compactor_cli.model.transcript import Message, Role, Text, Transcript
+from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, Transcript
 
 # These clients send a summary before everything else, wherever it stands.
 _SUMMARY_FIRST = ("pi", "opencode")
 # A summary of this client's own stands behind what it keeps before it.
 _IN_ORDER = "codex"
-# This client sends the last version of a record where the first one stood.
-_VERSIONED = "claude-code"
+# This client sends the last version of a record where the first one stood, and the thinking of one model only.
+_VERSIONED = _ONE_MIND = "claude-code"
+# Reasoning and summaries that only their provider can read, as the dialects name them: no images or files.
+OPAQUE_KINDS = frozenset(
+    {"encrypted_reasoning", "reasoning", "reasoning_details", "redacted_thinking", "compaction", "compaction_summary"}
+    | {"context_compaction", "cachePoint"}
+)
+
+
+def sent_messages(transcript: Transcript) -> Iterator[tuple[int, Message]]:
+    """What is sent, in that order: the index of each record, and of its message what the client sends.
+
+    Claude Code leaves out the thinking of every model but the one that answered last: no other can use it.
+    """
+    for i in sent(transcript):
+        message = transcript.messages[i]
+        if transcript.dialect == _ONE_MIND and message.role is Role.ASSISTANT:
+            model = string(at(transcript.records[i].value, ("message", "model")))
+            if model and transcript.model and model != transcript.model:
+                message = replace(message, parts=tuple(part for part in message.parts if not _is_thinking(part)))
+        if message.parts:
+            yield i, message
 
 
 def sent(transcript: Transcript) -> tuple[int, ...]:
@@ -63,6 +86,10 @@ def _tail_start(transcript: Transcript, summary: int) -> int:
 
 def _is_shown(message: Message) -> bool:
     return not message.is_meta and not message.superseded and bool(message.parts)
+
+
+def _is_thinking(part: Part) -> bool:
+    return isinstance(part, Thinking) or (isinstance(part, Media) and part.kind == "redacted_thinking")
 
 
 def _is_answer(message: Message) -> bool:

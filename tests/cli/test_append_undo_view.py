@@ -10,6 +10,7 @@ import shutil
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_cases import Run
@@ -251,6 +252,136 @@ def test_view_prints_what_the_client_would_send_in_its_order(session: Path, comp
     after = [json.loads(line) for line in compactor("view", session).out.splitlines()]
     assert "[compact/1 " in after[0]["content"]
     assert after[1:] == before[-len(after[1:]) :]
+
+
+def _viewed(folder: Path, compactor: Run, *values: Any) -> list[dict[str, Any]]:
+    path = folder / "viewed.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    return [json.loads(line) for line in compactor("view", path).out.splitlines()]
+
+
+def _claude(own: str, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    message = {"role": role, "content": content, **more}
+    return {"uuid": own, "parentUuid": parent, "sessionId": "s", "isSidechain": False, "type": role, "message": message}
+
+
+def test_view_leaves_out_the_thinking_of_another_model(work: Path, compactor: Run) -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    hidden = {"type": "redacted_thinking", "data": "x" * 40}
+    shown = _viewed(
+        work,
+        compactor,
+        _claude("1", None, "user", "hello"),
+        _claude("2", "1", "assistant", [thought], id="m1", model="claude-old"),
+        _claude("3", "2", "assistant", [hidden, {"type": "text", "text": "hi"}], id="m1", model="claude-old"),
+        _claude("4", "3", "user", "again"),
+        _claude("5", "4", "assistant", [thought, {"type": "text", "text": "yes"}], id="m2", model="claude-new"),
+    )
+    assert [(line["record"], line.get("thinking", ""), line["content"]) for line in shown] == [
+        (1, "", "hello"),
+        (3, "", "hi"),
+        (4, "", "again"),
+        (5, "hm", "yes"),
+    ]
+    assert not any("media" in line for line in shown)
+
+
+def _pi(own: str, parent: str | None, **message: Any) -> dict[str, Any]:
+    return {"type": "message", "id": own, "parentId": parent, "timestamp": "2026-01-01T00:00:00Z", "message": message}
+
+
+_PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+_SEEN = [{"type": "text", "text": "a.png"}, _PICTURE]
+_CALL = {"type": "function", "id": "c", "function": {"name": "Look", "arguments": "{}"}}
+_WITH_PICTURES: dict[str, tuple[Any, ...]] = {
+    "claude-code": (
+        _claude("1", None, "assistant", [{"type": "tool_use", "id": "c", "name": "Read", "input": {}}], id="m"),
+        _claude(
+            "2",
+            "1",
+            "user",
+            [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c",
+                    "content": [
+                        {"type": "text", "text": "a.png"},
+                        {
+                            "type": "image",
+                            "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+                        },
+                    ],
+                }
+            ],
+        ),
+    ),
+    "pi": (
+        {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"},
+        _pi("a", None, role="assistant", content=[{"type": "toolCall", "id": "c", "name": "read", "arguments": {}}]),
+        _pi(
+            "b",
+            "a",
+            role="toolResult",
+            toolCallId="c",
+            toolName="read",
+            content=[
+                {"type": "text", "text": "a.png"},
+                {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+            ],
+        ),
+    ),
+    "kimi-cli": (
+        {"role": "_checkpoint", "id": 0},
+        {"role": "assistant", "content": [], "tool_calls": [_CALL]},
+        {"role": "tool", "tool_call_id": "c", "content": _SEEN},
+    ),
+    "kimi-wire": (
+        {"type": "metadata", "protocol_version": "1.5"},
+        {
+            "type": "context.append_message",
+            "message": {
+                "role": "assistant",
+                "content": [],
+                "toolCalls": [{"id": "c", "name": "Look", "arguments": "{}"}],
+            },
+        },
+        {
+            "type": "context.append_message",
+            "message": {
+                "role": "tool",
+                "toolCallId": "c",
+                "toolCalls": [],
+                "content": [_SEEN[0], {"type": "image_url", "imageUrl": {"url": "data:image/png;base64,iVBORw0KGgo="}}],
+            },
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", _WITH_PICTURES)
+def test_view_counts_a_picture_in_a_result_and_does_not_print_it(dialect: str, work: Path, compactor: Run) -> None:
+    shown = _viewed(work, compactor, *_WITH_PICTURES[dialect])
+    assert (shown[-1]["media"], shown[-1]["results"]) == (1, [{"id": "c", "text": "a.png", "media": 1}])
+    assert sum(line.get("media", 0) for line in shown) == 1
+
+
+def test_view_does_not_take_encrypted_reasoning_for_a_picture(work: Path, compactor: Run) -> None:
+    def item(**payload: Any) -> dict[str, Any]:
+        return {"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": payload}
+
+    meta = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "s", "cwd": "/w"}}
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    words = {"type": "input_text", "text": "what is it?"}
+    shown = _viewed(
+        work,
+        compactor,
+        meta,
+        item(type="message", role="user", content=[words, picture]),
+        item(type="reasoning", summary=[], encrypted_content="gAAAA"),
+        item(type="message", role="assistant", content=[{"type": "output_text", "text": "a dot"}]),
+    )
+    assert [line.get("media", 0) for line in shown if line["role"] == "user"] == [1]
+    assert sum(line.get("media", 0) for line in shown) == 1
 
 
 def test_verify_warns_of_a_compaction_that_the_client_ignores(session: Path, compactor: Run) -> None:

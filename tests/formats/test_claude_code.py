@@ -259,6 +259,20 @@ def test_an_abandoned_branch_of_a_rewind_is_superseded() -> None:
     assert [message.superseded for message in transcript.messages] == [False] * 4 + [True, True, False, False]
 
 
+@pytest.mark.parametrize("kind", ["progress", "system", "attachment"])
+def test_a_cleared_conversation_does_not_come_back(kind: str) -> None:
+    root = {"type": kind, "uuid": "h", "parentUuid": None, "isSidechain": False, "sessionId": "S"}
+    started = {"data": {"type": "hook_progress", "hookName": "SessionStart:clear"}, "subtype": "informational"}
+    new = [
+        {**root, **started, "timestamp": "2026-03-01T12:00:00.000Z"},
+        user("u9", "h", "Implement the following plan: oak"),
+        answer("a10", "u9", text("planted"), "n"),
+    ]
+    transcript = made(DIALECT, [*chain(2), *new])
+    assert shown(transcript) == ["Implement the following plan: oak", "planted"]
+    assert [message.superseded for message in transcript.messages] == [True] * 8 + [False] * 3
+
+
 def test_parallel_results_and_hooks_off_the_chain_are_sent() -> None:
     hook = {"type": "progress", "uuid": "h", "parentUuid": "a2", "isSidechain": False, "sessionId": "S"}
     values = [
