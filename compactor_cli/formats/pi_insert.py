@@ -39,7 +39,7 @@ def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     site = _Site(transcript, cut)
     ids = [_id(transcript, i) for i in range(len(insertions))]
     values = site.path.values
-    last = values[site.path.entries[-1]] if site.path.entries else {}
+    last = values[site.path.newest] if site.path.newest is not None else {}
     parents = [string(last.get("id")) or None, *ids[:-1]]
     newest = max((string(value.get("timestamp")) for value in values), default="")
     times = [later(newest, n) for n in range(1, len(ids) + 1)]
@@ -135,7 +135,7 @@ class _Site:
 
     def _first_kept_index(self) -> int:
         """Counted as the client counts: all lines that are objects, the compaction itself among them."""
-        objects = [i for i in self.cut.before if self.path.values[i]]
+        objects = sorted(set(self.cut.before).intersection(self.path.objects))
         return objects.index(self.shown[0]) if self.shown else len(objects) + 1
 
     def first_of_tail(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class _Site:
         first = next(iter(self._tail()), None)
         if self.path.has_ids:
             return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
-        objects = [i for i, value in enumerate(self.path.values) if value]
+        objects = self.path.objects
         return {"firstKeptEntryIndex": objects.index(first) if first in objects else len(objects) + 1}
 
     def _tail(self) -> list[int]:

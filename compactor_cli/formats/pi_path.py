@@ -13,10 +13,16 @@ Value = Mapping[str, Any]
 
 
 class Path:
-    """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path."""
+    """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path.
 
-    def __init__(self, values: Sequence[Value]) -> None:
+    ``unread`` are those on a line with another, which the client passes over: none of them is the newest entry or a
+    compaction. Where others hang on one, it is on their path all the same.
+    """
+
+    def __init__(self, values: Sequence[Value], unread: frozenset[int] = frozenset()) -> None:
         self.values = values
+        self.unread = unread
+        self.objects = [i for i, value in enumerate(values) if value and i not in unread]
         self.entries = [i for i, value in enumerate(values) if value and value.get("type") != "session"]
         self.has_ids = any("parentId" in values[i] for i in self.entries)
         self.index = {string(values[i].get("id")): i for i in self.entries if string(values[i].get("id"))}
@@ -34,14 +40,23 @@ class Path:
             yield at
             at = self.parent(at)
 
+    @property
+    def newest(self) -> int | None:
+        """The last entry that the client reads."""
+        return next((i for i in reversed(self.entries) if i not in self.unread), None)
+
     def sent(self) -> list[int]:
         """The path from the root to the last entry. All entries, if that path breaks off at a missing parent:
         it is then not known what the client shows."""
-        if not self.has_ids or not self.entries:
-            return self.entries
-        path = list(self.ancestors(self.entries[-1]))[::-1]
+        readable = [i for i in self.entries if i not in self.unread]
+        if not self.has_ids or self.newest is None:
+            return readable
+        path = [i for i in self.ancestors(self.newest) if not self._is_unread_compaction(i)][::-1]
         is_whole = not string(self.values[path[0]].get("parentId"))
-        return path if is_whole else self.entries
+        return path if is_whole else readable
+
+    def _is_unread_compaction(self, i: int) -> bool:
+        return i in self.unread and self.values[i].get("type") == "compaction"
 
     def superseded(self) -> frozenset[int]:
         """Entries off the path, and on it what the last compaction replaced."""
@@ -57,8 +72,7 @@ class Path:
         """Where on the path the kept entries start: behind all of it, if the entry named is not there."""
         index = compaction.get("firstKeptEntryIndex")
         if isinstance(index, int):
-            lines = [i for i, value in enumerate(self.values) if value]
-            target = lines[index] if 0 <= index < len(lines) else -1
+            target = self.objects[index] if 0 <= index < len(self.objects) else -1
         else:
             target = self.index.get(string(compaction.get("firstKeptEntryId")), -1)
         return before.index(target) if target in before else len(before)
@@ -84,7 +98,8 @@ class Path:
 
     def _chain(self, after: set[int]) -> tuple[int, ...]:
         """The last entry of the tail and what it hangs on, up to the root, removed entries among them."""
-        last = next((i for i in reversed(self.entries) if i in after), None)
+        newest_first = sorted(after.intersection(self.entries), key=lambda i: (i in self.unread, -i))
+        last = next(iter(newest_first), None)
         return tuple(self.ancestors(last)) if last is not None else ()
 
     def holes(self, after: Sequence[int]) -> Iterator[tuple[str, str]]:
@@ -99,4 +114,6 @@ class Path:
 
 def path_of(records: Sequence[Record]) -> Path:
     """The path of these records; a line that is no object is an empty entry."""
-    return Path([record.value if isinstance(record.value, dict) else {} for record in records])
+    unread = (i for i in range(1, len(records)) if b"\n" not in records[i - 1].ending)
+    values = [record.value if isinstance(record.value, dict) else {} for record in records]
+    return Path(values, frozenset(both for i in unread for both in (i - 1, i)))

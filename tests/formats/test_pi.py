@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, shown
+from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
+from compactor_cli.formats.base import Cut
 from compactor_cli.formats.pi import DIALECT
 from compactor_cli.model.transcript import Role, Transcript
+from compactor_cli.read.jsonl import read_records
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 HEADER = {"type": "session", "version": 3, "id": "S", "timestamp": "2026-03-01T10:00:00.000Z", "cwd": "/w"}
@@ -146,6 +148,34 @@ def test_a_branch_that_was_left_is_superseded_and_a_broken_path_is_not_trusted()
     assert "wrong way" not in shown(made(DIALECT, [*chain(1), left, right]))
     broken = {**right, "parentId": "gone"}
     assert shown(made(DIALECT, [*chain(1), left, broken]))[-2:] == ["wrong way", "right way"]
+
+
+def glued(*values: dict[str, Any]) -> list[bytes]:
+    """Lines of a session of which the last holds the last two values."""
+    lines = [json.dumps(value).encode() + b"\n" for value in values]
+    return [*lines[:-2], lines[-2].rstrip() + lines[-1]]
+
+
+def test_what_the_client_cannot_read_decides_nothing() -> None:
+    """pi passes over a line with two objects: the compaction in it is not in force."""
+    lost = [said(9, "user", "lost"), compaction(10, "nearly nothing", firstKeptEntryId="e9")]
+    values = [*chain(2), *lost]
+    transcript = opened(DIALECT, list(read_records(glued(*values), "x")))
+    assert transcript.source() == b"".join(glued(*values))
+    assert shown(transcript) == shown(made(DIALECT, values[:-2]))
+    assert [message.superseded for message in transcript.messages[-2:]] == [True, True]
+
+    cut = Cut(before=tuple(range(5)), after=tuple(range(5, len(values))))
+    newest = values[-3]["id"]
+    assert json.loads(DIALECT.append(transcript, cut, [SUMMARY], 0)[0])["parentId"] == newest
+
+
+def test_entries_hung_on_one_that_the_client_passes_over_stay_together() -> None:
+    values = chain(2)
+    lines = [json.dumps(value).encode() + b"\n" for value in values]
+    lines[3:5] = [lines[3].rstrip() + lines[4]]
+    transcript = opened(DIALECT, list(read_records(lines, "x")))
+    assert not any(message.superseded for message in transcript.messages)
 
 
 def test_a_summary_takes_the_place_of_the_entry_that_the_tail_hangs_on() -> None:
