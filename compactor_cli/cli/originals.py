@@ -19,7 +19,7 @@ from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console, counted, visible
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.doubts import doubts
+from compactor_cli.formats.doubts import RESUMED_WHEN_INTERRUPTED, doubts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import CompactError
 from compactor_cli.model.transcript import Transcript
@@ -67,7 +67,8 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
 
     An archive is sound if every original has the hash it is named by. A transcript is sound if it can be read,
     every call has its results and every result its call, and its records are by the schema of its format. What
-    its client would ignore without a word (a compaction that nothing hangs on) is warned of.
+    its client would ignore without a word (a compaction that nothing hangs on) is warned of, and so is a call that was
+    interrupted where the client goes on from there.
     """
     console = Console("compactor")
     named = operands or tuple(str(folder) for folder in archives(archive_dir) if (folder / MANIFEST).exists())
@@ -112,8 +113,8 @@ def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], s
         lines = read_records(stream.reader, name)
         for transcript in open_transcripts(lines, dialect=dialect, prefix=lines.prefix):
             problems += _faults(transcript)
-            for doubt in doubts(transcript):
-                console.warn(str(doubt))
+            for warning in (*_interrupted(transcript), *map(str, doubts(transcript))):
+                console.warn(warning)
             conversations += 1
             records += len(transcript.records)
     return tuple(
@@ -121,14 +122,24 @@ def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], s
     ), f"{visible(name)}: sound, {counted(conversations, 'conversation')}, {counted(records, 'record')}"
 
 
+def _interrupted(transcript: Transcript) -> Iterator[str]:
+    """The calls without a result that the client of a session copes with."""
+    if transcript.dialect in RESUMED_WHEN_INTERRUPTED:
+        for half in group(transcript.messages).orphan_calls:
+            if not transcript.messages[half.record].superseded:
+                yield f"{transcript.records[half.record].place}: a call was interrupted: the client goes on without it"
+
+
 def _faults(transcript: Transcript) -> Iterator[str]:
     """What is wrong with one transcript."""
     grouping = group(transcript.messages)
+    is_resumed = transcript.dialect in RESUMED_WHEN_INTERRUPTED
     for half, what in (
-        *((half, "a call without its result") for half in grouping.orphan_calls),
+        *((half, "a call without its result") for half in grouping.orphan_calls if not is_resumed),
         *((half, "a result without its call") for half in grouping.orphan_results),
     ):
-        yield f"{transcript.records[half.record].place}: {what}"
+        if not transcript.messages[half.record].superseded:
+            yield f"{transcript.records[half.record].place}: {what}"
     if transcript.dialect not in schema_names():
         return
     named = 0

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import chat
-from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats import chat, imitate
+from compactor_cli.formats.alternate import alternating
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
 from compactor_cli.formats.calls import has_calls
 from compactor_cli.formats.chat_dialect import ChatDialect
 from compactor_cli.formats.holds import REQUEST, Holds
 from compactor_cli.formats.talk import SIGNED, Talk, arguments_object, image_of, merged, plain_id, without_system
-from compactor_cli.model.transcript import Media, Message, Text, ToolCall, ToolResult
+from compactor_cli.model.transcript import Media, Message, Text, ToolCall, ToolResult, Transcript
 
 # Requests, and lines of a message batch.
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("params", "messages"), ("request", "messages"))
@@ -46,6 +47,10 @@ class Anthropic(ChatDialect):
         if value["role"] in ("user", "assistant", "system") and any(map(_is_own, blocks)):
             return 3
         return 1 if value["role"] in ("user", "assistant") else 0
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages with the keys of the file's own, alternating where these do."""
+        return imitate.insert(transcript, cut, alternating(transcript, cut, insertions), self.shape)
 
     def write(self, talk: Talk) -> Sequence[Any]:
         """A request: ``system`` beside the messages, messages of one side as one, results first."""

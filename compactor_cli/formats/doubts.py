@@ -16,6 +16,13 @@ from compactor_cli.model.transcript import Container, Transcript
 Value = Mapping[str, Any]
 
 
+# The clients that were seen to resume a session with a turn that was interrupted while a tool ran: they leave the
+# call out, or answer it themselves.
+RESUMED_WHEN_INTERRUPTED = frozenset(
+    {"claude-code", "codex", "pi", "gemini-cli", "qwen-code", "kimi-wire", "kimi-cli", "opencode"}
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """Something that does not work as it was meant: where, and what the client makes of it."""

@@ -1,7 +1,8 @@
 """New messages that look like the file's own: the same keys in the same order, the same kind of content.
 
 Readers of data sets want one set of keys (Arrow adds nulls for missing ones, some loaders refuse a file
-that holds two shapes), so a new message takes the keys that all messages of its role have.
+that holds two shapes), so a new message takes the keys that all messages of its role have: with a value of its own,
+or with null where that is what some of them say. What others say of themselves (a ``name``) is not repeated.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ Value = Mapping[str, Any]
 _UNTRAINED: Value = {"weight": 0, "train": False, "loss": False}
 _TIMES = frozenset({"timestamp", "created_at", "time", "turn_idx"})
 _IDS = frozenset({"id", "uuid", "message_id"})
+# What tells a reader the kind of a message, the same in all of them.
+_KINDS = frozenset({"type", "object", "kind", "lang", "language"})
 
 
 class Shape(NamedTuple):
@@ -84,9 +87,9 @@ def _keys(peers: Sequence[Value], transcript: Transcript, shape: Shape) -> list[
 
 
 def _shared(key: str, peers: Sequence[Value]) -> dict[str, Any]:
-    """The key with what all peers say, or with null where some say that; else nothing."""
+    """A key of the kind of message with what all peers say; null where some say that; else nothing."""
     first = peers[0][key]
-    if not isinstance(first, (dict, list)) and all(peer[key] == first for peer in peers):
+    if key in _KINDS and isinstance(first, str) and all(peer[key] == first for peer in peers):
         return {key: first}
     return {key: None} if any(peer[key] is None for peer in peers) else {}
 

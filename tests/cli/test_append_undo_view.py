@@ -390,3 +390,27 @@ def test_verify_warns_of_a_compaction_that_the_client_ignores(session: Path, com
     session.write_bytes(b"".join([*lines[:-1], json.dumps(lost).encode() + b"\n", lines[-1]]))
     done = compactor("verify", session)
     assert "this compaction is ignored" in done.err
+
+
+def test_verify_does_not_fail_a_session_that_its_client_resumes_behind_an_interrupted_turn(
+    work: Path, compactor: Run
+) -> None:
+    call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "sleep 60"}}
+    values = [
+        _claude("1", None, "user", "wait"),
+        _claude("2", "1", "assistant", [call], id="m1"),
+        _claude("3", "2", "user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}]),
+        _claude("4", "3", "user", "never mind, say hello"),
+        _claude("5", "4", "assistant", [{"type": "text", "text": "hello"}], id="m2"),
+    ]
+    path = work / "interrupted.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    done = compactor("verify", path)
+    assert (done.code, b"sound" in done.out) == (0, True)
+    assert ":2: a call was interrupted" in done.err
+
+    values[1:3] = [_claude("3", "1", "user", [{"type": "tool_result", "tool_use_id": "gone", "content": "x"}])]
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    done = compactor("verify", path)
+    assert done.code == 3
+    assert ":2: a result without its call" in done.err

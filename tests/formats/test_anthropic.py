@@ -190,13 +190,25 @@ def test_a_summary_is_written_as_the_files_own_user_messages_are() -> None:
         {"role": "assistant", "content": [USE]},
         {"role": "user", "content": [RESULT]},
     ]
-    assert inserted(open_one(*plain), 1, "So far.") == [{"role": "user", "content": "So far."}]
+    assert inserted(open_one(*plain), 0, "So far.")[0] == {"role": "user", "content": "So far."}
     blocks = [{"role": "user", "content": [{"type": "text", "text": "Saw it."}]}, *plain[1:]]
-    assert inserted(open_one(*blocks), 1, "So far.")[0]["content"] == [{"type": "text", "text": "So far."}]
+    assert inserted(open_one(*blocks), 0, "So far.")[0]["content"] == [{"type": "text", "text": "So far."}]
     bedrock = [{"role": "user", "content": [{"text": "Saw it."}]}, BEDROCK_CALL, BEDROCK_RESULT]
     answer, summary = inserted(open_one(*bedrock), 1, "So far.")
     assert answer["role"] == "assistant"
     assert summary == {"role": "user", "content": [{"text": "So far."}]}
+
+
+def test_no_two_messages_of_the_user_follow_each_other_where_the_request_alternates() -> None:
+    request = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Saw it."}, {"role": "assistant", "content": [USE]}],
+    }
+    request["messages"] += [{"role": "user", "content": [RESULT]}, {"role": "assistant", "content": "Sawn."}]
+    roles = [message["role"] for message in inserted(open_one(request), 1, "So far.")]
+    assert roles == ["assistant", "user"]
+    roles = [message["role"] for message in inserted(open_one(request), 2, "So far.")]
+    assert roles == ["user", "assistant"]
 
 
 def test_an_acknowledgement_has_no_thinking_and_no_calls() -> None:

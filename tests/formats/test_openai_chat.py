@@ -230,10 +230,13 @@ def test_whatever_a_message_holds_it_is_read_and_can_be_shortened(value: Any) ->
 # --- insert
 
 
-def test_a_summary_has_the_keys_of_the_files_own_messages_in_their_order() -> None:
-    lines = [{"content": "Saw it.", "role": "user", "name": "ann"}, {"content": "Done.", "role": "assistant"}]
+def test_a_summary_has_the_keys_of_the_files_own_messages_in_their_order_but_nobodys_name() -> None:
+    lines = [
+        {"content": "Saw it.", "role": "user", "type": "message", "name": "ann"},
+        {"content": "Done.", "role": "assistant"},
+    ]
     (summary, answer) = inserted(open_one(*lines, *lines), 2, "So far: 锯", "Understood.")
-    assert list(summary.items()) == [("content", "So far: 锯"), ("role", "user"), ("name", "ann")]
+    assert list(summary.items()) == [("content", "So far: 锯"), ("role", "user"), ("type", "message")]
     assert list(answer.items()) == [("content", "Understood."), ("role", "assistant")]
 
 
