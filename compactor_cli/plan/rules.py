@@ -145,7 +145,17 @@ def _claims(rule: PruneRule, part: Part) -> bool:
     if not rule.keys or not (rule.first_chars or rule.last_chars) or not isinstance(part, Text | ToolResult):
         return False
     value = _object(part.text)
-    return any(key.split(".")[0] in value for key in rule.keys)
+    return bool(value) and any(_has(value, key.split(".")) for key in rule.keys)
+
+
+def _has(value: Any, keys: Sequence[str]) -> bool:
+    """Whether there is anything at this place; a string of JSON on the way to it is opened."""
+    for key in keys:
+        value = _object(value) if isinstance(value, str) else value
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -170,24 +180,26 @@ def _short_text(rule: PruneRule, text: str) -> str:
 
 
 def _short_at_keys(rule: PruneRule, text: str) -> str:
-    """A JSON object's text with the strings at the rule's keys shortened; the text itself if it is no object."""
+    """A JSON object's text with the strings at the rule's keys shortened; the text itself if it has none of them."""
     value = _object(text)
-    for key in rule.keys:
-        _shorten_at(rule, value, key.split("."))
-    return json.dumps(value, ensure_ascii=False, default=str) if value else text
+    places = [keys for key in rule.keys if _has(value, keys := key.split("."))]
+    for keys in places:
+        _shorten_at(rule, value, keys)
+    return json.dumps(value, ensure_ascii=False, default=str) if places else text
 
 
-def _shorten_at(rule: PruneRule, value: Any, keys: Sequence[str]) -> None:
-    """Shortens what is at this place of a parsed object, or leaves it out."""
-    for key in keys[:-1]:
-        value = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(value, dict) or keys[-1] not in value:
-        return
-    if not rule.first_chars and not rule.last_chars:
-        del value[keys[-1]]
-    elif isinstance(old := value[keys[-1]], str):
+def _shorten_at(rule: PruneRule, value: dict[str, Any], keys: Sequence[str]) -> None:
+    """Shortens what is at this place of a parsed object, or leaves it out; a string of JSON on the way stays one."""
+    key, inner = keys[0], value[keys[0]]
+    if len(keys) > 1:
+        opened = _object(inner) if isinstance(inner, str) else inner
+        _shorten_at(rule, opened, keys[1:])
+        value[key] = json.dumps(opened, ensure_ascii=False, default=str) if isinstance(inner, str) else opened
+    elif not rule.first_chars and not rule.last_chars:
+        del value[key]
+    elif isinstance(inner, str):
         first, last = rule.first_chars // KEY_DIVISOR, rule.last_chars // KEY_DIVISOR
-        value[keys[-1]] = shortened(old, first, last, rule.marker)
+        value[key] = shortened(inner, first, last, rule.marker)
 
 
 def _short_arguments(rule: PruneRule, call: ToolCall) -> str:

@@ -110,6 +110,34 @@ def test_an_edit_file_result_keeps_its_json_and_both_contents_are_cut_to_a_quart
     assert value["updated_content"].startswith(f"{new[:750]}... (truncated)")
 
 
+@pytest.mark.parametrize("is_string", [False, True], ids=["object", "string"])
+def test_the_record_of_an_edit_keeps_its_json_inside_json(is_string: bool) -> None:
+    old, new = words(2_000, "old"), words(2_000, "new")
+    output = {"message": "edited", "file_path": "a.py", "original_content": old, "updated_content": new}
+    told = {"success": True, "output": json.dumps(output) if is_string else output, "error": None}
+    meta = {"function_name": "edit_file", "arguments": {"code_edit": words(900)}, "result": told}
+    record = json.dumps({"tool_execution": meta}, indent=2)
+    messages = [SYSTEM, user("Edit"), call("e", "edit_file"), result("e", record), *mixed()[1:]]
+    for tokens in (46_000, 20_000):
+        _, after = compacted(messages, at(tokens))
+        kept = json.loads(after[3]["content"])["tool_execution"]
+        assert (kept["function_name"], "arguments" in kept, kept["result"]["success"]) == ("edit_file", False, True)
+        shown = kept["result"]["output"]
+        shown = json.loads(shown) if is_string else shown
+        assert (shown["message"], shown["file_path"]) == ("edited", "a.py")
+        assert old.startswith(shown["original_content"].partition("... (truncated)")[0])
+        assert new.startswith(shown["updated_content"].partition("... (truncated)")[0])
+        assert len(shown["original_content"]) < 900
+        assert len(shown["updated_content"]) < 900
+
+
+def test_another_record_of_a_call_is_shortened_as_any_result() -> None:
+    meta = {"tool_execution": {"function_name": "run", "result": {"success": True, "output": words(2_000)}}}
+    messages = [SYSTEM, user("Run"), call("m"), result("m", json.dumps(meta)), *mixed()[1:]]
+    _, after = compacted(messages, at(40_000))
+    assert "... (truncated)" in after[3]["content"]
+
+
 def test_an_edit_file_result_stays_json_however_often_limits_are_halved() -> None:
     edit = json.dumps({"original_content": words(2_000), "updated_content": words(2_000), "note": words(2_000)})
     messages = [SYSTEM, user("Edit"), call("e", "edit_file"), result("e", edit), *mixed()[1:]]
