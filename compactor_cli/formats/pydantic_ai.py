@@ -1,11 +1,13 @@
 """Message histories of Pydantic AI: ``{"kind": "request" | "response", "parts": [{"part_kind": ...}]}``.
 
-As ``ModelMessagesTypeAdapter`` and ``all_messages_json`` write them. A request may hold the system prompt and the
-user's words together: it is of the system then, which is never cut.
+As ``ModelMessagesTypeAdapter`` and ``all_messages_json`` write them, up to version 2.68. A request may hold the
+system prompt and the user's words together: it is of the system then, which is never cut. What the application says
+in a request (instructions, feedback on an answer that it could not use) is none of the user's words.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,13 +20,19 @@ from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Media, Message, Role, Thinking, ToolCall, Transcript
+from compactor_cli.model.transcript import Media, Message, PreviousSummary, Role, Text, Thinking, ToolCall, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("message_history",), ("all_messages",))
 _ROLES = {"request": Role.USER, "response": Role.ASSISTANT}
 _WORDS = frozenset({"system-prompt", "user-prompt", "text"})
 _CALLS = frozenset({"tool-call", "builtin-tool-call"})
 _RESULTS = frozenset({"tool-return", "builtin-tool-return", "retry-prompt"})
+_INSTRUCTIONS = frozenset({"system-prompt", "instruction", "instruction-delta", "instruction-baseline"})
+_USERS = frozenset({"user-prompt", "speech"})
+_FEEDBACK = frozenset({"retry-prompt", "retry-feedback"})
+_FAILED = ("failed", "denied", "retried")
+# Records of what was switched on, without a word.
+_BOOKKEEPING = frozenset({"tool-availability-delta", "capability-load-delta", "model-settings-delta"})
 
 
 class PydanticAI:
@@ -86,9 +94,30 @@ def _message(value: Any) -> Message:
     if not is_message(value):
         return Message(role=Role.META)
     found = parts(pieces(value))
-    is_system = any(part["part_kind"] == "system-prompt" for part in value["parts"])
+    kinds = [part["part_kind"] for part in value["parts"]]
+    is_system = "system-prompt" in kinds or (bool(kinds) and _INSTRUCTIONS.issuperset(kinds))
     role = Role.SYSTEM if is_system else role_of(_ROLES[value["kind"]], found)
-    return Message(role=role, parts=found, timestamp=_time(value), summary=summary_of(role, found))
+    return Message(
+        role=role,
+        parts=found,
+        timestamp=_time(value),
+        summary=_summary(value) or summary_of(role, found),
+        own_words=None if _USERS.issuperset(kinds) else _typed(value),
+    )
+
+
+def _summary(value: Mapping[str, Any]) -> PreviousSummary | None:
+    """The summary of an earlier compaction, the provider's or the application's, if it can be read."""
+    texts = (string(part.get("content")) for part in value["parts"] if part["part_kind"] == "compaction")
+    text = next((text for text in texts if text), "")
+    return PreviousSummary(origin="pydantic-ai", text=text) if text else None
+
+
+def _typed(value: Mapping[str, Any]) -> str:
+    """What the user said of a request that says other things, too."""
+    users = [(i, part) for i, part in enumerate(value["parts"]) if part["part_kind"] in _USERS]
+    found = parts([piece for i, part in users for piece in _pieces(part, ("parts", i))])
+    return "\n".join(part.text for part in found if isinstance(part, Text) and part.text)
 
 
 def _time(value: Mapping[str, Any]) -> str:
@@ -105,20 +134,61 @@ def pieces(value: Any) -> list[Piece]:
 def _pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
     kind, content = part["part_kind"], part.get("content")
     if kind in _WORDS:
-        return text_pieces(content, (*place, "content"), block_part)
+        return _content_pieces(content, (*place, "content"))
     if kind == "thinking":
         return [Piece(Thinking(text=string(content)))]
+    if kind in _INSTRUCTIONS or (kind == "compaction" and string(content)):
+        return _instruction_pieces(part, place)
+    if kind == "speech":
+        return text_pieces(part.get("transcript"), (*place, "transcript"), block_part)
+    if kind in _BOOKKEEPING:
+        return []
+    return _tool_pieces(part, place)
+
+
+def _content_pieces(content: Any, place: Place) -> list[Piece]:
+    """A prompt: a text, or texts (alone or with something about them) and files."""
+    if not isinstance(content, list):
+        return text_pieces(content, place, block_part)
+    return [_content_piece(item, (*place, i)) for i, item in enumerate(content)]
+
+
+def _content_piece(item: Any, place: Place) -> Piece:
+    if isinstance(item, str):
+        return Piece(Text(text=item), (place,))
+    if at(item, ("kind",)) == "text-content":
+        return Piece(Text(text=string(item.get("content"))), ((*place, "content"),))
+    part = block_part(item)
+    return Piece(part, ((*place, "text"),) if isinstance(part, Text) else ())
+
+
+def _instruction_pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
+    """The words of the application, also those that a baseline only records."""
+    if isinstance(part.get("content"), str):
+        return text_pieces(part["content"], (*place, "content"), block_part)
+    listed = part.get("instructions")
+    texts = (string(at(item, ("content",))) for item in listed) if isinstance(listed, list) else ()
+    return [Piece(Text(text=text)) for text in texts if text]
+
+
+def _tool_pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
+    kind, content = part["part_kind"], part.get("content")
     call_id, name = string(part.get("tool_call_id")), string(part.get("tool_name"))
     if kind in _CALLS:
         call = ToolCall(id=call_id, name=name, arguments=arguments(part.get("args")))
         return [Piece(call, ((*place, "args"),) if part.get("args") is not None else ())]
     if kind in _RESULTS and (name or kind != "retry-prompt"):
-        is_error = kind == "retry-prompt" or part.get("outcome") in ("failed", "denied")
+        is_error = kind == "retry-prompt" or part.get("outcome") in _FAILED
         told = result_piece(content, (*place, "content"), call_id=call_id, name=name, is_error=is_error)
         return [told if isinstance(content, (str, dict, list)) else Piece(told.part)]
-    if kind == "retry-prompt":
-        return text_pieces(content, (*place, "content"), block_part)
+    if kind in _FEEDBACK:
+        is_text = isinstance(content, str)
+        return text_pieces(content, (*place, "content"), block_part) if is_text else [Piece(Text(text=_json(content)))]
     return [Piece(Media(kind=kind, size_bytes=size_bytes(part)))]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _written(item: Insertion, timestamp: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
