@@ -18,8 +18,14 @@ from compactor_cli.formats.holds import REQUEST, Holds
 from compactor_cli.formats.talk import SIGNED, Talk, arguments_object, image_of, merged, plain_id, without_system
 from compactor_cli.model.transcript import Media, Message, Text, ToolCall, ToolResult, Transcript
 
-# Requests, and lines of a message batch.
-_PATHS: tuple[JsonPath, ...] = (("messages",), ("params", "messages"), ("request", "messages"))
+# Requests, lines of a message batch, logs of interactions, and exports of conversations.
+_PATHS: tuple[JsonPath, ...] = (
+    ("messages",),
+    ("params", "messages"),
+    ("request", "messages"),
+    ("request_params", "messages"),
+    ("conversation", "messages"),
+)
 _BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "compaction"}
 )

@@ -23,7 +23,16 @@ from compactor_cli.formats.talk import SIGNED, Talk, Tool, arguments_object, ima
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
-_PATHS: tuple[JsonPath, ...] = (("contents",), ("request", "contents"), ("body", "contents"), ("history",))
+# Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).
+_PATHS: tuple[JsonPath, ...] = (
+    ("contents",),
+    ("request", "contents"),
+    ("body", "contents"),
+    ("history",),
+    ("messages",),
+    ("conversation", "messages"),
+    ("context",),
+)
 _ROLES = {
     "user": Role.USER,
     "model": Role.ASSISTANT,

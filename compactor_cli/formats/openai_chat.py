@@ -12,12 +12,16 @@ from compactor_cli.formats.holds import REQUEST
 from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, Tool, arguments_text, said
 from compactor_cli.model.transcript import Media, Message, Role, Text
 
-# Fine-tuning rows and requests, batch lines, preference rows, chat logs, TRL prompts, benchmark runs and other logs.
+# Fine-tuning rows and requests, batch lines, preference rows, chat logs, TRL prompts, benchmark runs, other logs and
+# exports of conversations.
 _PATHS: tuple[JsonPath, ...] = (
     ("messages",),
     ("body", "messages"),
     ("input", "messages"),
     ("request", "messages"),
+    ("request_params", "messages"),
+    ("conversation", "messages"),
+    ("simulation_run", "messages"),
     ("conversations",),
     ("conversation",),
     ("prompt",),

@@ -18,9 +18,16 @@ from compactor_cli.read.spans import element_spans
 # So many elements of a row are looked at before the most likely dialect is taken.
 _LOOKED_AT_ELEMENTS = 50
 _CERTAIN = 3
-# Where documents hold an array of rows: the document itself, the runs of a benchmark, the samples of a log, or
-# the agents of a file.
-_ARRAYS_OF_ROWS: tuple[JsonPath, ...] = ((), ("simulations",), ("samples",), ("agents",))
+# Where documents hold an array of rows: the document itself, the runs of a benchmark, the samples of a log, the agents
+# of a file, the calls of a model in a run, or exported conversations.
+_ARRAYS_OF_ROWS: tuple[JsonPath, ...] = (
+    (),
+    ("simulations",),
+    ("samples",),
+    ("agents",),
+    ("llm_interactions",),
+    ("conversations",),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

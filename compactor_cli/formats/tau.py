@@ -17,6 +17,7 @@ class Tau(ChatDialect):
 
     name = "tau"
     title = "tau2-bench messages"
+    paths = (("messages",), ("simulation_run", "messages"))
     holds = RUN | Holds.IDS | Holds.ERRORS | Holds.TIMES | Holds.USAGE
 
     def score(self, value: Any) -> int:

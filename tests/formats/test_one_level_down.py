@@ -1,0 +1,59 @@
+"""Conversations that stand deeper in a document than most: in logs of requests, reports of errors and exports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from compaction import LONG, round_trip, value_of
+
+CHAT = [{"role": ("user", "assistant")[i % 2], "content": f"{i} {LONG}"} for i in range(12)]
+CONTENTS = [{"role": ("user", "model")[i % 2], "parts": [{"text": f"{i} {LONG}"}]} for i in range(12)]
+SIMULATED = [{**message, "turn_idx": i, "tool_calls": None} for i, message in enumerate(CHAT)]
+
+
+def events() -> list[dict[str, Any]]:
+    """The history of an OpenHands resolver's row."""
+    found: list[dict[str, Any]] = [
+        {"source": "user", "message": "Fix it.", "action": "message", "args": {"content": "Fix the issue."}}
+    ]
+    for _ in range(10):
+        run = {"source": "agent", "message": "Running", "action": "run", "args": {"command": "ls", "thought": ""}}
+        seen = {"source": "agent", "message": "ran", "observation": "run", "content": LONG, "extras": {"command": "ls"}}
+        found += [run, {**seen, "cause": len(found)}]
+    return [{"id": i, "timestamp": "2026-01-01T00:00:00", **event} for i, event in enumerate(found)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "value", "path"),
+    [
+        ("openai-chat", {"llm_interactions": [{"request_params": {"model": "m", "messages": CHAT}}]}, None),
+        ("openai-chat", {"request_params": {"model": "m", "messages": CHAT}}, ("request_params", "messages")),
+        ("openai-chat", {"conversation": {"id": "c", "messages": CHAT}, "user": 1}, ("conversation", "messages")),
+        ("tau", {"simulation_run": {"id": "r", "messages": SIMULATED}}, ("simulation_run", "messages")),
+        ("gemini-contents", {"systemInstruction": {"parts": [{"text": "s"}]}, "messages": CONTENTS}, ("messages",)),
+        ("gemini-contents", {"error": {"message": "m", "stack": "s"}, "context": CONTENTS}, ("context",)),
+        ("openhands", {"issue": {"number": 1}, "instruction": "i", "history": events(), "success": True}, ("history",)),
+    ],
+    ids=[
+        "interactions of SWE-agent",
+        "one interaction",
+        "export",
+        "tau2 run",
+        "Vertex tuning",
+        "Gemini error report",
+        "OpenHands resolver",
+    ],
+)
+def test_a_conversation_one_level_down_is_compacted_where_it_stands(
+    dialect: str, value: dict[str, Any], path: tuple[str, ...] | None
+) -> None:
+    short = value_of(round_trip(value, dialect))
+    assert list(short) == list(value)
+    if path is None:
+        path, value, short = ("request_params", "messages"), value["llm_interactions"][0], short["llm_interactions"][0]
+    for key in path[:-1]:
+        assert {k: v for k, v in short.items() if k != key} == {k: v for k, v in value.items() if k != key}
+        value, short = value[key], short[key]
+    assert len(short[path[-1]]) < len(value[path[-1]])
+    assert {k: v for k, v in short.items() if k != path[-1]} == {k: v for k, v in value.items() if k != path[-1]}
