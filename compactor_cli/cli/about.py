@@ -34,8 +34,11 @@ def presets(name: str | None, as_json: bool) -> int:
 def formats(as_json: bool) -> int:
     """List the formats that are read and written, by the names that --format takes, and what each can hold.
 
-    Those with a mark under "to" can also be written from nothing: compact --to NAME. Those of plug-ins come last.
+    Those with a mark under "to" can also be written from nothing: compact --to NAME. "by" says what has read our
+    output: the client whose sessions these are, the library whose format it is, or nothing but this program. Those
+    of plug-ins come last.
     """
+    from compactor_cli.formats.evidence import known
     from compactor_cli.formats.holds import NAMES, SHORT_NAMES, names_of
     from compactor_cli.formats.registry import all_dialects
     from compactor_cli.formats.talk import Writing
@@ -46,21 +49,26 @@ def formats(as_json: bool) -> int:
     if as_json:
         for dialect in dialects:
             about = {"name": dialect.name, "about": dialect.title, "holds": names_of(dialect.holds)}
-            click.echo(json.dumps({**about, "to": isinstance(dialect, Writing)}, ensure_ascii=False))
+            evidence = known(dialect.name)._asdict()
+            click.echo(json.dumps({**about, "to": isinstance(dialect, Writing), **evidence}, ensure_ascii=False))
         for name in plugged:
-            click.echo(json.dumps({"name": name, "about": "(a plug-in)"}, ensure_ascii=False))
+            evidence = known(name, is_plugged=True)._asdict()
+            click.echo(json.dumps({"name": name, "about": "(a plug-in)", **evidence}, ensure_ascii=False))
         return 0
     rows: list[tuple[str, ...]] = [
         (
             dialect.name,
             dialect.title,
+            known(dialect.name).evidence.value,
             "×" if isinstance(dialect, Writing) else "",
             *("×" if flag in dialect.holds else "" for flag in NAMES),
         )
         for dialect in dialects
     ]
-    rows += [(name, "(a plug-in)", *[""] * (len(NAMES) + 1)) for name in plugged]
-    click.echo(table(("format", "what it is", "to", *SHORT_NAMES), rows), nl=False)
+    rows += [
+        (name, "(a plug-in)", known(name, is_plugged=True).evidence.value, *[""] * (len(NAMES) + 1)) for name in plugged
+    ]
+    click.echo(table(("format", "what it is", "by", "to", *SHORT_NAMES), rows), nl=False)
     click.echo("\n" + ", ".join(f"{short}: {name}" for short, name in zip(SHORT_NAMES, NAMES.values(), strict=True)))
     return 0
 

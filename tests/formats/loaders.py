@@ -280,6 +280,28 @@ class OpenAI:
         return len(messages), json.dumps(value["messages"], ensure_ascii=False)
 
 
+class GoogleGenAI:
+    def __init__(self) -> None:
+        self.content = import_module("google.genai").types.Content
+
+    def make(self) -> Any:
+        contents: list[Any] = []
+        for turn in range(TURNS):
+            call = {"id": f"c{turn}", "name": "look", "args": {"turn": turn}}
+            result = {"id": f"c{turn}", "name": "look", "response": {"output": found(turn)}}
+            contents += [
+                {"role": "user", "parts": [{"text": asked(turn)}]},
+                {"role": "model", "parts": [{"functionCall": call}]},
+                {"role": "user", "parts": [{"functionResponse": result}]},
+                {"role": "model", "parts": [{"text": answered(turn)}]},
+            ]
+        return {"model": "m", "contents": contents}
+
+    def load(self, value: Any) -> tuple[int, str]:
+        contents = [self.content.model_validate(content) for content in value["contents"]]
+        return len(contents), repr(contents)
+
+
 # The library's loader for each dialect that has one.
 LIBRARIES: dict[str, Callable[[], Any]] = {
     "pydantic-ai": PydanticAI,
@@ -291,6 +313,7 @@ LIBRARIES: dict[str, Callable[[], Any]] = {
     "openhands-v1": OpenHands,
     "anthropic": Anthropic,
     "openai-chat": OpenAI,
+    "gemini-contents": GoogleGenAI,
 }
 
 
