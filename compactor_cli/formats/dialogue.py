@@ -65,9 +65,12 @@ class Dialogue:
         return imitate.insert(transcript, cut, insertions, _shape(transcript))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The turn with its utterance replaced."""
+        """The turn with its utterance replaced, and with the blocks that say the same (claude.ai)."""
         value = parse(record.raw)
-        return dump({**value, _text_key(value): texts[0]}, record.raw) if 0 in texts else record.raw
+        if 0 not in texts:
+            return record.raw
+        blocks = {"content": [{"type": "text", "text": texts[0]}]} if isinstance(value.get("content"), list) else {}
+        return dump({**value, _text_key(value): texts[0], **blocks}, record.raw)
 
 
 def is_turn(value: Any) -> bool:

@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,14 @@ import pytest
 
 from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.sent import sent
+from compactor_cli.formats.harness import user_text
+from compactor_cli.formats.sent import OPAQUE_KINDS, sent, sent_messages
 from compactor_cli.model.importance import Middle, Ranking
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import SMART, Budget, Keep, Settings, Size
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Source, Summary
-from compactor_cli.model.transcript import Text, ToolResult, Transcript
+from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.streams import open_stream
@@ -42,6 +44,7 @@ SETTINGS = Settings(
 APART = Keep(by=SMART, head_turns=1, head_tokens=4_000, tail_tokens=900)
 TWO_TURNS = replace(SETTINGS.keep, tail_turns=2)
 STALE_TOKENS = 900_000
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _MARK = re.compile(r"(?:MARK|TOOL-OUT|SUMMARY)-(?!Z9)\w+")
 
 
@@ -209,6 +212,55 @@ def marks_sent(path: Path) -> list[str]:
     (transcript,) = transcripts(path)
     parts = (part for i in sent(transcript) for part in transcript.messages[i].parts)
     return marks("\n".join(part.text for part in parts if isinstance(part, Text | ToolResult)))
+
+
+Item = tuple[str, ...]
+
+
+def items_viewed(path: Path) -> list[Item]:
+    """What the view says is sent of a session, item by item."""
+    (transcript,) = transcripts(path)
+    return [item for _, message in sent_messages(transcript) for item in _items(message)]
+
+
+def items_requested(body: Any) -> list[tuple[Item, bool]]:
+    """What a request holds, item by item, and whether the client may have added it: no person said it."""
+    record = json.dumps(body, ensure_ascii=False).encode() + b"\n"
+    (transcript,) = open_transcripts(read_records([record], "request"))
+    return [
+        (item, message.role is Role.SYSTEM or (message.role is Role.USER and item[0] == "text" and not _typed(item)))
+        for message in transcript.messages
+        for item in _items(message)
+    ]
+
+
+def _typed(item: Item) -> str:
+    return user_text(Message(role=Role.USER, parts=(Text(text=item[1]),)))
+
+
+def is_same(viewed: Item, found: Item) -> bool:
+    """Whether an item of the view is this one of the request; clients put words of their own around a summary."""
+    return viewed == found or (viewed[0] == "summary" and found[0] in ("summary", "text") and viewed[1] in found[1])
+
+
+def _plain(text: str) -> str:
+    """Without the reminders that a client adds to words and results when it sends them; all of it, if it is one."""
+    return _REMINDER.sub("", text).strip() or text.strip()
+
+
+def _items(message: Message) -> Iterator[Item]:
+    """The parts by what can be compared: words without blanks around them, ids, names, and how many media."""
+    for part in message.parts:
+        if isinstance(part, Text) and (text := _plain(part.text)):
+            yield "summary" if message.summary else "text", text
+        elif isinstance(part, Thinking) and part.text.strip():
+            yield "thinking", part.text.strip()
+        elif isinstance(part, ToolCall):
+            yield "call", part.id, part.name
+        elif isinstance(part, ToolResult):
+            yield "result", part.id, _plain(part.text), str(part.media_count)
+        elif isinstance(part, Media) and part.kind not in OPAQUE_KINDS:
+            yield ("media",)
 
 
 def _requests(made: Any) -> list[Any]:

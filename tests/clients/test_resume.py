@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,11 +10,15 @@ import pytest
 from lab import (
     STALE_TOKENS,
     TWO_TURNS,
+    Item,
     broken_off,
     client,
     compacted,
     gone_on,
     in_file,
+    is_same,
+    items_requested,
+    items_viewed,
     marks,
     marks_sent,
     prompt,
@@ -80,6 +85,27 @@ def test_what_is_kept_apart_is_sent_between_summary_and_tail(name: str, tmp_path
     _check(once.text, ("MARK-A1", "SUMMARY-ONE", "TOOL-OUT-B2", "MARK-D4", "TOOL-OUT-D4"), ("MARK-C3",))
     order = [once.text.index(word) for word in ("SUMMARY-ONE", "TOOL-OUT-B2", "MARK-D4")]
     assert order == sorted(order)
+
+
+@pytest.mark.parametrize("name", [*CLIENTS, *REWRITTEN])
+def test_the_view_is_what_the_client_sends_item_by_item(name: str, tmp_path: Path) -> None:
+    source = seeded(name, tmp_path)
+    first = written(source, compacted(source, "SUMMARY-ONE", Mode.REWRITE), "first")
+    for path in (source, first):
+        requested = items_requested(json.loads(resumed(name, path).text))
+        coming = iter(requested)
+        passed: list[Item] = []
+        for item in items_viewed(path):
+            for found, is_added in coming:
+                if is_same(item, found):
+                    break
+                if not is_added:
+                    passed.append(found)
+            else:
+                rest = [found for found, is_added in requested if not is_added]
+                raise AssertionError(f"the client does not send {item} here, but {rest}")
+        left = [found for found, is_added in coming if not is_added and "MARK-Z9" not in str(found)]
+        assert (passed, left) == ([], [])
 
 
 @pytest.mark.parametrize(("name", "mode"), WAYS)

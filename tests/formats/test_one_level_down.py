@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from compaction import LONG, round_trip, value_of
+from opening import shortened
 
 CHAT = [{"role": ("user", "assistant")[i % 2], "content": f"{i} {LONG}"} for i in range(12)]
 CONTENTS = [{"role": ("user", "model")[i % 2], "parts": [{"text": f"{i} {LONG}"}]} for i in range(12)]
@@ -22,6 +23,27 @@ def events() -> list[dict[str, Any]]:
         seen = {"source": "agent", "message": "ran", "observation": "run", "content": LONG, "extras": {"command": "ls"}}
         found += [run, {**seen, "cause": len(found)}]
     return [{"id": i, "timestamp": "2026-01-01T00:00:00", **event} for i, event in enumerate(found)]
+
+
+def exported(number: int) -> dict[str, Any]:
+    """A message of an export of claude.ai."""
+    text = f"{number} {LONG}"
+    blocks = [{"type": "text", "text": text, "citations": []}]
+    envelope = {"uuid": f"m{number}", "created_at": "2026-01-01T00:00:00Z", "attachments": [], "files": []}
+    return {**envelope, "text": text, "content": blocks, "sender": ("human", "assistant")[number % 2]}
+
+
+def test_an_export_of_claude_ai_is_read_and_its_blocks_stay_what_its_texts_are() -> None:
+    conversation = {
+        "uuid": "c",
+        "name": "n",
+        "account": {"uuid": "a"},
+        "chat_messages": [exported(i) for i in range(12)],
+    }
+    (short,) = value_of(round_trip([conversation], "dialogue"))
+    assert len(short["chat_messages"]) < 12
+    cut = shortened("dialogue", exported(0), {0: "0 …"})
+    assert (cut["text"], cut["content"]) == ("0 …", [{"type": "text", "text": "0 …"}])
 
 
 @pytest.mark.parametrize(
