@@ -45,6 +45,8 @@ APART = Keep(by=SMART, head_turns=1, head_tokens=4_000, tail_tokens=900)
 TWO_TURNS = replace(SETTINGS.keep, tail_turns=2)
 STALE_TOKENS = 900_000
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+# What opencode asks in the user's name before a summary.
+_OPENCODE_ASKS = "What did we do so far?"
 _MARK = re.compile(r"(?:MARK|TOOL-OUT|SUMMARY)-(?!Z9)\w+")
 
 
@@ -230,7 +232,7 @@ def items_requested(body: Any) -> list[tuple[Item, bool]]:
     found: list[tuple[Item, bool]] = []
     for message in transcript.messages:
         for item in _items(replace(message, summary=None)):
-            is_clients = message.role is Role.USER and item[0] == "text" and not _typed(item)
+            is_clients = message.role is Role.USER and item[0] == "text" and _typed(item) in ("", _OPENCODE_ASKS)
             # Gemini CLI sends results twice when it resumes.
             is_again = item[0] == "result" and any(item == other for other, _ in found)
             found.append((item, message.role is Role.SYSTEM or is_clients or is_again))
