@@ -62,6 +62,7 @@ _DIALECTS = tuple(
         ("anthropic", "anthropic", "role messages params request request_params conversation []"),
         ("tau", "tau", "role messages simulation_run []"),
         ("openai-responses", "openai_responses", "type role input body request output response []"),
+        ("chatgpt", "chatgpt", "mapping"),
         ("sharegpt", "sharegpt", "from conversations conversation []"),
         ("hermes", "hermes_trajectory", "from conversations conversation []"),
         ("kimi-cli", "kimi_cli", "role"),

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats.base import Dialect, JsonPath, read_messages
+from compactor_cli.formats.places import at
 from compactor_cli.formats.registry import dialects_for
 from compactor_cli.model.errors import UnknownShape
 from compactor_cli.model.records import Record
@@ -72,9 +73,10 @@ def _is_plain(element: Any) -> bool:
 
 
 def _at(value: Any, path: JsonPath) -> Any:
+    """The elements there; of an object, the values of its members."""
     for step in path:
         value = value[step]
-    return value
+    return tuple(value.values()) if isinstance(value, dict) else value
 
 
 def row_transcript(record: Record, row: Row) -> Transcript:
@@ -111,7 +113,7 @@ def _array(value: Any, path: JsonPath) -> Sequence[Any]:
 def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[int, tuple[Record, ...], bytes]:
     """Where the first element starts, the elements, and the bytes from ``]`` on with the record's ending."""
     raw = record.raw
-    _, spans, end = element_spans(raw, path, elements)
+    _, spans, end = element_spans(raw, path, elements, of_object=isinstance(at(record.value, path), dict))
     if len(spans) != len(elements):
         raise UnknownShape(
             f"{len(spans)} elements are written where {len(elements)} are read",

@@ -14,14 +14,17 @@ from compactor_cli.read.values import as_text, blanks_end, value_end
 Spans = tuple[int, tuple[tuple[int, int], ...], int]
 
 
-def element_spans(raw: bytes, path: tuple[str | int, ...], values: Sequence[Any] = ()) -> Spans:
+def element_spans(
+    raw: bytes, path: tuple[str | int, ...], values: Sequence[Any] = (), *, of_object: bool = False
+) -> Spans:
     """The array at ``path`` in some valid JSON, as byte offsets; ``values``: what a parser made of its elements.
 
     Returns the offset behind ``[``, (start, stop) of each element without blanks around it, and the offset
-    of ``]``. Of a key that an object has twice, the last counts, as it does for parsers. Every byte is
-    passed once. Raises `LookupError` if there is no array at ``path``, `ValueError` for invalid JSON.
+    of ``]``; with ``of_object``, the members of the object there, with their keys. Of a key that an object has twice,
+    the last counts, as it does for parsers. Every byte is passed once. Raises `LookupError` if there is no array
+    (object) at ``path``, `ValueError` for invalid JSON.
     """
-    found, _ = _Scanner(raw=raw, text=as_text(raw), values=values).find(blanks_end(raw), path)
+    found, _ = _Scanner(raw=raw, text=as_text(raw), values=values, of_object=of_object).find(blanks_end(raw), path)
     if found is None:
         raise LookupError(f"no array at {'.'.join(map(str, path)) or 'the top'}")
     return found
@@ -32,13 +35,14 @@ class _Scanner:
     raw: bytes
     text: str
     values: Sequence[Any]
+    of_object: bool
 
     def find(self, start: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
         """The array at ``path`` below the value that begins at ``start``, and the offset behind that value."""
         opening = self.text[start : start + 1]
-        if opening == "[" and not path:
-            return self._array(start)
-        if opening == "[" and isinstance(path[0], int):
+        if not path and opening == ("{" if self.of_object else "["):
+            return self._members(start) if self.of_object else self._array(start)
+        if opening == "[" and path and isinstance(path[0], int):
             return self._in_array(start, path[0], path[1:])
         if opening == "{" and path and isinstance(path[0], str):
             return self._in_object(start, path[0], path[1:])
@@ -55,6 +59,17 @@ class _Scanner:
                 known, stop = iter(()), value_end(self.text, at)
             spans.append((at, stop))
             at = self._next(stop, "]")
+        return (start + 1, tuple(spans), at), at + 1
+
+    def _members(self, start: int) -> tuple[Spans, int]:
+        """The members of an object, each from its key to the end of its value."""
+        spans: list[tuple[int, int]] = []
+        at = self._inside(start, "}")
+        while self.text[at] != "}":
+            value_start = self._expect(blanks_end(self.raw, value_end(self.text, at)), ":")
+            stop = value_end(self.text, value_start)
+            spans.append((at, stop))
+            at = self._next(stop, "}")
         return (start + 1, tuple(spans), at), at + 1
 
     def _known_end(self, at: int, value: Any) -> int:

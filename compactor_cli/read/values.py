@@ -28,6 +28,16 @@ def parse(raw: bytes) -> Any:
         return _parse_odd(raw.decode("utf-8", "replace"))
 
 
+def parse_record(raw: bytes) -> Any:
+    """The value of a record: of a line, of an element of an array, or of a member of an object (``"key": value``)."""
+    try:
+        return parse(raw)
+    except ValueError:
+        if not raw.startswith(b'"'):
+            raise
+        return next(iter(parse(b"{" + raw + b"}").values()))
+
+
 def _parse_odd(text: str) -> Any:
     try:
         value = json.loads(text, parse_int=_integer)

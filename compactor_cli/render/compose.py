@@ -10,7 +10,7 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import USAGE, Action, Edit, Mode, Plan
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Container, Transcript
-from compactor_cli.read.values import parse
+from compactor_cli.read.values import parse_record
 
 
 def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Sequence[Insertion]) -> Transcript:
@@ -75,15 +75,15 @@ def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -
     parts = {part: text for part, text in texts.items() if part != USAGE}
     if parts:
         raw = dialect.shorten(record, parts)
-        record = replace(record, raw=raw, value=parse(raw))
+        record = replace(record, raw=raw, value=parse_record(raw))
     if USAGE in texts and isinstance(dialect, Refreshing):
         raw = dialect.recount(record, int(texts[USAGE]))
-        record = replace(record, raw=raw, value=parse(raw))
+        record = replace(record, raw=raw, value=parse_record(raw))
     return record
 
 
 def _inserted(raw: bytes, transcript: Transcript) -> Record:
-    return Record(raw=raw, ending=b"", value=parse(raw), place=transcript.records[0].place)
+    return Record(raw=raw, ending=b"", value=parse_record(raw), place=transcript.records[0].place)
 
 
 def _joined(pieces: Sequence[Record], transcript: Transcript) -> Iterable[Record]:

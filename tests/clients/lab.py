@@ -45,6 +45,8 @@ APART = Keep(by=SMART, head_turns=1, head_tokens=4_000, tail_tokens=900)
 TWO_TURNS = replace(SETTINGS.keep, tail_turns=2)
 STALE_TOKENS = 900_000
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+# What opencode asks in the user's name before a summary.
+_OPENCODE_ASKS = "What did we do so far?"
 _MARK = re.compile(r"(?:MARK|TOOL-OUT|SUMMARY)-(?!Z9)\w+")
 
 
@@ -227,11 +229,14 @@ def items_requested(body: Any) -> list[tuple[Item, bool]]:
     """What a request holds, item by item, and whether the client may have added it: no person said it."""
     record = json.dumps(body, ensure_ascii=False).encode() + b"\n"
     (transcript,) = open_transcripts(read_records([record], "request"))
-    return [
-        (item, message.role is Role.SYSTEM or (message.role is Role.USER and item[0] == "text" and not _typed(item)))
-        for message in transcript.messages
-        for item in _items(message)
-    ]
+    found: list[tuple[Item, bool]] = []
+    for message in transcript.messages:
+        for item in _items(replace(message, summary=None)):
+            is_clients = message.role is Role.USER and item[0] == "text" and _typed(item) in ("", _OPENCODE_ASKS)
+            # Gemini CLI sends results twice when it resumes.
+            is_again = item[0] == "result" and any(item == other for other, _ in found)
+            found.append((item, message.role is Role.SYSTEM or is_clients or is_again))
+    return found
 
 
 def _typed(item: Item) -> str:
@@ -239,8 +244,17 @@ def _typed(item: Item) -> str:
 
 
 def is_same(viewed: Item, found: Item) -> bool:
-    """Whether an item of the view is this one of the request; clients put words of their own around a summary."""
-    return viewed == found or (viewed[0] == "summary" and found[0] in ("summary", "text") and viewed[1] in found[1])
+    """Whether an item of the view is this one of the request.
+
+    Clients put words of their own around a summary and around what a tool said, and lengthen ids by a tool's name.
+    """
+    kind = viewed[0]
+    if kind == "summary":
+        return found[0] == "text" and viewed[1] in found[1]
+    if kind != found[0] or kind not in ("call", "result"):
+        return viewed == found
+    is_same_id = viewed[1].endswith(found[1]) or found[1].endswith(viewed[1])
+    return is_same_id and (viewed[2] in found[2] if kind == "result" else viewed[2] == found[2])
 
 
 def _plain(text: str) -> str:

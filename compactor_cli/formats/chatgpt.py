@@ -1,0 +1,211 @@
+"""ChatGPT's exports (``conversations.json``): ``{"title", "mapping": {ID: node}, "current_node": ID}``.
+
+The nodes are members of an object, and hang on each other by ``parent`` and ``children``: what is shown is the path
+from the current node to the root. A record is a member, ``"ID": {...}``. Nothing reads such a file back into ChatGPT;
+the links are kept whole all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.frames import with_key
+from compactor_cli.formats.holds import Holds
+from compactor_cli.formats.places import at
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.unnamed import answered
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.read.values import parse_record
+
+_NODE_KEYS = frozenset({"message", "parent", "children"})
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
+_EVERYBODY = ("", "all")
+_THOUGHTS = frozenset({"thoughts", "reasoning_recap"})
+
+
+class ChatGPT:
+    """The dialect of ChatGPT's exports."""
+
+    name = "chatgpt"
+    title = "ChatGPT export"
+    holds = Holds.SYSTEM | Holds.CALLS | Holds.THINKING | Holds.IMAGES | Holds.TIMES | Holds.MODEL | Holds.METADATA
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``mapping`` of a conversation."""
+        mapping = value.get("mapping") if isinstance(value, dict) else None
+        return ("mapping",) if isinstance(mapping, dict) and any(map(is_node, mapping.values())) else None
+
+    def score(self, value: Any) -> int:
+        """3 for a conversation and for a node of one."""
+        return 3 if is_node(value) or self.array_path(value) is not None else 0
+
+    def starts(self, value: Any) -> bool:
+        """Never: no node says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per node; what is not on the path to the current node is ``superseded``."""
+        nodes = [record.value if is_node(record.value) else {} for record in records]
+        path = _path(nodes, string(at(row, ("current_node",))))
+        return answered(tuple(_message(node, _id(node) not in path) for node in nodes))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last answer."""
+        places = ("message", "metadata", "model_slug")
+        names = (string(at(record.value, places)) for record in reversed(records))
+        return next((name for name in names if name), string(at(row, ("default_model_slug",))))
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Nodes one behind another; `settle` hangs them between what is left."""
+        parent: str | None = None
+        written: list[bytes] = []
+        for number, item in enumerate(insertions):
+            own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {number}"))
+            message: dict[str, Any] = {
+                "id": own,
+                "author": {"role": item.role.value, "name": None, "metadata": {}},
+                "create_time": None,
+                "content": {"content_type": "text", "parts": [item.text]},
+                "status": "finished_successfully",
+                "weight": 1.0,
+                "metadata": {},
+                "recipient": "all",
+            }
+            written.append(_dump(own, {"id": own, "message": message, "parent": parent, "children": []}))
+            parent = own
+        return tuple(written)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The node with these texts in its content."""
+        node = parse_record(record.raw)
+        content = node["message"]["content"]
+        for i, text in texts.items():
+            if isinstance(content.get("parts"), list) and i < len(content["parts"]):
+                content["parts"][i] = text
+            elif isinstance(content.get("text"), str):
+                content["text"] = text
+        return _dump(_id(node), node)
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """The links between the nodes that are left: what hung on a removed one hangs on the node before the gap."""
+        old = {_id(record.value): record.value for record in source.records if is_node(record.value)}
+        nodes = [record.value if is_node(record.value) else {} for record in composed.records]
+        new = [_id(node) for node in nodes if _id(node) not in old]
+        parents = _parents(nodes, old, new)
+        records = tuple(_relinked(record, node, parents) for record, node in zip(composed.records, nodes, strict=True))
+        current = string(at(source.row, ("current_node",)))
+        if current in parents or not parents:
+            return replace(composed, records=records)
+        last = next(reversed(parents))
+        row = {**source.row, "current_node": last}
+        return replace(composed, records=records, frame=with_key(composed.frame, "current_node", last), row=row)
+
+
+def is_node(value: Any) -> bool:
+    """Whether this is a node: a message (or none) between its parent and its children."""
+    return isinstance(value, dict) and value.keys() >= _NODE_KEYS and isinstance(value["children"], list)
+
+
+def _id(node: Mapping[str, Any]) -> str:
+    return string(node.get("id"))
+
+
+def _path(nodes: Sequence[Mapping[str, Any]], current: str) -> frozenset[str]:
+    """The ids from the current node (else the last one) to the root."""
+    by_id = {_id(node): node for node in nodes if node}
+    found: set[str] = set()
+    here = current if current in by_id else next(reversed(by_id), "")
+    while here in by_id and here not in found:
+        found.add(here)
+        here = string(by_id[here].get("parent"))
+    return frozenset(found)
+
+
+def _message(node: Mapping[str, Any], is_aside: bool) -> Message:
+    message = node.get("message")
+    if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
+        return Message(role=Role.META)
+    role = _ROLES.get(string(at(message, ("author", "role"))), Role.META)
+    parts = tuple(_parts(message, role))
+    if role is Role.META or not parts:
+        return Message(role=Role.META)
+    is_hidden = at(message, ("metadata", "is_visually_hidden_from_conversation")) is True
+    return Message(
+        role=role,
+        parts=parts,
+        summary=summary_of(role, parts),
+        superseded=is_aside,
+        own_words="" if is_hidden else None,
+    )
+
+
+def _parts(message: Mapping[str, Any], role: Role) -> list[Part]:
+    content = message["content"]
+    listed = content.get("parts")
+    pieces = listed if isinstance(listed, list) else [content.get("text")]
+    texts = [piece for piece in pieces if isinstance(piece, str)]
+    media = sum(isinstance(piece, dict) for piece in pieces)
+    if role is Role.TOOL:
+        name = string(at(message, ("author", "name")))
+        return [ToolResult(id="", text="\n".join(texts), name=name, media_count=media)]
+    kind, recipient = string(content.get("content_type")), string(message.get("recipient"))
+    if kind in _THOUGHTS:
+        thoughts = content.get("thoughts")
+        told = [string(at(thought, ("content",))) for thought in thoughts] if isinstance(thoughts, list) else []
+        return [Thinking(text="\n".join(told) or string(content.get("content")))]
+    if role is Role.ASSISTANT and recipient not in _EVERYBODY:
+        return [ToolCall(id="", name=recipient, arguments="\n".join(texts))]
+    if not any(texts) and not media:
+        return []
+    return [Text(text=piece) if isinstance(piece, str) else Media(kind="image", size_bytes=0) for piece in pieces]
+
+
+def _parents(
+    nodes: Sequence[Mapping[str, Any]], old: Mapping[str, Mapping[str, Any]], new: Sequence[str]
+) -> dict[str, str | None]:
+    """The parent of each node that is left, in their order."""
+    left = {_id(node) for node in nodes if node}
+    parents: dict[str, str | None] = {}
+    before: str | None = None
+    for node in nodes:
+        own, parent = _id(node), string(node.get("parent"))
+        if not own:
+            continue
+        gone = parent not in left
+        while parent and parent not in left:
+            parent = string(at(old.get(parent), ("parent",)))
+        if own in new[:1]:
+            parent = before or ""
+        elif own not in new and gone and new and new[-1] in parents:
+            parent = new[-1]
+        parents[own] = parent or None
+        before = own
+    return parents
+
+
+def _relinked(record: Record, node: Mapping[str, Any], parents: Mapping[str, str | None]) -> Record:
+    own = _id(node)
+    if own not in parents:
+        return record
+    hung = [child for child, parent in parents.items() if parent == own]
+    children = [child for child in node["children"] if child in hung]
+    links = {"parent": parents[own], "children": [*children, *(child for child in hung if child not in children)]}
+    if all(node[key] == value for key, value in links.items()):
+        return record
+    raw = _dump(own, {**parse_record(record.raw), **links})
+    return replace(record, raw=raw, value=parse_record(raw))
+
+
+def _dump(key: str, node: Mapping[str, Any]) -> bytes:
+    """The node as a member of the mapping."""
+    return f"{json.dumps(key)}: {json.dumps(node, ensure_ascii=False)}".encode("utf-8", "surrogatepass")
+
+
+DIALECT = ChatGPT()
