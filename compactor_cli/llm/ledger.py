@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
-from compactor_cli.llm.outline import Heading, as_text
+from compactor_cli.llm.outline import Heading, Outline, as_text
 from compactor_cli.llm.update import Strand
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
@@ -38,21 +38,55 @@ def check_list(
 ) -> str:
     """The facts of these records most likely to be needed, an item a line, not yet quoted."""
     room = int(min(max(tokens * _LIST_RATIO, _LEAST_LIST_TOKENS), _MOST_LIST_TOKENS))
+    sections = _digests(strands, room, count, focus=focus, language=language)
+    return "\n".join(line for part in sections for line in _lines(part))
+
+
+def digest_outline(
+    strands: Iterable[Strand], tokens: int, count: Callable[[str], int], headings: Sequence[Heading], language: str
+) -> Outline:
+    """The digest of these records as if a model had written it, under these headings."""
+    asked = {heading.section for heading in headings}
+    digests = _digests(strands, tokens, count, language=language)
+    outline = joined_outline([Outline(sections=parts, present=frozenset(), text="") for parts in digests])
+    sections = tuple(part for part in outline.sections if part.section in asked)
+    return Outline(sections=sections, present=frozenset(asked), text=as_text(sections, headings))
+
+
+def joined_outline(outlines: Sequence[Outline]) -> Outline:
+    """The sections of consecutive parts, item after item; of items with the same text, the last."""
+    found: dict[Section, dict[str, Item]] = {}
+    for outline in outlines:
+        for part in outline.sections:
+            items = found.setdefault(part.section, {})
+            for item in part.items:
+                items.pop(item.text, None)
+                items[item.text] = item
+    sections = tuple(SectionItems(section=section, items=tuple(items.values())) for section, items in found.items())
+    text = "\n".join(item.text for part in sections for item in part.items)
+    prose = "\n\n".join(outline.prose for outline in outlines if outline.prose)
+    return Outline(sections=sections, present=frozenset(found), text=f"{prose}\n{text}".strip(), prose=prose)
+
+
+def _digests(
+    strands: Iterable[Strand], tokens: int, count: Callable[[str], int], *, focus: str = "", language: str
+) -> list[tuple[SectionItems, ...]]:
+    """A digest of each transcript's records, all together of so many tokens."""
     parts = [strand for strand in strands if strand.indices]
-    lines: list[str] = []
+    found: list[tuple[SectionItems, ...]] = []
     for strand in parts:
         request = Request(
             transcript=strand.transcript,
             covered=strand.indices,
             kept=(),
-            budget_tokens=room // len(parts),
+            budget_tokens=tokens // len(parts),
             render=lambda summary: "\n".join(_lines(summary.sections)),
             count=count,
             focus=focus,
             language=language,
         )
-        lines.extend(_lines(Digest().summarise(request).summary.sections))
-    return "\n".join(lines)
+        found.append(Digest().summarise(request).summary.sections)
+    return found
 
 
 def _lines(sections: Iterable[SectionItems]) -> list[str]:

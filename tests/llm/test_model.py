@@ -63,7 +63,6 @@ def test_the_transcript_is_data_in_one_message_and_no_tools_are_offered(llm_serv
         ("chat", "no-summary", 2),
         ("refusal", "filtered", 2),
         ("tool_call", "tool-call", 2),
-        ("invented", "invented", 2),
         ("invalid_utf8", "utf-8", 3),
         ("server_error", "Internal server error", 3),
         ("rate_limit.9.0", "Rate limit", 3),
@@ -91,10 +90,26 @@ def test_a_passing_failure_costs_a_retry_and_nothing_else(llm_server: LlmServer,
 
 
 def test_the_second_attempt_is_told_what_was_wrong_behind_the_same_prompt(llm_server: LlmServer) -> None:
-    summarised(llm_server, "invented")
+    summarised(llm_server, "chat")
     first, second = asked(llm_server)
     assert second.startswith(first)
-    assert "--dunnart-mode-7" in second[len(first) :]
+    assert re.search(r"src/module_\d/handler_\d\.py \[\d+\]", second[len(first) :])
+
+
+def test_what_the_model_made_up_is_taken_out_and_not_paid_for_twice(llm_server: LlmServer) -> None:
+    answer = summarised(llm_server, "invented")
+    assert answer.summary.source is Source.MODEL
+    assert len(llm_server.requests()) == 1
+    assert "--dunnart-mode-7" in answer.invented
+    assert "--dunnart-mode-7" not in request(SPOKEN).render(answer.summary)
+
+
+def test_replies_that_were_refused_are_counted_with_what_they_cost(llm_server: LlmServer) -> None:
+    answer = summarised(llm_server, "chat", fallback="well-other")
+    assert dict(answer.refused) == {"no-summary": 2}
+    assert answer.refused_tokens > 2 * count(asked(llm_server)[0])
+    assert any("2 replies" in note and "no-summary" in note for note in answer.notes)
+    assert summarised(llm_server, "well").refused == {}
 
 
 def test_a_rejected_summary_is_asked_of_the_fallback_model(llm_server: LlmServer) -> None:
