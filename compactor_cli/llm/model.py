@@ -17,9 +17,9 @@ from compactor_cli.llm.estimate import Estimate, estimated
 from compactor_cli.llm.failures import ModelFailure
 from compactor_cli.llm.flatten import flatten, quoter
 from compactor_cli.llm.keys import provider_of
-from compactor_cli.llm.ledger import RATIO, Told, completed
 from compactor_cli.llm.outline import heading_lines, headings_of
 from compactor_cli.llm.prompts import Stage, Wording, asked
+from compactor_cli.llm.supplement import MOST_RATIO, Written, completed
 from compactor_cli.llm.update import Earlier, LoadOriginal, Previous, earlier
 from compactor_cli.llm.writer import Draft, Refusal, StillTooLong, Task, Writer
 from compactor_cli.model.errors import KeptAsIs, OutputError
@@ -159,7 +159,7 @@ class ModelSummariser:
             earlier=replace(found, previous="") if prose else found,
             prose=prose,
             language=language,
-            budget_tokens=int(body * (1 - RATIO)),
+            budget_tokens=int(body * (1 - MOST_RATIO)),
             line=self._line,
             loop=self._loop,
         )
@@ -191,8 +191,7 @@ class _Case:
             if not self.line.fallback_of(self.call(Stage.LEAF)):
                 raise
             draft = self.writer(refusals, lambda call: self.line.fallback_of(call) or call).write(task)
-        told = Told(sections=draft.outline.sections, headings=task.wording.headings, prose=self.prose)
-        answer = completed(self.request, told, self.language)
+        answer = completed(self.request, _written(draft, task.wording, self.prose), self.language)
         return replace(answer, invented=draft.invented, notes=(*self.earlier.notes, *_notes(draft, task)))
 
     def estimate(self) -> Estimate:
@@ -272,6 +271,17 @@ class _Case:
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(text) if self.redactor and text else text
+
+
+def _written(draft: Draft, wording: Wording, earlier: str) -> Written:
+    """The draft after an earlier summary that is kept word for word."""
+    outline = draft.outline
+    asked_for = {heading.section for heading in wording.headings if not heading.label}
+    return Written(
+        sections=outline.sections,
+        prose="\n\n".join(filter(None, (earlier, outline.prose))),
+        missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
+    )
 
 
 def _notes(draft: Draft, task: Task) -> Iterator[str]:
