@@ -13,8 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compactor_cli.digest import state as states
+from compactor_cli.digest.clean import path_stripper
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.digest import Digest
+from compactor_cli.digest.events import working_directory
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.material import Material, gather
@@ -28,16 +30,16 @@ from compactor_cli.model.summary import Item, Section, SectionItems, Source, Sum
 MOST_RATIO = 0.25
 # Of the supplement's tokens, at most; what one does not use goes to those after it, names get the rest.
 _SHARES: Mapping[Section, float] = {
-    Section.USER: 0.45,
-    Section.PLAN: 0.2,
+    Section.USER: 0.3,
+    Section.PLAN: 0.1,
     Section.COMMANDS: 0.15,
-    Section.FILES: 0.3,
+    Section.FILES: 0.1,
 }
-_FILL_RATIO = 0.3
-_NAMES_RATIO = 0.3
+_FILL_RATIO = 0.15
+_NAMES_RATIO = 0.35
 _LEAST_NAMES_TOKENS = 16
-_MOST_NAMES, _MOST_NAME_CHARS = 160, 80
-_LEAST_CHANCE = 0.03
+_MOST_NAMES, _MOST_NAME_CHARS = 400, 80
+_LEAST_CHANCE = 0.01
 _ITEM_TOKENS = 3
 # A statement is told where one line of the text holds so many of its words, a quotation where the text has so much.
 _TOLD_RATIO = 0.6
@@ -78,6 +80,7 @@ def completed(request: Request, text: Written, language: str, *, most_ratio: flo
     nobody else had written.
     """
     request = replace(request, language=language)
+    text = _relative(text, request)
     digest, material = Digest().summarise(request), gather(request)
     bare = replace(
         digest.summary, source=Source.MODEL, sections=_ordered(text.sections), prose=text.prose, language=language
@@ -196,6 +199,16 @@ class _Chooser:
                 left -= cost
         if names:
             yield Item(text=f"{label}{', '.join(names)}")
+
+
+def _relative(text: Written, request: Request) -> Written:
+    """The text with paths as the digest writes them: without the directory that the agent worked in."""
+    strip = path_stripper(working_directory(request.transcript))
+    sections = tuple(
+        replace(part, items=tuple(replace(item, text=strip(item.text)) for item in part.items))
+        for part in text.sections
+    )
+    return replace(text, sections=sections)
 
 
 def _outcomes(material: Material) -> Iterator[Item]:
