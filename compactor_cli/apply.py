@@ -71,7 +71,12 @@ class Work:
         previous = previous_marker(self.transcript)
         trial = self._composed(_TRIAL)
         around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
-        marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
+        marker = marker_for(
+            self.transcript,
+            self.plan,
+            tokens=self._size_tokens(previous),
+            end=end_hash(trial) or end_hash(self.transcript),
+        )
         is_apart = self.settings.keep.by not in UNBROKEN
         marker = replace(marker, beside=beside(self.transcript, self.plan)) if is_apart else marker
         request = Request(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
 from compactor_cli.llm.outline import Heading, Outline, as_text
 from compactor_cli.llm.update import Strand
@@ -21,6 +22,17 @@ def check_list(
     room = int(min(max(tokens * _LIST_RATIO, _LEAST_LIST_TOKENS), _MOST_LIST_TOKENS))
     sections = _digests(strands, room, count, focus=focus, language=language)
     return "\n".join(line for part in sections for line in _lines(part))
+
+
+def untold(facts: str, texts: Sequence[str]) -> str:
+    """Those of the facts, an item a line, of which some name stands in none of the texts."""
+    told = "\n".join(texts)
+    return "\n".join(line for line in facts.split("\n") if not _is_told(line, told))
+
+
+def _is_told(line: str, told: str) -> bool:
+    names = atom_texts(line)
+    return line in told or (bool(names) and all(name in told for name in names))
 
 
 def digest_outline(

@@ -27,6 +27,7 @@ from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Role, Transcript
+from compactor_cli.plan.prune import shortened
 
 if TYPE_CHECKING:
     from compactor_cli.llm.line import Line
@@ -40,6 +41,7 @@ _RULE = PruneRule(name="tool-result")
 # Below this a model has no room for a line under every heading.
 LEAST_TOKENS = 200
 _MOST_NUMBERS = 8
+_MOST_REQUEST_CHARS = 1_200
 
 
 class Unnamed(ModelFailure):
@@ -250,7 +252,18 @@ class _Case:
             previous=previous,
             covered=frozenset(self.request.covered),
             known=self.request.heading_names,
+            **self._requests(forbidden),
         )
+
+    def _requests(self, forbidden: tuple[str, ...]) -> dict[str, str]:
+        """The user's first and newest request, quoted and redacted, their middles left out where they are long."""
+        strands = self.earlier.strands
+        spoken = (strand.transcript.messages[i] for strand in strands for i in strand.indices)
+        words = (user_words(m.text) for m in spoken if m.role is Role.USER and m.summary is None and not m.results)
+        said = [text for text in words if text]
+        half = _MOST_REQUEST_CHARS // 2
+        quoted = [quoter(forbidden)(shortened(text, half, half)) for text in (*said[:1], *said[1:][-1:])]
+        return dict(zip(("goal", "latest"), map(self._clean, quoted), strict=False))
 
     def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[tree.Piece]:
         strands = self.earlier.strands

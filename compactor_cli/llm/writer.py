@@ -13,7 +13,7 @@ from compactor_cli.llm.essentials import essentials
 from compactor_cli.llm.failures import ContextTooLong, GaveUp, ModelFailure
 from compactor_cli.llm.flatten import encodable, quoter
 from compactor_cli.llm.grounding import Records
-from compactor_cli.llm.ledger import check_list, digest_outline, joined_outline
+from compactor_cli.llm.ledger import check_list, digest_outline, joined_outline, untold
 from compactor_cli.llm.line import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import Material, Stage, Wording
@@ -55,7 +55,8 @@ class StillTooLong(GaveUp):
 class Task:
     """What is to be written, and from what. ``previous`` is quoted already, ``pieces`` too.
 
-    ``known``: other names of the headings, as in `read_reply`.
+    ``known``: other names of the headings, as in `read_reply`. ``goal`` and ``latest``: the user's first and newest
+    request in all of it, quoted.
     """
 
     strands: tuple[Strand, ...]
@@ -67,6 +68,8 @@ class Task:
     previous: str = ""
     covered: frozenset[int] = frozenset()
     known: Mapping[str, Section] = field(default_factory=dict)
+    goal: str = ""
+    latest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +136,8 @@ class Writer:
     def write(self, task: Task) -> Draft:
         """The summary. Raises the failures of `Line.ask`, and `Rejected`; `CoverageError` for a defect of ours."""
         jobs, parts = self._leaves(task)
+        if all(part.is_healed for part in parts):
+            raise Rejected(f"no reply was accepted: {self.refusals[-1].why}")
         top = self._joined(task, parts)
         return Draft(
             outline=top.outline,
@@ -145,13 +150,15 @@ class Writer:
     def prompts(self, task: Task) -> list[Call]:
         """The calls of the leaves, none of them sent."""
         leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
-        return [self._leaf(task, leaf, alone=len(leaves) == 1).call for leaf in leaves]
+        return [job.call for job in self._jobs(task, leaves)]
+
+    def _jobs(self, task: Task, leaves: Sequence[tree.Leaf]) -> list[_Job]:
+        return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
     def _leaves(self, task: Task) -> tuple[list[_Job], list[_Part]]:
         """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
         leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
-        alone = len(leaves) == 1
-        places: list[tuple[_Job, _Part | None]] = [(self._leaf(task, leaf, alone=alone), None) for leaf in leaves]
+        places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task, leaves)]
         for _ in range(SHRINK_ROUNDS + 1):
             tree.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
             asked = self._accepted([job for job, part in places if part is None], task)
@@ -159,11 +166,19 @@ class Writer:
             places = [(job, part or next(answers)) for job, part in places]
             if None not in asked:
                 return [job for job, _ in places], [part for _, part in places if part]
-            places = [half for job, part in places for half in ([(job, part)] if part else self._halves(task, job))]
+            places = [half for at, place in enumerate(places) for half in self._halved(task, place, at, len(places))]
         raise StillTooLong(f"still too long after {SHRINK_ROUNDS} rounds of smaller spans")
 
-    def _halves(self, task: Task, job: _Job) -> list[tuple[_Job, _Part | None]]:
-        return [(self._leaf(task, leaf, alone=False), None) for leaf in tree.split(job.parts, task.count)]
+    def _halved(
+        self, task: Task, place: tuple[_Job, _Part | None], at: int, places: int
+    ) -> list[tuple[_Job, _Part | None]]:
+        """A leaf that the model found too long, in two; any other as it is."""
+        job, part = place
+        if part:
+            return [place]
+        halves = tree.split(job.parts, task.count)
+        total = max(places + len(halves) - 1, 2)
+        return [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
 
     def _rooms(self, task: Task, stage: Stage) -> tree.Rooms:
         said = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
@@ -176,7 +191,9 @@ class Writer:
         whole = min(task.budget_tokens, reply_tokens)
         return whole if is_whole else tree.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
 
-    def _leaf(self, task: Task, leaf: tree.Leaf, *, alone: bool) -> _Job:
+    def _leaf(self, task: Task, leaf: tree.Leaf, part: int, parts: int) -> _Job:
+        """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
+        alone = parts == 1
         tokens = sum(piece.tokens for piece in leaf)
         material = Material(
             stage=Stage.LEAF,
@@ -186,6 +203,10 @@ class Writer:
             last=leaf[-1].block.name if leaf else "",
             ledger=self._ledger(task, leaf, tokens),
             previous=task.previous if alone else "",
+            part=part,
+            parts=parts,
+            goal=task.goal,
+            latest=task.latest,
         )
         source_tokens = tokens + (task.count(task.previous) if alone else 0)
         return self._job(task, material, leaf, source_tokens)
@@ -240,7 +261,7 @@ class Writer:
             stage=Stage.MERGE,
             texts=tuple(part.text for part in parts),
             tokens=self._budget(task, Stage.MERGE, sizes, is_whole=is_last),
-            ledger=self._ledger(task, pieces, sizes),
+            ledger=untold(self._ledger(task, pieces, sizes), [part.text for part in parts]),
             previous=task.previous if is_last else "",
         )
         return self._job(task, material, pieces, sizes, joins=tuple(parts))

@@ -11,11 +11,14 @@ from llm_server.client import LlmServer
 from model_cases import FAST, WORK, asked, long_talk, request, summariser
 from talk import count, says, summary, talk, user
 
+from compactor_cli.archive.expand import references
 from compactor_cli.digest import state as states
 from compactor_cli.digest.digest import Digest
 from compactor_cli.llm.breaker import Breaker
 from compactor_cli.llm.line import Line
 from compactor_cli.llm.model import OnFailure
+from compactor_cli.llm.outline import headings_of
+from compactor_cli.llm.prompts import asked as asked_headings
 from compactor_cli.llm.prompts import marks
 from compactor_cli.llm.spend import Limits, Spend
 from compactor_cli.llm.update import Previous
@@ -225,6 +228,33 @@ def test_a_previous_summary_is_updated(llm_server: LlmServer) -> None:
     (prompt,) = asked(llm_server)
     assert "<<previous summary>>\n## Task Context\n- ship version 7.7.1" in prompt
     assert "1" not in marks(prompt)
+
+
+def test_records_of_an_earlier_summary_keep_the_transcript_that_they_count(llm_server: LlmServer) -> None:
+    marker = f"[compact/1 transcript={'c' * 16} records=1-8/8 tokens=9 end={'f' * 16}]"
+    text = f"preface\n{marker}\n## Task Context\n- ship 7.7.1 of old_module.py [3]\n- older still [ab12cd34:9,12-15]"
+    transcript = talk(summary(text), *SPOKEN.messages)
+    kept = "## Task Context\n- ship 7.7.1 of old_module.py [cccccccc:3]\n- older still [ab12cd34:9,12-15]\n- new [5]"
+    llm_server.control(replies={"<<previous summary>>": well_with(transcript, kept)})
+    answer = summarised(llm_server, "replay", transcript)
+    assert answer.refused == {}, answer.notes
+    (prompt,) = asked(llm_server)
+    assert "- ship 7.7.1 of old_module.py [cccccccc:3]\n- older still [ab12cd34:9,12-15]" in prompt
+    written = request(transcript).render(answer.summary)
+    assert "- ship 7.7.1 of old_module.py [cccccccc:3]\n" in written
+    assert "- older still [ab12cd34:9,12-15]\n- new [5]" in written
+    assert references(["[cccccccc:3]"])[0].ranges == ((3, 3),)
+
+
+def well_with(transcript: Transcript, task: str) -> str:
+    """A good summary with this task, naming what matters."""
+    names = " ".join(f"src/module_{n}/handler_{n}.py handle_{n}" for n in range(6))
+    headings = [
+        heading.opening
+        for heading in asked_headings(headings_of(request(transcript).render, "en"))
+        if "Task" not in heading.opening
+    ]
+    return "\n".join([task, *(f"{heading}\n- {names}" for heading in headings)])
 
 
 def test_a_previous_summary_can_be_kept_word_for_word(llm_server: LlmServer) -> None:
