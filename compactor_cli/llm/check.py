@@ -26,6 +26,7 @@ FOREIGN_RATIO = 0.6
 _LEAST_UNFOUND = 5
 # With so many headings of the template missing, the rest of the reply is.
 _HALF = 0.5
+_ENDED = re.compile(r"(?:[.!?。！？][*_\"'”)]*|</\w+>)\s*\Z")
 # A budget has room for so many of them: a name with what is told about it takes about 20 tokens.
 _TOKENS_PER_ESSENTIAL = 20
 _LEAST_ESSENTIALS = 6
@@ -128,13 +129,16 @@ def _openings(headings: Sequence[Heading]) -> dict[str, list[Section]]:
 
 
 def _rest_missing(outline: Outline, ground: Ground) -> list[str]:
-    """The headings that are not there, where they are so many that the reply ends too early."""
+    """The headings that are not there, where so many are missing that the reply ends too early.
+
+    A reply that ends as a text does may be in a client's own format, which has fewer of them.
+    """
     if outline.prose:
         return []
     openings = _openings(ground.headings)
     missing = [line for line, sections in openings.items() if outline.present.isdisjoint(sections)]
     unclosed = [line for line in openings if line.startswith("<") and _is_unclosed(line, outline.text)]
-    return missing if len(missing) >= _HALF * len(openings) else unclosed
+    return missing if len(missing) >= _HALF * len(openings) and not _ENDED.search(outline.text) else unclosed
 
 
 def _is_unclosed(tag: str, text: str) -> bool:
@@ -219,6 +223,12 @@ def shortened(verdict: Verdict, ground: Ground, count: Callable[[str], int]) -> 
     sections = tuple(SectionItems(section=s, items=tuple(items)) for s, items in left.items() if items)
     invented = tuple(dict.fromkeys((*verdict.invented, *taken.invented)))
     return replace(taken, outline=replace(taken.outline, sections=sections), invented=invented)
+
+
+def is_enough(verdict: Verdict, ground: Ground) -> bool:
+    """Whether a reply that ended too early tells most of what matters all the same."""
+    is_cut = verdict.fault is Fault.CUT_OFF and bool(verdict.outline.sections)
+    return is_cut and coverage(verdict.outline.text, _wanted(ground)).ratio >= ENOUGH_COVERAGE
 
 
 def _healed_item(

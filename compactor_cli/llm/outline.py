@@ -164,10 +164,11 @@ def _lines(text: str, headings: Sequence[Heading], names: Mapping[str, Section])
     """The lines of a reply; tags of sections, and text after a plain heading, get lines of their own."""
     text = _TAG.sub(lambda found: f"\n{found[0]}\n" if _plain(f"<{found[1]}>") in names else found[0], text)
     found: list[str] = []
-    plain = {heading.opening for heading in headings if heading.opening.endswith(":")}
+    has_colons = any(heading.opening.endswith(":") for heading in headings)
     for line in text.split("\n"):
         head, colon, rest = line.partition(":")
-        found.extend([f"{head}:", rest] if colon and rest.strip() and f"{head}:" in plain else [line])
+        is_both = has_colons and colon and rest.strip() and _may_open(head) and _plain(head) in names
+        found.extend([f"{head}:", rest.strip()] if is_both else [line])
     return found
 
 

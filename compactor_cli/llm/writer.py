@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.llm import prompts, tree
 from compactor_cli.llm.calls import Call, Reply, Said, Speaker
-from compactor_cli.llm.check import Fault, Ground, Verdict, check, shortened
+from compactor_cli.llm.check import Fault, Ground, Verdict, check, is_enough, shortened
 from compactor_cli.llm.essentials import essentials
 from compactor_cli.llm.failures import ContextTooLong, GaveUp, ModelFailure
 from compactor_cli.llm.flatten import encodable, quoter
@@ -286,7 +286,7 @@ class Writer:
 
         Raises `Rejected` where nothing that a model wrote would be left.
         """
-        if verdict and verdict.fault is Fault.TOO_LONG:
+        if verdict and (verdict.fault is Fault.TOO_LONG or is_enough(verdict, job.ground)):
             return _part(shortened(verdict, job.ground, task.count), job, task)
         if job.joins:
             outline = joined_outline([part.outline for part in job.joins])

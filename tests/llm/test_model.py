@@ -248,13 +248,10 @@ def test_records_of_an_earlier_summary_keep_the_transcript_that_they_count(llm_s
 
 def well_with(transcript: Transcript, task: str) -> str:
     """A good summary with this task, naming what matters."""
-    names = " ".join(f"src/module_{n}/handler_{n}.py handle_{n}" for n in range(6))
-    headings = [
-        heading.opening
-        for heading in asked_headings(headings_of(request(transcript).render, "en"))
-        if "Task" not in heading.opening
-    ]
-    return "\n".join([task, *(f"{heading}\n- {names}" for heading in headings)])
+    each = "src/module_{n}/handler_{n}.py handle_{n} mark_{a}_end mark_{b}_end"
+    names = " ".join(each.format(n=n, a=4 * n, b=4 * n + 1) for n in range(6))
+    _, *headings = asked_headings(headings_of(request(transcript).render, "en"))
+    return "\n".join([task, *(f"{heading.opening}\n- {names}" for heading in headings)])
 
 
 def test_a_previous_summary_can_be_kept_word_for_word(llm_server: LlmServer) -> None:

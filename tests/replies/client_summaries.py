@@ -53,4 +53,12 @@ def _of(transcript: Transcript, name: str) -> Iterator[ClientSummary]:
         first = next((message.summary for message in after.messages if message.summary), None)
         spoken = sum(not message.is_meta for message in before.messages)
         if first and first.origin != "compact" and spoken >= LEAST_MESSAGES and len(first.text) >= LEAST_SUMMARY_CHARS:
-            yield ClientSummary(name=f"{name}#{number}", origin=first.origin, covered=before, text=first.text)
+            yield ClientSummary(
+                name=f"{name}#{number}", origin=first.origin, covered=before, text=as_replied(first.text)
+            )
+
+
+def as_replied(text: str) -> str:
+    """The text with the tags that the client took off: the model wrote its analysis and its summary in them."""
+    thoughts, mark, summary = text.rpartition("\nSummary:\n")
+    return f"<analysis>\n{thoughts}\n</analysis>\n\n<summary>\n{summary.strip()}\n</summary>" if mark else text
