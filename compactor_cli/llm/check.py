@@ -226,8 +226,8 @@ def shortened(verdict: Verdict, ground: Ground, count: Callable[[str], int]) -> 
 
 
 def is_enough(verdict: Verdict, ground: Ground) -> bool:
-    """Whether a reply that ended too early tells most of what matters all the same."""
-    is_cut = verdict.fault is Fault.CUT_OFF and bool(verdict.outline.sections)
+    """Whether a reply that lacks headings, and was not cut off by the provider, tells most of what matters."""
+    is_cut = verdict.fault is Fault.CUT_OFF and bool(verdict.details) and bool(verdict.outline.sections)
     return is_cut and coverage(verdict.outline.text, _wanted(ground)).ratio >= ENOUGH_COVERAGE
 
 
