@@ -27,7 +27,7 @@ from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.render.check import check_output
 from compactor_cli.render.compose import compose
 from compactor_cli.render.marker import beside, marker_for
-from compactor_cli.render.read import read_client, read_ours
+from compactor_cli.render.read import heading_names, read_client, read_ours
 from compactor_cli.render.text import Template, load_template, render
 
 LoadState = Callable[[str], bytes | None]
@@ -71,7 +71,12 @@ class Work:
         previous = previous_marker(self.transcript)
         trial = self._composed(_TRIAL)
         around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
-        marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
+        marker = marker_for(
+            self.transcript,
+            self.plan,
+            tokens=self._size_tokens(previous),
+            end=end_hash(trial) or end_hash(self.transcript),
+        )
         is_apart = self.settings.keep.by not in UNBROKEN
         marker = replace(marker, beside=beside(self.transcript, self.plan)) if is_apart else marker
         request = Request(
@@ -88,6 +93,7 @@ class Work:
             read_client=read_client,
             restore_files=self.settings.restore_files,
             kept_by=self.settings.keep.by,
+            heading_names=heading_names(self.settings.template),
         )
         return request, marker
 
@@ -128,6 +134,8 @@ class Work:
             fell_back=answer.fell_back,
             invented=answer.invented,
             redacted=answer.redacted,
+            refused=answer.refused,
+            refused_tokens=answer.refused_tokens,
             notes=(*plan.notes, *answer.notes),
             warnings=(*answer.warnings, *filter(None, (lost_request,))),
         )

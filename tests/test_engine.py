@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.plan import Action
-from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.settings import Keep, Settings, Size
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.plan import tokens
@@ -236,3 +237,19 @@ def test_a_summary_that_only_the_provider_can_read_is_counted_among_what_stays(t
     assert compaction.changed
     assert after <= target_tokens or compaction.report.over_target
     assert b"x" * 9_000 in compaction.output
+
+
+def test_a_summary_of_everything_is_known_as_ours() -> None:
+    turns = [
+        {"role": role, "content": " ".join([*WORDS * 6, str(n)])} for n in range(12) for role in ("user", "assistant")
+    ]
+    keep = Keep(head_turns=0, head_tokens=0, tail_tokens=0)
+    settings = replace(Settings(target=Size(tokens=900)), keep=keep)
+    done = compact_transcript(
+        transcript_of(turns), settings, counter=COUNTER, summariser=Digest(), load_state=lambda name: None
+    )
+    assert not done.plan.indices(Action.KEEP)
+    (again,) = open_transcripts(read_records(done.output.splitlines(keepends=True), "again"))
+    summaries = [message for message in again.messages if message.summary]
+    assert [message.summary.origin for message in summaries if message.summary] == ["compact"]
+    assert find_marker(summaries[0].text)

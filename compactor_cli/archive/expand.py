@@ -37,8 +37,8 @@ class Original:
 def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[Original]:
     """The records that ``names`` stand for, in the order given.
 
-    A name is an id (``54453b50:12``, ``54453b50:4-9``), a hash (all records), or a marker line (the records its
-    summary stands for). Behind a hash or marker line, references as summaries print them (``[12]``, ``4-9``) mean
+    A name is an id (``54453b50:12``, ``54453b50:4-9``, also in brackets), a hash (all records), or a marker line (the
+    records its summary stands for). Behind a hash or marker line, references as summaries print them (``[12]``) mean
     records of that transcript, and these alone. Raises UsageError for what is none of these, InputError where the
     archive has no such transcript, more than one, or not that many records.
     """
@@ -54,7 +54,7 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
     found: list[Reference] = []
     base, is_waiting = "", False
     for name in (name.strip() for name in names):
-        marked, ranges = _marked(name) or parse_id(name), parse_ranges(name)
+        marked, ranges = _marked(name) or parse_id(name.strip("[]")), parse_ranges(name)
         if marked:
             found.append(marked)
             base, is_waiting = marked.transcript, ":" not in name

@@ -29,6 +29,7 @@ _PRESET = "preset:"
     "--at", type=click.Choice(["client"]), help="Questions only where a client compacted, at its summary's size."
 )
 @click.option("--summaries", metavar="FOLDER", help="Write the summaries that were asked there, as JSONL.")
+@click.option("--replies", metavar="FOLDER", help="Measure replies of models (JSONL), supplemented as in a run.")
 @click.option("--misses", is_flag=True, help="List the questions that the digest does not answer.")
 @click.option(
     "--baselines",
@@ -64,6 +65,7 @@ def evaluation(
     questions: tuple[str, ...],
     at: str | None,
     summaries: str | None,
+    replies: str | None,
     misses: bool,
     plot: str | None,
     as_json: bool,
@@ -74,8 +76,14 @@ def evaluation(
     With --questions, each FILE (PATHS are further ones) holds questions with gold answers: measured is how many of
     them a summary answers, the digest's and those of baselines, at equal tokens.
 
+    With --replies, each row (file, cut, text) of the FOLDER's JSONL is the reply of a model: measured is the summary
+    that a run would make of it, against its text alone and the digest; with questions, these are asked too.
+
     Exit code 1 if a digest breaks a gate: over its budget, something invented, or not the same twice.
     """
+    if replies:
+        _measure_replies(replies, (*questions, *paths), as_json)
+        return 0
     if questions:
         _refuse("--questions", {"--plot": plot, "--baseline-cmd": measured["commands"], "--limit": measured["limit"]})
         if at:
@@ -129,6 +137,16 @@ def _ask(
         _write_json(questions_json(result))
     else:
         sys.stdout.write(render_questions(result, misses))
+
+
+def _measure_replies(folder: str, questions: tuple[str, ...], as_json: bool) -> None:
+    from compactor_cli.evaluate.replies import render_replies, replies_json, run_replies
+
+    result = run_replies(folder, questions)
+    if as_json:
+        _write_json(replies_json(result))
+    else:
+        sys.stdout.write(render_replies(result))
 
 
 def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: dict[str, Any]) -> int:

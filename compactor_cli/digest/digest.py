@@ -50,13 +50,18 @@ class Digest:
         It ends where nothing new is left to say, however large the budget. A budget that cannot even hold the
         template's frame gives a summary without sections.
         """
+        return self.with_analysis(request)[0]
+
+    def with_analysis(self, request: Request) -> tuple[Answer, Analysis]:
+        """`summarise`, and what is known of the records: for who adds to a text that somebody else wrote of them."""
         analysis = analyse(request)
         writer = _Writer(request=request, analysis=analysis, meter=Meter(count=request.count))
         summary = writer.write()
         lost, retention = loss(analysis, request.render(summary))
         summary = replace(summary, lost=lost, retention=retention)
         memory = _memory(analysis).to_json()
-        return Answer(summary=summary, state=state.serialise(analysis.scores, writer.remembered, memory))
+        answer = Answer(summary=summary, state=state.serialise(analysis.scores, writer.remembered, memory))
+        return answer, analysis
 
 
 def _memory(analysis: Analysis) -> Memory:

@@ -10,7 +10,7 @@ from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import prompts
 from compactor_cli.llm.flatten import flatten
 from compactor_cli.llm.outline import heading_lines, headings_of
-from compactor_cli.llm.prompts import ASKED, Material, Stage, Wording
+from compactor_cli.llm.prompts import Material, Stage, Wording, asked
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
@@ -46,7 +46,7 @@ class Examples:
     def _wording(self, request: Request) -> Wording:
         spoken = (request.transcript.messages[i] for i in (*request.covered, *request.kept))
         language = request.language if request.language in LANGUAGES else detect(map(user_text, spoken))
-        headings = tuple(h for h in headings_of(request.render, language) if h.section in ASKED)
+        headings = asked(headings_of(request.render, language))
         return Wording(template=self.template, language=language, headings=headings, focus=request.focus)
 
     def _material(self, request: Request, redactor: Redactor) -> Material:

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.clean import plain
+from compactor_cli.digest.clean import plain, without_block
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.transcript import Media, Message, Part, Text, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.prune import shortened
@@ -24,6 +24,8 @@ QUOTE = "| "
 _MARKER, _HARMLESS = "[compact/", "(compact/"
 # Everything a reader may take for the end of a line; only the first is one in a prompt.
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+# What clients tell their models between the lines: rules of their own, said again and again.
+_REMINDER = "system-reminder"
 # So many characters of a block are never cut: its header, and what tells that something was left out.
 _LEAST_CHARS = 200
 
@@ -54,18 +56,20 @@ def flatten(
     headings: Sequence[str] = (),
     prefix: str = "",
 ) -> tuple[Block, ...]:
-    """A block for each of these records that is no bookkeeping, in order; thinking and media are left out.
+    """A block for each of these records that says something, in order; thinking and media are left out.
 
-    Results of tools are cut by ``rule``; every other text is whole. ``headings``: lines of the template.
+    So are what clients remind their models of, and records of which nothing else is left. Results of tools are cut by
+    ``rule``; every other text is whole. ``headings``: lines of the template.
     ``prefix`` stands before the numbers of records that come from another transcript. Linear in the text.
     """
     names = tool_names(transcript.messages)
     quoted = quoter(headings)
-    return tuple(
+    blocks = (
         _block(index, transcript.messages[index], names, rule, quoted, prefix)
         for index in indices
         if not transcript.messages[index].is_meta
     )
+    return tuple(block for block in blocks if block)
 
 
 def quoter(headings: Iterable[str]) -> Callable[[str], str]:
@@ -111,7 +115,7 @@ def _block(
     rule: PruneRule | None,
     quoted: Callable[[str], str],
     prefix: str,
-) -> Block:
+) -> Block | None:
     name = f"{prefix}{index + 1}"
     head = f"<<{name} {_title(message, names, quoted)}>>"
     texts: list[str] = []
@@ -122,7 +126,7 @@ def _block(
         cut_chars += max(len(whole) - len(text), 0)
         if text.strip():
             texts.append(quoted(text).strip("\n"))
-    return Block(record=index, name=name, text="\n".join([head, *texts]), cut_chars=cut_chars)
+    return Block(record=index, name=name, text="\n".join([head, *texts]), cut_chars=cut_chars) if texts else None
 
 
 def _title(message: Message, names: Mapping[str, str], quoted: Callable[[str], str]) -> str:
@@ -137,9 +141,11 @@ def _title(message: Message, names: Mapping[str, str], quoted: Callable[[str], s
 def _said(part: Part) -> str:
     """The words of a part; empty for thinking."""
     if isinstance(part, Text):
-        return part.text
+        return without_block(part.text, _REMINDER)
     if isinstance(part, ToolResult):
-        return part.text + (f"\n({part.media_count} images or files)" if part.media_count else "")
+        return without_block(part.text, _REMINDER) + (
+            f"\n({part.media_count} images or files)" if part.media_count else ""
+        )
     if isinstance(part, ToolCall):
         return call_text(part)
     return f"({part.kind})" if isinstance(part, Media) else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -16,16 +17,17 @@ from compactor_cli.llm.estimate import Estimate, estimated
 from compactor_cli.llm.failures import ModelFailure
 from compactor_cli.llm.flatten import flatten, quoter
 from compactor_cli.llm.keys import provider_of
-from compactor_cli.llm.ledger import RATIO, Told, completed
 from compactor_cli.llm.outline import heading_lines, headings_of
-from compactor_cli.llm.prompts import ASKED, Stage, Wording
+from compactor_cli.llm.prompts import Stage, Wording, asked
+from compactor_cli.llm.supplement import MOST_RATIO, Written, completed
 from compactor_cli.llm.update import Earlier, LoadOriginal, Previous, earlier
-from compactor_cli.llm.writer import StillTooLong, Task, Writer
+from compactor_cli.llm.writer import Draft, Refusal, StillTooLong, Task, Writer
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.plan.prune import shortened
 
 if TYPE_CHECKING:
     from compactor_cli.llm.line import Line
@@ -38,6 +40,8 @@ AUTO, SAME = "auto", "same-as-main"
 _RULE = PruneRule(name="tool-result")
 # Below this a model has no room for a line under every heading.
 LEAST_TOKENS = 200
+_MOST_NUMBERS = 8
+_MOST_REQUEST_CHARS = 1_200
 
 
 class Unnamed(ModelFailure):
@@ -107,10 +111,12 @@ class ModelSummariser:
         Raises `KeptAsIs` or `OutputError` where no model's summary could be had and the user wants that.
         """
         redactor = self._new_redactor() if self._new_redactor else None
+        refusals: list[Refusal] = []
         try:
-            answer = self._by_model(request, redactor)
+            answer = self._by_model(request, redactor, refusals)
         except ModelFailure as failure:
             answer = self._without(request, failure)
+        answer = _with_refusals(answer, refusals)
         return replace(answer, redacted=dict(redactor.counts)) if redactor else answer
 
     def estimate(self, request: Request) -> Estimate:
@@ -121,12 +127,12 @@ class ModelSummariser:
         except Unnamed:
             return Estimate()
 
-    def _by_model(self, request: Request, redactor: Redactor | None) -> Answer:
+    def _by_model(self, request: Request, redactor: Redactor | None, refusals: list[Refusal]) -> Answer:
         case = self._case(request, redactor)
         if case is None:
             note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
             return replace(Digest().summarise(request), notes=(note,))
-        return case.answer()
+        return case.answer(refusals)
 
     def _without(self, request: Request, failure: ModelFailure) -> Answer:
         """What is done where the model gave nothing."""
@@ -155,7 +161,7 @@ class ModelSummariser:
             earlier=replace(found, previous="") if prose else found,
             prose=prose,
             language=language,
-            budget_tokens=int(body * (1 - RATIO)),
+            budget_tokens=int(body * (1 - MOST_RATIO)),
             line=self._line,
             loop=self._loop,
         )
@@ -177,30 +183,33 @@ class _Case:
     line: Line
     loop: Loop
 
-    def answer(self) -> Answer:
-        """The accepted draft with its ledger. Raises `ModelFailure`."""
+    def answer(self, refusals: list[Refusal]) -> Answer:
+        """The accepted draft with its supplement; what was refused goes to ``refusals``. Raises `ModelFailure`."""
         task = self.task()
         try:
-            draft = self.writer().write(task)
+            draft = self.writer(refusals).write(task)
         except StillTooLong:
             # The line's own ladder asks the fallback call by call; spans too long for the first model may fit it.
             if not self.line.fallback_of(self.call(Stage.LEAF)):
                 raise
-            draft = self.writer(lambda call: self.line.fallback_of(call) or call).write(task)
-        told = Told(sections=draft.outline.sections, headings=task.wording.headings, prose=self.prose)
-        answer = completed(self.request, told, self.language)
-        cut = sum(piece.block.cut_chars > 0 for piece in task.pieces)
-        notes = (f"{cut} long texts were shortened in the prompt",) if cut else ()
-        return replace(answer, invented=draft.invented, notes=(*self.earlier.notes, *notes))
+            draft = self.writer(refusals, lambda call: self.line.fallback_of(call) or call).write(task)
+        answer = completed(self.request, _written(draft, task.wording, self.prose), self.language)
+        return replace(answer, invented=draft.invented, notes=(*self.earlier.notes, *_notes(draft, task)))
 
     def estimate(self) -> Estimate:
         """The leaves as they would be sent, the joining by its budgets."""
-        task, writer = self.task(), self.writer()
+        task, writer = self.task(), self.writer([])
         return estimated(task, writer.prompts(task), self.call(Stage.MERGE))
 
-    def writer(self, through: Callable[[Call], Call] = lambda call: call) -> Writer:
-        calls = {stage: self.call(stage) for stage in Stage}
-        return Writer(line=self.line, loop=self.loop, calls=calls, redactor=self.redactor, through=through)
+    def writer(self, refusals: list[Refusal], through: Callable[[Call], Call] = lambda call: call) -> Writer:
+        return Writer(
+            line=self.line,
+            loop=self.loop,
+            calls={stage: self.call(stage) for stage in Stage},
+            redactor=self.redactor,
+            through=through,
+            refusals=refusals,
+        )
 
     def call(self, stage: Stage) -> Call:
         """What is the same in all calls of a stage. Raises `ModelFailure` where no model is named."""
@@ -222,7 +231,7 @@ class _Case:
     def task(self) -> Task:
         """Everything quoted and redacted, in the order of the transcript."""
         render = self.request.render
-        headings = tuple(h for h in headings_of(render, self.language) if h.section in ASKED)
+        headings = asked(headings_of(render, self.language))
         forbidden = heading_lines(render, dict.fromkeys((*LANGUAGES, self.language)))
         wishes = "\n".join(filter(None, (self.asking.instructions, self.asking.guidance)))
         wording = Wording(
@@ -242,7 +251,18 @@ class _Case:
             forbidden=forbidden,
             previous=previous,
             covered=frozenset(self.request.covered),
+            known=self.request.heading_names,
+            **self._requests(forbidden),
         )
+
+    def _requests(self, forbidden: tuple[str, ...]) -> dict[str, str]:
+        """The user's first and newest request, quoted and redacted, their middles left out where they are long."""
+        strands = self.earlier.strands
+        spoken = (strand.transcript.messages[i] for strand in strands for i in strand.indices)
+        said = [text for text in map(user_text, spoken) if text]
+        half = _MOST_REQUEST_CHARS // 2
+        quoted = [quoter(forbidden)(shortened(text, half, half)) for text in (*said[:1], *said[1:][-1:])]
+        return dict(zip(("goal", "latest"), map(self._clean, quoted), strict=False))
 
     def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[tree.Piece]:
         strands = self.earlier.strands
@@ -263,6 +283,40 @@ class _Case:
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(text) if self.redactor and text else text
+
+
+def _written(draft: Draft, wording: Wording, earlier: str) -> Written:
+    """The draft after an earlier summary that is kept word for word."""
+    outline = draft.outline
+    asked_for = {heading.section for heading in wording.headings if not heading.label}
+    return Written(
+        sections=outline.sections,
+        prose="\n\n".join(filter(None, (earlier, outline.prose))),
+        missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
+    )
+
+
+def _notes(draft: Draft, task: Task) -> Iterator[str]:
+    """What people should know of a summary that was taken."""
+    if cut := sum(piece.block.cut_chars > 0 for piece in task.pieces):
+        yield f"{cut} long texts were shortened in the prompt"
+    if draft.healed:
+        yield f"of {draft.leaves} parts, the digest wrote {draft.healed}, which the model twice did not summarise"
+    if draft.numbers:
+        named = ", ".join(draft.numbers[:_MOST_NUMBERS])
+        yield f"the model gave {len(draft.numbers)} numbers that no record shows: {named}"
+
+
+def _with_refusals(answer: Answer, refusals: Sequence[Refusal]) -> Answer:
+    """The answer with the replies that were paid for and not taken."""
+    if not refusals:
+        return answer
+    faults = Counter(refusal.fault for refusal in refusals)
+    tokens = sum(refusal.tokens for refusal in refusals)
+    why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
+    plural = "reply was" if len(refusals) == 1 else "replies were"
+    note = f"{len(refusals)} {plural} refused, {tokens:,} tokens: {why}"
+    return replace(answer, refused=dict(faults), refused_tokens=tokens, notes=(*answer.notes, note))
 
 
 def _named(name: str, own: str, api_base: str) -> str:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.llm.flatten import quoter
-from compactor_cli.llm.ledger import Told, completed
 from compactor_cli.llm.outline import heading_lines
+from compactor_cli.llm.supplement import Written, completed
 from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.summary import Section, Source, Summary
 
 
 class Noted:
@@ -30,5 +30,6 @@ class Noted:
             answer = self._otherwise.summarise(request)
             why = f"it takes {size_tokens:,} tokens of {request.budget_tokens:,}" if self._note else "it is empty"
             return replace(answer, notes=(*answer.notes, f"the session's own note was not used: {why}"))
-        answer = completed(request, Told(sections=(), headings=(), prose=prose), language)
+        text = Written(sections=(), prose=prose, missing=frozenset(Section))
+        answer = completed(request, text, language, most_ratio=1.0)
         return replace(answer, summary=replace(answer.summary, source=Source.MEMORY))

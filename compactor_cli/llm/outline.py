@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 
 from compactor_cli.digest.quote import listed
 from compactor_cli.llm.flatten import quoter
@@ -18,11 +19,15 @@ _MOST_RECORDS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """The lines a section opens and closes with; ``closing`` is empty where the next heading closes it."""
+    """The lines a section opens and closes with; ``closing`` is empty where the next heading closes it.
+
+    Sections that share an opening stand under it one after the other, all but the first below a ``label``.
+    """
 
     section: Section
     opening: str
     closing: str = ""
+    label: str = ""
 
 
 def headings_of(render: Callable[[Summary], str], language: str) -> tuple[Heading, ...]:
@@ -30,35 +35,45 @@ def headings_of(render: Callable[[Summary], str], language: str) -> tuple[Headin
     probes = tuple(SectionItems(section=section, items=(Item(text=f"{_PROBE}{section.value}"),)) for section in Section)
     lines = render(Summary(source=Source.MODEL, sections=probes, language=language)).split("\n")
     found: list[Heading] = []
-    for at, line in enumerate(lines):
+    opening, above = "", ""
+    for line in lines:
         if _PROBE in line:
-            opening = next((text for text in reversed(lines[:at]) if text.strip()), "")
-            below = lines[at + 1] if at + 1 < len(lines) else ""
-            closing = below if below.startswith("</") else ""
-            found.append(Heading(section=Section(line.partition(_PROBE)[2]), opening=opening, closing=closing))
+            label = "" if above == opening else above
+            found.append(Heading(section=Section(line.partition(_PROBE)[2]), opening=opening, label=label))
+        elif line.startswith("</"):
+            found = [replace(one, closing=one.closing or line) if one.opening == opening else one for one in found]
+        elif line.strip():
+            opening = opening if _PROBE in above else line
+        above = line
     return tuple(found)
 
 
 def heading_lines(render: Callable[[Summary], str], languages: Iterable[str]) -> tuple[str, ...]:
     """Every line that opens or closes a section in these languages: what no quoted text may hold."""
     found = (heading for language in languages for heading in headings_of(render, language))
-    lines = dict.fromkeys(line for heading in found for line in (heading.opening, heading.closing))
+    lines = dict.fromkeys(line for one in found for line in (one.opening, one.label, one.closing))
     return tuple(line for line in lines if line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A reply read. ``present``: the sections whose headings it has, empty ones too; ``text``: what was read."""
+    """A reply read. ``present``: the sections whose headings it has, empty ones too; ``text``: what was read.
+
+    ``prose`` is the whole text where it has no heading at all, quoted so that no line of it is one.
+    """
 
     sections: tuple[SectionItems, ...]
     present: frozenset[Section]
     text: str
+    prose: str = ""
 
 
 _ASIDE = re.compile(r"<(analysis|think|thinking|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n```\s*\Z", re.DOTALL)
+# A line that is a tag and nothing else: tags of sections are known by name, all others only enclose.
+_TAG_LINE = re.compile(r"^</?[A-Za-z_][\w.-]*(?:\s[^<>]*)?/?>$")
 _MARK = re.compile(r"[-*+•]\s+|\d{1,3}[.)]\s+")
-_CITED = re.compile(r"(?:\s*\[(?:records? )?[a-z]?\d+(?:\s*[-–,;]\s*[a-z]?\d+)*\])+(?=[.。;;]?\s*$)")
+_CITED = re.compile(r"(?:\s*\[(?:records? )?[a-z]?\d+(?:\s*[-–,;]\s*[a-z]?\d+)*\])+(?=[.。;；]?\s*$)")
 _NUMBERS = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 _NOTHING = frozenset({"none", "n/a", "nothing", "(none)", "无", "没有", "なし", "-"})
 
@@ -70,42 +85,67 @@ def own_words(text: str) -> str:
     return (fenced[1] if fenced else text).strip()
 
 
-def read_reply(text: str, headings: Sequence[Heading], covered: frozenset[int]) -> Outline:
+def read_reply(
+    text: str, headings: Sequence[Heading], covered: frozenset[int], known: Mapping[str, Section] | None = None
+) -> Outline:
     """The sections of a reply, however it sets off the headings; what stands before the first one is left out.
 
-    Items name the covered records that they cite. No line of an item is a heading or a mark of ours.
+    ``known``: other names of headings, in lower case, that replies in the format of a client may use. Items name the
+    covered records that they cite. No line of an item is a heading or a mark of ours.
     """
-    known = {_plain(heading.opening): heading.section for heading in headings}
-    reader = _Reader(quoted=quoter(line for heading in headings for line in (heading.opening, heading.closing)))
+    names = _names(headings, known or {})
+    quoted = quoter(line for heading in headings for line in (heading.opening, heading.label, heading.closing))
+    reader = _Reader(quoted=quoted)
     words = own_words(text)
-    for line in _lines(words, headings):
-        reader.read(line, known.get(_plain(line)) if _may_open(line) else None)
+    for line in _lines(words, headings, names):
+        reader.read(line, names.get(_plain(line)) if _may_open(line) else None)
     sections = tuple(
         SectionItems(section=section, items=tuple(_cited(item, covered) for item in items if not _is_nothing(item)))
         for section, items in reader.found.items()
     )
     kept = tuple(part for part in sections if part.items)
-    return Outline(sections=kept, present=frozenset(reader.found), text=words)
+    prose = "" if reader.found else quoted(words)
+    return Outline(sections=kept, present=frozenset(reader.found), text=words, prose=prose)
+
+
+def _names(headings: Sequence[Heading], known: Mapping[str, Section]) -> dict[str, Section]:
+    """What a line says, without what sets it off, if it opens a section; of sections that share one, the first."""
+    names: dict[str, Section] = {}
+    for heading in headings:
+        names.setdefault(_plain(heading.opening), heading.section)
+    for heading in headings:
+        if heading.label:
+            names.setdefault(_plain(heading.label), heading.section)
+    for name, section in known.items():
+        names.setdefault(_plain(name), section)
+    names.pop("", None)
+    return names
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reader:
+    """``margin``: how far the lines of the current section are indented as a whole; None before its first one."""
+
     quoted: Callable[[str], str]
     found: dict[Section, list[Item]] = field(default_factory=dict)
     current: list[Item] | None = None
     in_code: bool = False
     after_blank: bool = True
+    margin: int | None = None
 
     def read(self, line: str, section: Section | None) -> None:
         """The next line; ``section`` if it opens one."""
         if section is not None and not self.in_code:
-            self.current, self.after_blank = self.found.setdefault(section, []), True
-        elif self.current is not None and not _CLOSING.match(line.strip()):
+            self.current, self.after_blank, self.margin = self.found.setdefault(section, []), True, None
+        elif self.current is not None and (self.in_code or not _TAG_LINE.match(line.strip())):
             self._add(self.current, line)
 
     def _add(self, items: list[Item], line: str) -> None:
         body = line.strip()
         indent = len(line) - len(line.lstrip())
+        if body and self.margin is None:
+            self.margin = indent
+        indent = max(indent - (self.margin or 0), 0)
         mark = None if self.in_code else _MARK.match(body)
         if body.startswith("```"):
             self.in_code = not self.in_code
@@ -114,26 +154,25 @@ class _Reader:
         elif body and (not items or (self.after_blank and not indent and not self.in_code)):
             items.append(Item(text=self.quoted(body.lstrip("#> ") or body)))
         elif body:
-            text = listed(self.quoted(line[2:] if line.startswith("  ") else line).rstrip())
+            text = line[min(self.margin or 0, len(line) - len(line.lstrip())) :]
+            text = listed(self.quoted(text[2:] if text.startswith("  ") else text).rstrip())
             items[-1] = replace(items[-1], text=f"{items[-1].text}\n{text}")
         self.after_blank = not body
 
 
-_CLOSING = re.compile(r"^</[a-z_]+>$")
-
-
-def _lines(text: str, headings: Sequence[Heading]) -> list[str]:
-    """The lines of a reply; tags of sections, and text behind a plain heading, get lines of their own."""
-    lines = (line for heading in headings for line in (heading.opening, heading.closing))
-    if tags := [line for line in lines if line.startswith("<")]:
-        names = "|".join(map(re.escape, tags))
-        text = re.sub(f"({names})", r"\n\1\n", text)
+def _lines(text: str, headings: Sequence[Heading], names: Mapping[str, Section]) -> list[str]:
+    """The lines of a reply; tags of sections, and text after a plain heading, get lines of their own."""
+    text = _TAG.sub(lambda found: f"\n{found[0]}\n" if _plain(f"<{found[1]}>") in names else found[0], text)
     found: list[str] = []
-    plain = {heading.opening for heading in headings if heading.opening.endswith(":")}
+    has_colons = any(heading.opening.endswith(":") for heading in headings)
     for line in text.split("\n"):
         head, colon, rest = line.partition(":")
-        found.extend([f"{head}:", rest] if colon and rest.strip() and f"{head}:" in plain else [line])
+        is_both = has_colons and colon and rest.strip() and _may_open(head) and _plain(head) in names
+        found.extend([f"{head}:", rest.strip()] if is_both else [line])
     return found
+
+
+_TAG = re.compile(r"</?([a-z][a-z_]+)>")
 
 
 def _may_open(line: str) -> bool:
@@ -142,12 +181,17 @@ def _may_open(line: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain(line: str) -> str:
-    """A heading without what sets it off: hashes, stars, a number, brackets, a colon, case. Empty for closing tags."""
+    """A heading without what sets it off: hashes, stars, a number, a remark in brackets, a colon, case.
+
+    Empty for closing tags.
+    """
     body = line.strip()
     if body.startswith("</"):
         return ""
     body = re.sub(r"^(?:#{1,6}\s*|\d{1,2}[.)]\s*|\*\*)*", "", body)
-    return re.sub(r"[*::\s]+$", "", body).strip("<>").replace("_", " ").casefold()
+    body = re.sub(r"[*:：\s]+$", "", body)
+    body = re.sub(r"(?<=\S)\s*\([^()]*\)$", "", body)
+    return re.sub(r"[*:：\s]+$", "", body).strip("<>").replace("_", " ").casefold()
 
 
 def _is_nothing(item: Item) -> bool:
@@ -172,12 +216,17 @@ def _cited(item: Item, covered: frozenset[int]) -> Item:
 
 
 def as_text(sections: Iterable[SectionItems], headings: Sequence[Heading]) -> str:
-    """Sections under these headings as a prompt shows them, records in brackets behind their items."""
+    """Sections under these headings as a prompt shows them, records in brackets after their items."""
     by_section = {part.section: part.items for part in sections}
+    filled = [heading for heading in headings if by_section.get(heading.section)]
     lines: list[str] = []
-    for heading in headings:
-        if items := by_section.get(heading.section):
-            lines += [heading.opening, *(_line(item) for item in items), heading.closing]
+    for opening, group in groupby(filled, key=lambda heading: heading.opening):
+        lines.append(opening)
+        closing = ""
+        for heading in group:
+            lines += [heading.label, *(_line(item) for item in by_section[heading.section])]
+            closing = heading.closing
+        lines.append(closing)
     return "\n".join(line for line in lines if line)
 
 
@@ -188,7 +237,12 @@ def _line(item: Item) -> str:
 
 
 def _tag(records: Sequence[int]) -> str:
-    if not records:
-        return ""
-    first, last = records[0] + 1, records[-1] + 1
-    return f" [{first}]" if first == last else f" [{first}-{last}]"
+    """The records in brackets, counted from 1, runs of them as ranges: `` [3,12-15]``."""
+    runs: list[tuple[int, int]] = []
+    for record in records:
+        if runs and record == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], record)
+        else:
+            runs.append((record, record))
+    shown = ",".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
+    return f" [{shown}]" if runs else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -70,8 +71,18 @@ def _opening(request: Request) -> Iterator[int]:
             return
 
 
+# The records of a statement, as summaries print them behind it.
+_TAG = re.compile(r"(?<= )\[(\d+(?:[-,]\d+)*)\]$", re.MULTILINE)
+_HASH_CHARS = 8
+
+
 def _words(message: Message) -> str:
-    return without_marker(message.summary.text).strip() if message.summary else ""
+    """The earlier summary; its record numbers with the hash of the transcript that they count, to be found for ever."""
+    if message.summary is None:
+        return ""
+    text = without_marker(message.summary.text).strip()
+    marker = find_marker(message.text)
+    return _TAG.sub(rf"[{marker.transcript[:_HASH_CHARS]}:\1]", text) if marker else text
 
 
 def _originals(transcript: Transcript, opening: tuple[int, ...], load_original: LoadOriginal) -> tuple[Strand, ...]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.llm import prompts, tree
 from compactor_cli.llm.calls import Call, Reply, Said, Speaker
-from compactor_cli.llm.check import Ground, Verdict, check, not_in, salient
+from compactor_cli.llm.check import Fault, Ground, Verdict, check, is_enough, shortened
+from compactor_cli.llm.essentials import essentials
 from compactor_cli.llm.failures import ContextTooLong, GaveUp, ModelFailure
 from compactor_cli.llm.flatten import encodable, quoter
-from compactor_cli.llm.ledger import check_list
+from compactor_cli.llm.grounding import Records
+from compactor_cli.llm.ledger import check_list, digest_outline, joined_outline, untold
 from compactor_cli.llm.line import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import Material, Stage, Wording
 from compactor_cli.llm.update import Strand
+from compactor_cli.model.summary import Section
 from compactor_cli.plan.window import table_entry
 
 if TYPE_CHECKING:
@@ -34,13 +37,27 @@ class Rejected(ModelFailure):
     """The model answered, and not with the summary that was asked for, twice. ``reason`` names the faults."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A reply that was paid for and not taken. ``why``: the fault and its measure, without texts of the transcript."""
+
+    fault: str
+    why: str
+    stage: str
+    tokens: int
+
+
 class StillTooLong(GaveUp):
     """However small the spans were cut, the model found them too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be written, and from what. ``previous`` is quoted already, ``pieces`` too."""
+    """What is to be written, and from what. ``previous`` is quoted already, ``pieces`` too.
+
+    ``known``: other names of the headings, as in `read_reply`. ``goal`` and ``latest``: the user's first and newest
+    request in all of it, quoted.
+    """
 
     strands: tuple[Strand, ...]
     pieces: tuple[tree.Piece, ...]
@@ -50,41 +67,63 @@ class Task:
     forbidden: tuple[str, ...]
     previous: str = ""
     covered: frozenset[int] = frozenset()
+    known: Mapping[str, Section] = field(default_factory=dict)
+    goal: str = ""
+    latest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A summary that was accepted. ``invented``: names in it that nothing shown to the model holds."""
+    """A summary that was accepted.
+
+    ``invented``: names and quotations without a source, marked in it or taken out; ``numbers``: counts and sums that
+    no record shows; ``healed``: parts that the digest wrote, as the model twice gave no summary of them.
+    """
 
     outline: Outline
     invented: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     leaves: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """One prompt with what its reply is held against; ``parts``: the pieces it stands for."""
-
-    call: Call
-    ground: Ground
-    parts: tree.Leaf
+    healed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """An accepted summary on its way up; ``parts``: the pieces it stands for."""
+    """An accepted summary on its way up; ``parts``: the pieces it stands for; ``is_healed``: not by a model."""
 
     outline: Outline
     text: str
     tokens: int
     parts: tree.Leaf
+    invented: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    is_healed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One prompt with what its reply is held against; ``parts``: the pieces it stands for.
+
+    ``joins``: the summaries that it joins; none where it is about records.
+    """
+
+    call: Call
+    ground: Ground
+    parts: tree.Leaf
+    joins: tuple[_Part, ...] = ()
+
+    @property
+    def prompt(self) -> str:
+        """What the model is shown."""
+        return self.call.messages[-1].text
 
 
 @dataclass(slots=True, kw_only=True)
 class Writer:
     """Asks through one line. ``calls`` holds for each stage what is the same in all its calls.
 
-    ``through`` turns a call into the one that is really sent (for the fallback model). Not for several threads.
+    ``through`` turns a call into the one that is really sent (for the fallback model); ``refusals``: every reply that
+    was not taken, in order. Not for several threads.
     """
 
     line: Line
@@ -92,26 +131,34 @@ class Writer:
     calls: dict[Stage, Call]
     redactor: Redactor | None
     through: Callable[[Call], Call] = field(default=lambda call: call)
-    _ledgers: list[str] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
 
     def write(self, task: Task) -> Draft:
         """The summary. Raises the failures of `Line.ask`, and `Rejected`; `CoverageError` for a defect of ours."""
         jobs, parts = self._leaves(task)
+        if all(part.is_healed for part in parts):
+            raise Rejected(f"no reply was accepted: {self.refusals[-1].why}")
         top = self._joined(task, parts)
-        # The ledger of a later level tells of the records' whole texts, which were shortened for the leaves.
-        shown = (*(job.ground.shown for job in jobs), *self._ledgers, task.previous)
-        return Draft(outline=top.outline, invented=not_in(_names(top.outline), shown), leaves=len(jobs))
+        return Draft(
+            outline=top.outline,
+            invented=top.invented,
+            numbers=top.numbers,
+            leaves=len(jobs),
+            healed=sum(part.is_healed for part in parts),
+        )
 
     def prompts(self, task: Task) -> list[Call]:
         """The calls of the leaves, none of them sent."""
         leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
-        return [self._leaf(task, leaf, alone=len(leaves) == 1).call for leaf in leaves]
+        return [job.call for job in self._jobs(task, leaves)]
+
+    def _jobs(self, task: Task, leaves: Sequence[tree.Leaf]) -> list[_Job]:
+        return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
     def _leaves(self, task: Task) -> tuple[list[_Job], list[_Part]]:
         """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
         leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
-        alone = len(leaves) == 1
-        places: list[tuple[_Job, _Part | None]] = [(self._leaf(task, leaf, alone=alone), None) for leaf in leaves]
+        places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task, leaves)]
         for _ in range(SHRINK_ROUNDS + 1):
             tree.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
             asked = self._accepted([job for job, part in places if part is None], task)
@@ -119,11 +166,19 @@ class Writer:
             places = [(job, part or next(answers)) for job, part in places]
             if None not in asked:
                 return [job for job, _ in places], [part for _, part in places if part]
-            places = [half for job, part in places for half in ([(job, part)] if part else self._halves(task, job))]
+            places = [half for at, place in enumerate(places) for half in self._halved(task, place, at, len(places))]
         raise StillTooLong(f"still too long after {SHRINK_ROUNDS} rounds of smaller spans")
 
-    def _halves(self, task: Task, job: _Job) -> list[tuple[_Job, _Part | None]]:
-        return [(self._leaf(task, leaf, alone=False), None) for leaf in tree.split(job.parts, task.count)]
+    def _halved(
+        self, task: Task, place: tuple[_Job, _Part | None], at: int, places: int
+    ) -> list[tuple[_Job, _Part | None]]:
+        """A leaf that the model found too long, in two; any other as it is."""
+        job, part = place
+        if part:
+            return [place]
+        halves = tree.split(job.parts, task.count)
+        total = max(places + len(halves) - 1, 2)
+        return [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
 
     def _rooms(self, task: Task, stage: Stage) -> tree.Rooms:
         said = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
@@ -136,7 +191,9 @@ class Writer:
         whole = min(task.budget_tokens, reply_tokens)
         return whole if is_whole else tree.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
 
-    def _leaf(self, task: Task, leaf: tree.Leaf, *, alone: bool) -> _Job:
+    def _leaf(self, task: Task, leaf: tree.Leaf, part: int, parts: int) -> _Job:
+        """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
+        alone = parts == 1
         tokens = sum(piece.tokens for piece in leaf)
         material = Material(
             stage=Stage.LEAF,
@@ -146,6 +203,10 @@ class Writer:
             last=leaf[-1].block.name if leaf else "",
             ledger=self._ledger(task, leaf, tokens),
             previous=task.previous if alone else "",
+            part=part,
+            parts=parts,
+            goal=task.goal,
+            latest=task.latest,
         )
         source_tokens = tokens + (task.count(task.previous) if alone else 0)
         return self._job(task, material, leaf, source_tokens)
@@ -154,26 +215,28 @@ class Writer:
         wording = task.wording
         text = check_list(_strands(task, leaf), tokens, task.count, focus=wording.focus, language=wording.language)
         text = self.redactor.redact(text) if self.redactor else text
-        self._ledgers.append(encodable(quoter(task.forbidden)(text)))
-        return self._ledgers[-1]
+        return encodable(quoter(task.forbidden)(text))
 
-    def _job(self, task: Task, material: Material, parts: tree.Leaf, source_tokens: int) -> _Job:
+    def _job(
+        self, task: Task, material: Material, parts: tree.Leaf, source_tokens: int, joins: tuple[_Part, ...] = ()
+    ) -> _Job:
         text = prompts.prompt(task.wording, material)
-        said = (
-            Said(speaker=Speaker.SYSTEM, text=prompts.rules(task.wording, material.stage)),
-            Said(speaker=Speaker.USER, text=text),
-        )
+        rules = prompts.rules(task.wording, material.stage)
+        said = (Said(speaker=Speaker.SYSTEM, text=rules), Said(speaker=Speaker.USER, text=text))
         most = int(material.tokens * REPLY_RATIO) + _reasoning_tokens(self.calls[material.stage].model)
         call = replace(self.calls[material.stage], messages=said, max_tokens=most, prompt_version=prompts.version())
+        strands = _strands(task, parts)
         ground = Ground(
-            shown=text,
-            salient=salient(((s.transcript, s.indices) for s in _strands(task, parts)), text, task.wording.focus),
+            records=Records(((s.transcript, s.indices) for s in strands), (text, rules)),
+            essentials=essentials(((s.transcript, s.indices, s.prefix) for s in strands), task.wording.focus),
             source_tokens=source_tokens,
             room_tokens=material.tokens,
             headings=task.wording.headings,
             covered=task.covered,
+            known=task.known,
+            is_part=len(parts) < len(task.pieces),
         )
-        return _Job(call=call, ground=ground, parts=parts)
+        return _Job(call=call, ground=ground, parts=parts, joins=joins)
 
     def _joined(self, task: Task, parts: list[_Part]) -> _Part:
         """The parts joined, level by level, the earlier summary with the last of them."""
@@ -198,10 +261,10 @@ class Writer:
             stage=Stage.MERGE,
             texts=tuple(part.text for part in parts),
             tokens=self._budget(task, Stage.MERGE, sizes, is_whole=is_last),
-            ledger=self._ledger(task, pieces, sizes),
+            ledger=untold(self._ledger(task, pieces, sizes), [part.text for part in parts]),
             previous=task.previous if is_last else "",
         )
-        return self._job(task, material, pieces, sizes)
+        return self._job(task, material, pieces, sizes, joins=tuple(parts))
 
     def _accepted(self, jobs: Sequence[_Job], task: Task) -> list[_Part | None]:
         """The parts that the jobs come to, in order; None for one whose prompt is too long for the model."""
@@ -212,9 +275,29 @@ class Writer:
         others = [self.line.fallback_of(jobs[n].call) for n in faulty]
         if all(others):
             faulty = self._replaced(faulty, [call for call in others if call], verdicts, jobs, task)
-        for n in faulty:
-            raise Rejected(f"the reply was not accepted: {verdicts[n]}")
-        return [_part(verdict, job, task) if verdict else None for verdict, job in zip(verdicts, jobs, strict=True)]
+        healed = {n: self._healed(jobs[n], verdicts[n], task) for n in faulty}
+        return [
+            healed.get(n) or (_part(verdict, job, task) if verdict else None)
+            for n, (verdict, job) in enumerate(zip(verdicts, jobs, strict=True))
+        ]
+
+    def _healed(self, job: _Job, verdict: Verdict | None, task: Task) -> _Part:
+        """What stands for a job whose replies were refused: the reply cut, its parts side by side, or a digest.
+
+        Raises `Rejected` where nothing that a model wrote would be left.
+        """
+        if verdict and (verdict.fault is Fault.TOO_LONG or is_enough(verdict, job.ground)):
+            return _part(shortened(verdict, job.ground, task.count), job, task)
+        if job.joins:
+            outline = joined_outline([part.outline for part in job.joins])
+            whole = Verdict(outline=outline, invented=tuple(name for part in job.joins for name in part.invented))
+            return _part(shortened(whole, job.ground, task.count), job, task)
+        if len(job.parts) == len(task.pieces):
+            raise Rejected(f"the reply was not accepted: {verdict}")
+        outline = digest_outline(
+            _strands(task, job.parts), job.ground.room_tokens, task.count, task.wording.headings, task.wording.language
+        )
+        return replace(_part(Verdict(outline=outline), job, task), is_healed=True)
 
     def _replaced(
         self, places: list[int], calls: list[Call], verdicts: list[Verdict | None], jobs: Sequence[_Job], task: Task
@@ -227,10 +310,16 @@ class Writer:
 
     def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job], task: Task) -> list[Verdict | None]:
         replies = self.loop.run(_all(self.line, calls, self.redactor)) if calls else []
-        return [
-            None if reply is None else check(reply, job.ground, task.count)
-            for reply, job in zip(replies, jobs, strict=True)
-        ]
+        verdicts: list[Verdict | None] = []
+        for reply, job in zip(replies, jobs, strict=True):
+            verdict = check(reply, job.ground, task.count) if reply else None
+            verdicts.append(verdict)
+            if reply and verdict and verdict.fault:
+                tokens = reply.input_tokens + reply.output_tokens
+                stage = Stage.MERGE if job.joins else Stage.LEAF
+                refusal = Refusal(fault=verdict.fault.value, why=str(verdict), stage=stage.value, tokens=tokens)
+                self.refusals.append(refusal)
+        return verdicts
 
 
 async def _all(line: Line, calls: Sequence[Call], redactor: Redactor | None) -> list[Reply | None]:
@@ -262,8 +351,15 @@ def _again(call: Call, verdict: Verdict | None, wording: Wording) -> Call:
 
 
 def _part(verdict: Verdict, job: _Job, task: Task) -> _Part:
-    text = as_text(verdict.outline.sections, task.wording.headings)
-    return _Part(outline=verdict.outline, text=text, tokens=task.count(text), parts=job.parts)
+    text = verdict.outline.prose or as_text(verdict.outline.sections, task.wording.headings)
+    return _Part(
+        outline=verdict.outline,
+        text=text,
+        tokens=task.count(text),
+        parts=job.parts,
+        invented=verdict.invented,
+        numbers=verdict.numbers,
+    )
 
 
 def _strands(task: Task, leaf: tree.Leaf) -> list[Strand]:
@@ -275,13 +371,7 @@ def _strands(task: Task, leaf: tree.Leaf) -> list[Strand]:
 
 
 def _marks(jobs: Iterable[_Job]) -> list[str]:
-    return [name for job in jobs for name in prompts.marks(job.ground.shown)]
-
-
-def _names(outline: Outline) -> list[str]:
-    from compactor_cli.digest.atoms import atom_texts
-
-    return sorted({atom for part in outline.sections for item in part.items for atom in atom_texts(item.text)})
+    return [name for job in jobs for name in prompts.marks(job.prompt)]
 
 
 def _reasoning_tokens(model: str) -> int:

@@ -26,8 +26,9 @@ class TranscriptReport:
     an array of them, from 1; 0 elsewhere.
     Sizes are tokens of what a model is shown, counted by ``token_method``; ``bytes_*`` are of the file.
     ``warnings`` are for people; ``orphans`` names calls and results without their other half. Where a model was
-    asked: ``fell_back`` why the digest wrote the summary all the same, ``invented`` what the model named that it
-    was not shown, ``redacted`` how many secrets of each kind were taken out before anything was sent.
+    asked: ``fell_back`` why the digest wrote the summary all the same, ``invented`` what the model named that no
+    record holds, ``redacted`` how many secrets of each kind were taken out before anything was sent, ``refused`` how
+    many replies were paid for and not taken, by fault, and ``refused_tokens`` what these took.
     ``not_carried``: how much, by name, was left behind where the output is of another format.
     """
 
@@ -58,6 +59,8 @@ class TranscriptReport:
     fell_back: str = ""
     invented: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    refused_tokens: int = 0
     lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     retention: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

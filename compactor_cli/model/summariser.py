@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from compactor_cli.model.settings import NEWEST
-from compactor_cli.model.summary import SectionItems, Summary
+from compactor_cli.model.summary import Section, SectionItems, Summary
 from compactor_cli.model.transcript import Transcript
 
 _MOST_NAMED = 5
@@ -22,7 +22,7 @@ class Request:
     written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
     ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
     the text of a summary of ours, whichever template wrote it, ``read_client`` those of a client's own summary.
-    ``kept_by``: as `Keep.by`.
+    ``kept_by``: as `Keep.by`. ``heading_names``: every name that the template's headings are known by, lower case.
     """
 
     transcript: Transcript
@@ -38,15 +38,17 @@ class Request:
     read_client: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
     restore_files: int = 0
     kept_by: str = NEWEST
+    heading_names: Mapping[str, Section] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """A summary, and the counter table behind it (to be stored with the archive; None if there is none).
 
-    Of a summary that a model was asked for: ``fell_back`` why it is the digest all the same; ``invented`` names in
-    it that stand nowhere in what the model was shown; ``redacted`` how many secrets of each kind were taken out
-    before anything was sent; ``notes`` for people.
+    Of a summary that a model was asked for: ``fell_back`` why it is the digest all the same; ``invented`` what the
+    model named or quoted that stands in no record, marked or taken out; ``redacted`` how many secrets of each kind
+    were taken out before anything was sent; ``refused`` how many replies were paid for and not taken, by fault, and
+    ``refused_tokens`` what they took; ``notes`` for people.
     """
 
     summary: Summary
@@ -54,6 +56,8 @@ class Answer:
     fell_back: str = ""
     invented: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    refused_tokens: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -61,7 +65,7 @@ class Answer:
         """What the user should know of a summary that a model was asked for."""
         fell_back = f"the digest wrote the summary: {self.fell_back}"
         names = ", ".join(self.invented[:_MOST_NAMED])
-        invented = f"the model named what its material does not hold ({len(self.invented)}: {names})"
+        invented = f"the model named what no record holds ({len(self.invented)}, marked or taken out: {names})"
         return (*((fell_back,) if self.fell_back else ()), *((invented,) if self.invented else ()))
 
 

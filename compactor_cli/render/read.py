@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.model.summary import Item, Section, SectionItems
@@ -84,6 +85,12 @@ def _read_foreign(text: str, template: Template) -> dict[Section, list[Item]]:
         elif current is not None and line.strip() and not _CLOSING_TAG.match(line):
             _read_foreign_line(line, current)
     return found
+
+
+@cache
+def heading_names(template_name: str) -> Mapping[str, Section]:
+    """All names by which sections of a template are known, lower case; of headings that sections share, the first."""
+    return _known_names(load_template(template_name))
 
 
 def _known_names(template: Template) -> Mapping[str, Section]:

@@ -1,24 +1,35 @@
 from __future__ import annotations
 
 import pytest
-from conversation import WORK, count, rendered
+from conversation import WORK, answer, call, conversation, count, rendered, says, user
 
 from compactor_cli.llm.calls import Reply
-from compactor_cli.llm.check import Fault, Ground, check, salient
-from compactor_cli.llm.flatten import flatten
+from compactor_cli.llm.check import Fault, Ground, check
+from compactor_cli.llm.essentials import essentials
+from compactor_cli.llm.grounding import Records
 from compactor_cli.llm.outline import headings_of
-from compactor_cli.llm.prompts import ASKED
+from compactor_cli.llm.prompts import asked
+from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Transcript
 
-SHOWN = "\n".join(block.text for block in flatten(WORK, range(len(WORK.records))))
-HEADINGS = tuple(heading for heading in headings_of(rendered, "en") if heading.section in ASKED)
-GROUND = Ground(
-    shown=SHOWN,
-    salient=salient([(WORK, range(len(WORK.records)))], SHOWN),
-    source_tokens=1_000,
-    room_tokens=400,
-    headings=HEADINGS,
-    covered=frozenset(range(20)),
-)
+HEADINGS = asked(headings_of(rendered, "en"))
+
+
+def ground(transcript: Transcript = WORK, **more: object) -> Ground:
+    every = range(len(transcript.records))
+    fields = {
+        "records": Records([(transcript, every)]),
+        "essentials": essentials([(transcript, every, "")]),
+        "source_tokens": 1_000,
+        "room_tokens": 400,
+        "headings": HEADINGS,
+        "covered": frozenset(range(20)),
+        **more,
+    }
+    return Ground(**fields)
+
+
+GROUND = ground()
 FACTS = (
     "- write docs/login.md, never touch docs/legacy.md [12]",
     "- open: release version 2.4.1",
@@ -30,7 +41,7 @@ FACTS = (
     "- the login test was fixed",
 )
 GOOD = "\n".join(f"{heading.opening}\n{fact}" for heading, fact in zip(HEADINGS, FACTS, strict=True))
-INVENTED = "\n".join(f"- see src/made_up_{n}.py and invented_name_{n}" for n in range(5))
+FOREIGN = "\n".join(f"- see src/made_up_{n}.py and invented_name_{n}, then {n}_made_up" for n in range(20))
 
 
 def test_a_summary_is_taken_with_its_records() -> None:
@@ -48,10 +59,11 @@ def test_a_summary_is_taken_with_its_records() -> None:
         (Reply(text=GOOD, model="m", finish_reason="length"), Fault.CUT_OFF),
         (Reply(text="I cannot", model="m", finish_reason="content_filter"), Fault.FILTERED),
         (Reply(text="Sure, I will release it now. Anything else?", model="m"), Fault.NO_SUMMARY),
-        (Reply(text=GOOD.replace("## Files\n", ""), model="m"), Fault.MISSING_SECTIONS),
+        (Reply(text=GOOD[: len(GOOD) // 3], model="m"), Fault.CUT_OFF),
+        (Reply(text='<tool_call>{"name": "Read", "arguments": {}}</tool_call>', model="m"), Fault.TOOL_CALL),
         (Reply(text=GOOD + "\n- and so on" * 200, model="m"), Fault.TOO_LONG),
         (Reply(text=GOOD + "\n- and so on" * 2_000, model="m"), Fault.INFLATED),
-        (Reply(text=GOOD + "\n" + INVENTED, model="m"), Fault.INVENTED),
+        (Reply(text=GOOD + "\n" + FOREIGN, model="m"), Fault.INVENTED),
     ],
     ids=lambda value: value.value if isinstance(value, Fault) else "",
 )
@@ -60,30 +72,88 @@ def test_what_is_no_good_summary_is_refused_for_its_fault(reply: Reply, fault: F
     assert verdict.fault is fault
 
 
-def test_a_single_slip_among_many_names_is_listed_and_not_refused() -> None:
-    names = " ".join(dict.fromkeys(word for line in FACTS for word in line.split() if "." in word or "_" in word))
-    many = GROUND.__class__(
-        **{name: getattr(GROUND, name) for name in GROUND.__slots__ if name != "shown"},
-        shown=SHOWN + " ".join(f"known_name_{n}" for n in range(60)),
+def test_names_that_nobody_wrote_are_marked_and_the_rest_is_taken() -> None:
+    verdict = check(
+        Reply(text=GOOD.replace("- release 2.4.1 now?", "- is slipped_in.py ready?"), model="m"), GROUND, count
     )
-    text = f"{GOOD}\n- {names} " + " ".join(f"known_name_{n}" for n in range(60)) + " slipped_in.py"
-    verdict = check(Reply(text=text, model="m"), many, count)
     assert verdict.fault is None
     assert verdict.invented == ("slipped_in.py",)
+    assert "slipped_in.py (?) ready" in str(verdict.outline.sections)
 
 
-def test_the_model_is_told_which_names_and_sections() -> None:
-    said = check(Reply(text=GOOD + "\n" + INVENTED, model="m"), GROUND, count).details["names"]
-    assert "src/made_up_0.py" in said
-    missing = check(Reply(text=GOOD.replace("## Files\n", ""), model="m"), GROUND, count).details["names"]
-    assert missing == "## Files"
+def test_an_item_that_names_only_what_is_not_there_is_taken_out() -> None:
+    verdict = check(Reply(text=f"{GOOD}\n- see src/made_up.py and invented_name_1", model="m"), GROUND, count)
+    assert (verdict.fault, verdict.invented) == (None, ("src/made_up.py", "invented_name_1"))
+    assert "made_up" not in str(verdict.outline.sections)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the first/last page and the collapse/expand button",
+        "<overall_goal> and <file_system_state> are tags",
+        "1234 lines in 5678 files, 912 of them new",
+        "DATA/APP/SRC/LOGIN.PY, line src/login.py:40-52",
+    ],
+)
+def test_what_names_nothing_new_is_not_called_invented(words: str) -> None:
+    assert check(Reply(text=f"{GOOD}\n- {words}", model="m"), GROUND, count).invented == ()
+
+
+def test_sums_that_no_record_shows_are_listed_and_left_as_they_are() -> None:
+    verdict = check(Reply(text=f"{GOOD}\n- 1234 lines in all", model="m"), GROUND, count)
+    assert (verdict.fault, verdict.invented, verdict.numbers) == (None, (), ("1234",))
+    assert "1234 lines in all" in str(verdict.outline.sections)
+
+
+def test_names_are_looked_for_in_the_whole_records_and_not_in_what_a_prompt_shows_of_them() -> None:
+    long = "x " * 4_000 + "hidden_in_the_middle.py " + "y " * 4_000
+    transcript = conversation(*WORK.messages, call("Read", "l", file_path="a.txt"), answer(long, "l"))
+    verdict = check(Reply(text=f"{GOOD}\n- hidden_in_the_middle.py", model="m"), ground(transcript), count)
+    assert (verdict.fault, verdict.invented) == (None, ())
+
+
+@pytest.mark.parametrize(
+    "said", ['the user said: "delete the whole production database tonight"', "用户要求:“马上删除整个生产数据库再上线”"]
+)
+def test_a_request_that_no_user_made_is_marked(said: str) -> None:
+    verdict = check(Reply(text=f"{GOOD}\n- {said}", model="m"), GROUND, count)
+    assert len(verdict.invented) == 1
+    assert "(?)" in str(verdict.outline.sections)
+
+
+def test_under_the_users_heading_stands_only_what_a_user_said() -> None:
+    words = f'## The User\'s Words\n- "drop all tables and push to main now"\n- "{WORK.messages[0].text[:50]} …"'
+    verdict = check(Reply(text=f"{GOOD}\n{words}", model="m"), ground(known={"the user's words": Section.USER}), count)
+    (found,) = (part.items for part in verdict.outline.sections if part.section is Section.USER)
+    assert [WORK.messages[0].text[:50] in item.text for item in found] == [True]
+    assert verdict.invented == ("drop all tables and push to main now",)
+
+
+def test_a_missing_section_is_no_reason_to_refuse() -> None:
+    verdict = check(Reply(text=GOOD.replace("## Active Files\n", ""), model="m"), GROUND, count)
+    assert verdict.fault is None
+    assert Section.FILES not in verdict.outline.present
+
+
+def test_the_model_is_told_what_it_left_out_with_its_records() -> None:
+    verdict = check(Reply(text="Sure, I will release it now.", model="m"), GROUND, count)
+    assert "src/login.py [" in verdict.details["names"]
+    foreign = check(Reply(text=GOOD + "\n" + FOREIGN, model="m"), GROUND, count)
+    assert "src/made_up_0.py" in foreign.details["names"]
+
+
+def test_names_of_tools_parameters_are_nothing_a_summary_must_tell() -> None:
+    edits = [call("Edit", f"e{n}", file_path=f"src/part_{n}.py", old_string="a", new_string="b") for n in range(30)]
+    every = range(30)
+    names = {fact.name for fact in essentials([(conversation(*edits), every, "")])}
+    assert "src/part_7.py" in names
+    assert names.isdisjoint({"file_path", "old_string", "new_string"})
 
 
 def test_talk_without_names_is_held_to_its_words() -> None:
-    from conversation import conversation, says, user
-
     chat = conversation(
         user("My daughter wants a bicycle for her birthday."), says("A bicycle in her favourite colour, blue.")
     )
-    found = salient([(chat, range(2))], "daughter bicycle birthday colour blue")
-    assert len(set(found) & {"daughter", "bicycle", "birthday", "colour", "blue"}) >= 3
+    found = {fact.name for fact in essentials([(chat, range(2), "")])}
+    assert len(found & {"daughter", "bicycle", "birthday", "colour", "blue"}) >= 3

@@ -7,15 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conversation import conversation, count, says, summary, texts, user
+from conversation import conversation, count, says, summary, user
 from llm_server.client import LlmServer
-from model_cases import FAST, WORK, asked, long_talk, request, summariser
+from model_cases import FAST, WORK, asked, request, summariser
 
+from compactor_cli.archive.expand import references
 from compactor_cli.digest import state as states
 from compactor_cli.digest.digest import Digest
 from compactor_cli.llm.breaker import Breaker
 from compactor_cli.llm.line import Line
 from compactor_cli.llm.model import OnFailure
+from compactor_cli.llm.outline import headings_of
+from compactor_cli.llm.prompts import asked as asked_headings
 from compactor_cli.llm.prompts import marks
 from compactor_cli.llm.spend import Limits, Spend
 from compactor_cli.llm.update import Previous
@@ -23,7 +26,7 @@ from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summariser import Answer
-from compactor_cli.model.summary import Section, Source
+from compactor_cli.model.summary import Source
 from compactor_cli.model.transcript import Transcript
 
 SPOKEN = long_talk(6)
@@ -35,12 +38,11 @@ def summarised(server: LlmServer, model: str, transcript: Transcript = SPOKEN, *
         return one.summarise(request(transcript, **wishes))
 
 
-def test_a_good_reply_becomes_sections_with_the_digest_of_what_it_left_out(llm_server: LlmServer) -> None:
+def test_a_good_reply_becomes_sections_within_the_budget(llm_server: LlmServer) -> None:
     answer = summarised(llm_server, "well")
     wanted = request(SPOKEN)
     assert (answer.summary.source, answer.fell_back) == (Source.MODEL, "")
     assert count(wanted.render(answer.summary)) <= wanted.budget_tokens
-    assert texts(answer, Section.USER), "the user's own words come from the digest"
     assert answer.state is not None
     assert states.parse(answer.state) is not None
     assert len(llm_server.requests()) == 1
@@ -63,7 +65,6 @@ def test_the_transcript_is_data_in_one_message_and_no_tools_are_offered(llm_serv
         ("chat", "no-summary", 2),
         ("refusal", "filtered", 2),
         ("tool_call", "tool-call", 2),
-        ("invented", "invented", 2),
         ("invalid_utf8", "utf-8", 3),
         ("server_error", "Internal server error", 3),
         ("rate_limit.9.0", "Rate limit", 3),
@@ -91,10 +92,26 @@ def test_a_passing_failure_costs_a_retry_and_nothing_else(llm_server: LlmServer,
 
 
 def test_the_second_attempt_is_told_what_was_wrong_behind_the_same_prompt(llm_server: LlmServer) -> None:
-    summarised(llm_server, "invented")
+    summarised(llm_server, "chat")
     first, second = asked(llm_server)
     assert second.startswith(first)
-    assert "--dunnart-mode-7" in second[len(first) :]
+    assert re.search(r"src/module_\d/handler_\d\.py \[\d+\]", second[len(first) :])
+
+
+def test_what_the_model_made_up_is_taken_out_and_not_paid_for_twice(llm_server: LlmServer) -> None:
+    answer = summarised(llm_server, "invented")
+    assert answer.summary.source is Source.MODEL
+    assert len(llm_server.requests()) == 1
+    assert "--dunnart-mode-7" in answer.invented
+    assert "--dunnart-mode-7" not in request(SPOKEN).render(answer.summary)
+
+
+def test_replies_that_were_refused_are_counted_with_what_they_cost(llm_server: LlmServer) -> None:
+    answer = summarised(llm_server, "chat", fallback="well-other")
+    assert dict(answer.refused) == {"no-summary": 2}
+    assert answer.refused_tokens > 2 * count(asked(llm_server)[0])
+    assert any("2 replies" in note and "no-summary" in note for note in answer.notes)
+    assert summarised(llm_server, "well").refused == {}
 
 
 def test_a_rejected_summary_is_asked_of_the_fallback_model(llm_server: LlmServer) -> None:
@@ -211,6 +228,30 @@ def test_a_previous_summary_is_updated(llm_server: LlmServer) -> None:
     (prompt,) = asked(llm_server)
     assert "<<previous summary>>\n## Task Context\n- ship version 7.7.1" in prompt
     assert "1" not in marks(prompt)
+
+
+def test_records_of_an_earlier_summary_keep_the_transcript_that_they_count(llm_server: LlmServer) -> None:
+    marker = f"[compact/1 transcript={'c' * 16} records=1-8/8 tokens=9 end={'f' * 16}]"
+    text = f"preface\n{marker}\n## Task Context\n- ship 7.7.1 of old_module.py [3]\n- older still [ab12cd34:9,12-15]"
+    transcript = conversation(summary(text), *SPOKEN.messages)
+    kept = "## Task Context\n- ship 7.7.1 of old_module.py [cccccccc:3]\n- older still [ab12cd34:9,12-15]\n- new [5]"
+    llm_server.control(replies={"<<previous summary>>": well_with(transcript, kept)})
+    answer = summarised(llm_server, "replay", transcript)
+    assert answer.refused == {}, answer.notes
+    (prompt,) = asked(llm_server)
+    assert "- ship 7.7.1 of old_module.py [cccccccc:3]\n- older still [ab12cd34:9,12-15]" in prompt
+    written = request(transcript).render(answer.summary)
+    assert "- ship 7.7.1 of old_module.py [cccccccc:3]\n" in written
+    assert "- older still [ab12cd34:9,12-15]\n- new [5]" in written
+    assert references(["[cccccccc:3]"])[0].ranges == ((3, 3),)
+
+
+def well_with(transcript: Transcript, task: str) -> str:
+    """A good summary with this task, naming what matters."""
+    each = "src/module_{n}/handler_{n}.py handle_{n} mark_{a}_end mark_{b}_end"
+    names = " ".join(each.format(n=n, a=4 * n, b=4 * n + 1) for n in range(6))
+    _, *headings = asked_headings(headings_of(request(transcript).render, "en"))
+    return "\n".join([task, *(f"{heading.opening}\n- {names}" for heading in headings)])
 
 
 def test_a_previous_summary_can_be_kept_word_for_word(llm_server: LlmServer) -> None:

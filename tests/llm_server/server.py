@@ -17,14 +17,15 @@ hang               no reply at all
 context.C          "context too long" for prompts of more than C characters (default 1000)
 empty · cut_off · too_long · chat · refusal · tool_call · invented · invalid_utf8
 auth · not_found · bad_request · policy
+replay: the text that the test gave for the first of its keys that the prompt holds, else a good summary
 few: a vector too few (``/embeddings``, where all others give a bag of words for each text)
 =================  ====================================================================================
 
 Files and batch jobs (``/v1/files``, ``/v1/batches``) are those of batches.py.
 
-``POST /control`` with ``{"headings": [...], "answers": N, "seconds": S, "reset": true}``: the headings of good
-summaries; how many more requests are answered before the others have to wait (null: all are answered); how long each
-takes at least; begin counting anew.
+``POST /control`` with ``{"headings": [...], "answers": N, "seconds": S, "replies": {KEY: TEXT}, "reset": true}``: the
+headings of good summaries; how many more requests are answered before the others have to wait (null: all are
+answered); how long each takes at least; what ``replay`` answers; begin counting anew.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Provider(ThreadingHTTPServer):
         self.log = log
         self.seen: Counter[str] = Counter()
         self.headings: tuple[str, ...] = ()
+        self.replies: dict[str, str] = {}
         self.prompts: list[str] = []
         self.under_way = 0
         self.answers_left: int | None = None
@@ -97,6 +99,7 @@ class Provider(ThreadingHTTPServer):
         """Obey the test."""
         with self.lock:
             self.headings = tuple(wishes.get("headings", self.headings))
+            self.replies = wishes.get("replies", self.replies)
             self.answers_left = wishes.get("answers")
             self.seconds = wishes.get("seconds", 0.0)
             self.released.notify_all()
@@ -106,6 +109,7 @@ class Provider(ThreadingHTTPServer):
                 self.seen.clear()
                 self.prompts.clear()
                 self.headings = ()
+                self.replies = {}
                 self.log.write_text("")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -349,6 +353,10 @@ class Exchange:
     def _invalid_utf8(self) -> None:
         marked = self._whole(self._good() + " broken here: @@").replace(b"@@", b"\xff\xfe\xed\xa0\x80")
         self.handler.send_bytes(200, marked)
+
+    def _replay(self) -> None:
+        known = self.handler.server.replies
+        self._say(next((text for key, text in known.items() if key in self.prompt), "") or self._good())
 
     def _say_text(self) -> None:
         self._say(self._good())

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from compactor_cli.llm.outline import Heading
@@ -37,6 +38,13 @@ ASKED = frozenset(
         Section.HISTORY,
     }
 )
+
+
+def asked(headings: Iterable[Heading]) -> tuple[Heading, ...]:
+    """The headings that a model writes under: those of `ASKED`, and of a shared one what stands in it unlabelled."""
+    known = tuple(headings)
+    shared = {heading.opening for heading in known if heading.label and heading.section in ASKED}
+    return tuple(one for one in known if one.section in ASKED or (one.opening in shared and not one.label))
 
 
 class Stage(StrEnum):
@@ -67,7 +75,8 @@ class Material:
     """What one prompt is about; every text is quoted and redacted already.
 
     ``texts``: of a LEAF the blocks of its records, of a MERGE the summaries of its parts. ``first`` and ``last``:
-    the numbers of the records. ``previous``: a summary to be updated.
+    the numbers of the records. ``previous``: a summary to be updated. Of one part of several: ``part`` of ``parts``,
+    and the user's first and newest request in all of them.
     """
 
     stage: Stage
@@ -77,13 +86,19 @@ class Material:
     last: str = ""
     ledger: str = ""
     previous: str = ""
+    part: int = 1
+    parts: int = 1
+    goal: str = ""
+    latest: str = ""
 
 
 def rules(wording: Wording, stage: Stage) -> str:
     """What is said first: the same for every transcript with this template and language."""
     language = wording.written_in
-    said: Mapping[str, str] = _words(language)["sections"]
-    sections = "\n\n".join(_section(heading, said) for heading in wording.headings)
+    words = _words(language)
+    said = {**words["sections"], **words.get("templates", {}).get(wording.template, {})}
+    groups = groupby(wording.headings, key=lambda heading: heading.opening)
+    sections = "\n\n".join(_section(tuple(group), said) for _, group in groups)
     text = _file(language, f"{stage.value}.txt")
     priorities = _priorities(language, wording.template).strip("\n")
     return text.replace("{{priorities}}", priorities).replace("{{sections}}", sections)
@@ -98,6 +113,7 @@ def prompt(wording: Wording, material: Material) -> str:
     pieces = [
         _file(wording.written_in, "update.txt") if material.previous else "",
         _wishes(wording, material.tokens),
+        _place(wording, material),
         _enclosed("previous summary", material.previous),
         _enclosed("ledger", material.ledger),
         *_texts(material),
@@ -148,9 +164,24 @@ def _priorities(language: str, template: str) -> str:
     return _file(language, f"{template}.txt" if f"{template}.txt" in known else f"{_DEFAULT}.txt")
 
 
-def _section(heading: Heading, said: Mapping[str, str]) -> str:
-    lines = (heading.opening, f"- ({said[heading.section.value]})", heading.closing)
-    return "\n".join(line for line in lines if line)
+def _section(group: Sequence[Heading], said: Mapping[str, str]) -> str:
+    """What is to stand under one opening."""
+    lines = [group[0].opening]
+    for heading in group:
+        lines += [heading.label, f"- ({said[heading.section.value]})"]
+    return "\n".join(line for line in (*lines, group[0].closing) if line)
+
+
+def _place(wording: Wording, material: Material) -> str:
+    """Where in the whole the material stands, if it is but a part."""
+    if material.parts < 2:
+        return ""
+    words = _words(wording.written_in)
+    lines = [words["place"].format(part=material.part, parts=material.parts)]
+    requests = "\n".join(
+        words[name].format(text=text) for name, text in (("goal", material.goal), ("latest", material.latest)) if text
+    )
+    return "\n".join(filter(None, (*lines, _enclosed("requests", requests))))
 
 
 def _wishes(wording: Wording, tokens: int) -> str:

@@ -1,0 +1,149 @@
+"""What is added to a model's text: what it cannot be contradicted by and does not tell, and a quarter at most."""
+
+from __future__ import annotations
+
+import pytest
+from conversation import answer, call, conversation, count, ran, says, user
+from llm_server.client import LlmServer
+from model_cases import request, summariser
+
+from compactor_cli.model.summariser import Answer
+from compactor_cli.model.summary import Section, Source
+from compactor_cli.render.text import load_template
+
+ASKED = "Move the importer to the new feed, and never write to the live database while you test it, please."
+STOPPED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, "
+    "the user said:\nwhy would you drop the table before the backup is there, leave the old rows alone"
+)
+EDITS = [
+    message
+    for name in ("reader", "writer", "schema", "notices")
+    for message in (
+        call("Edit", f"e-{name}", file_path=f"/data/app/src/feed_{name}.py", old_string="a", new_string=f"b_{name}"),
+        answer("The file was updated.", f"e-{name}"),
+        says(f"The {name} of the feed is moved: parse_{name}_line now takes the new {name} columns of the feed."),
+    )
+]
+TALK = conversation(
+    user(ASKED),
+    says("We could use option A, a copy of the table, or option B, a view. I propose option A, the copy_of_levels."),
+    call("Read", "r1", file_path="/data/app/levels.csv"),
+    answer("the level of the water at the gate stands in this row of the table\n" * 120, "r1"),
+    *EDITS,
+    ran(
+        "git commit -qm 'Move the importer' && git log --oneline | head -1", "[feed 4f1c2aa] Move the importer\n4 files"
+    ),
+    call("Bash", "d1", command="psql -c 'drop table levels_2025'"),
+    answer(STOPPED, "d1", is_error=True),
+    call(
+        "TodoWrite",
+        "t1",
+        todos=[
+            {"content": "Move the importer", "status": "completed"},
+            {"content": "Write the backup of levels_2025 before anything else", "status": "in_progress"},
+            {"content": "Ask the harbour office for a second token", "status": "pending"},
+        ],
+    ),
+    answer("Todos have been modified.", "t1"),
+    user("Not the copy: take option B, the view, and call it levels_view."),
+    says("Then option B: the view is named levels_view and reads both tables."),
+)
+TEXT = {
+    Section.TASK: "- The importer is moved to the new feed; the view levels_view is next. [24]",
+    Section.PLAN: "- next: create the view levels_view over both tables",
+    Section.QUESTIONS: "- none",
+    Section.DECISIONS: "- Option B, the view levels_view, not the copy_of_levels (option A) [23]",
+    Section.ERRORS: "- drop table levels_2025 was stopped by the user [19]",
+    Section.FILES: "- /data/app/src/feed_reader.py: parse_reader_line is new\n- feed_writer.py, feed_schema.py",
+    Section.COMMANDS: "- psql for the tables, git commit for the rest",
+    Section.HISTORY: "- the four files of the feed were moved, then the drop was stopped, then option B was chosen"
+    + " because the office reads the column directly, and so the rows of the table have to stay as they are" * 24,
+}
+
+
+def reply(headings: dict[Section, str]) -> str:
+    return "\n".join(f"{headings[section]}\n{text}" for section, text in TEXT.items())
+
+
+def summarised(server: LlmServer, budget_tokens: int = 1_600) -> Answer:
+    template = load_template("hermes")
+    headings = {section: template.head(section, "en") for section in TEXT}
+    server.control(replies={"<<transcript>>": reply(headings)})
+    with summariser(server, "replay") as one:
+        return one.summarise(request(TALK, budget_tokens))
+
+
+@pytest.fixture
+def summary(llm_server: LlmServer) -> Answer:
+    found = summarised(llm_server)
+    assert (found.summary.source, found.fell_back, len(llm_server.requests())) == (Source.MODEL, "", 1)
+    return found
+
+
+def items(one: Answer, section: Section) -> list[str]:
+    return [item.text for part in one.summary.sections if part.section is section for item in part.items]
+
+
+def added(one: Answer) -> list[tuple[Section, str]]:
+    own = {line.removeprefix("- ").partition(" [")[0] for text in TEXT.values() for line in text.split("\n")}
+    return [
+        (part.section, item.text)
+        for part in one.summary.sections
+        for item in part.items
+        if item.text.partition(" [")[0] not in own
+    ]
+
+
+def test_the_users_words_and_refusals_are_added(summary: Answer) -> None:
+    said = "\n".join(items(summary, Section.USER))
+    assert "never write to the live database" in said
+    assert "leave the old rows alone" in said
+
+
+def test_open_steps_that_the_text_leaves_out_are_added_and_done_ones_are_not(summary: Answer) -> None:
+    steps = [text for section, text in added(summary) if section is Section.PLAN]
+    assert any("harbour office for a second token" in step for step in steps)
+    assert not any("Move the importer" in step for step in steps)
+
+
+def test_files_that_the_text_names_are_not_told_again(summary: Answer) -> None:
+    files = " ".join(text for section, text in added(summary) if section is Section.FILES)
+    assert "feed_notices.py" in files
+    assert not any(f"feed_{name}.py —" in files for name in ("reader", "writer", "schema"))
+
+
+def test_nothing_of_task_decisions_or_history_is_set_beside_what_the_model_says(summary: Answer) -> None:
+    told = {section for section, _ in added(summary)}
+    assert told <= {Section.USER, Section.PLAN, Section.COMMANDS, Section.FILES}
+    assert items(summary, Section.DECISIONS) == ["Option B, the view levels_view, not the copy_of_levels (option A)"]
+
+
+def test_the_outcome_of_a_commit_is_added_with_its_id(summary: Answer) -> None:
+    assert any("git commit" in text and "4f1c2aa" in text for text in items(summary, Section.COMMANDS))
+
+
+def test_no_heading_stands_twice_and_the_models_items_come_first(summary: Answer) -> None:
+    text = request(TALK).render(summary.summary)
+    headings = [line for line in text.split("\n") if line.startswith("## ")]
+    assert len(headings) == len(set(headings))
+    assert items(summary, Section.PLAN)[0].startswith("next: create the view")
+
+
+@pytest.mark.parametrize("budget", [1_200, 1_600, 3_000, 8_000])
+def test_what_is_added_takes_a_quarter_of_both_at_most(llm_server: LlmServer, budget: int) -> None:
+    one = summarised(llm_server, budget)
+    whole = sum(count(item.text) for part in one.summary.sections for item in part.items)
+    assert sum(count(text) for _, text in added(one)) <= 0.27 * whole
+    assert count(request(TALK, budget).render(one.summary)) <= budget
+
+
+def test_a_section_that_the_model_left_out_comes_from_the_digest(llm_server: LlmServer) -> None:
+    template = load_template("hermes")
+    headings = {section: template.head(section, "en") for section in TEXT}
+    text = reply(headings).replace(f"{headings[Section.TASK]}\n{TEXT[Section.TASK]}\n", "")
+    llm_server.control(replies={"<<transcript>>": text})
+    with summariser(llm_server, "replay") as one:
+        found = one.summarise(request(TALK, 1_600))
+    assert found.summary.source is Source.MODEL
+    assert items(found, Section.TASK)
