@@ -63,6 +63,7 @@ class Worth:
         self._scores = scores
         self._spoken = scores.table.spoken
         self._known: dict[str, float] = {}
+        self._facts: dict[tuple[str, Form], dict[str, float]] = {}
 
     def of_word(self, word: str) -> float:
         """The worth of a word: often said, in few messages; 0 for one that nobody said or that carries no meaning."""
@@ -83,12 +84,15 @@ class Worth:
 
         In a tool's output, words that somebody said count less: they may be there by chance.
         """
+        if (known := self._facts.get((text, form))) is not None:
+            return known
         factor = OUTPUT_WORD_FACTOR if form is Form.OUTPUT else 1.0
         found = {word: factor * value for word in set(words.raw_terms(text)) if (value := self.of_word(word))}
         for atom in atom_texts(text):
             chance = self._scores.of(atom)
             if chance >= _MIN_ATOM_CHANCE:
                 found[f"\0{atom}"] = ATOM_VALUE * chance
+        self._facts[text, form] = found
         return found
 
 

@@ -44,7 +44,8 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     before: Event | None = None
     for event in events:
         is_refusal = event.kind is EventKind.RESULT and event.is_refusal
-        text = verbatim((event.refusal or "") if is_refusal else event.text)
+        is_spoken = is_refusal or event.kind is EventKind.USER
+        text = verbatim((event.refusal or "") if is_refusal else event.text) if is_spoken else ""
         if is_refusal or (event.kind is EventKind.USER and text):
             stopped = _call_words(events[event.call]) if is_refusal and event.call >= 0 else ""
             message = UserMessage(
