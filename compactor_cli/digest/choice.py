@@ -7,6 +7,7 @@ divided by a power of the cost for budgets: Lin & Bilmes 2010).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, nlargest
 from math import log
@@ -45,6 +46,8 @@ CODE_FACTOR = 0.4
 OUTPUT_FACTOR = 0.55
 SUMMARY_FACTOR = 0.8
 OUTPUT_WORD_FACTOR = 0.5
+# Lines of one answer: more of them read as a heap of pieces.
+MAX_OUTPUTS = 5
 SCRAP_FACTOR, SOURCE_FACTOR = 0.5, 0.6
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
@@ -109,6 +112,7 @@ def choose(
         covered.update(worth.facts(text))
     facts = [worth.facts(candidate.text, candidate.form) for candidate in candidates]
     opened: set[Hashable] = set()
+    outputs: Counter[Hashable] = Counter()
     heap = [(-_gain(facts[i], covered, candidate, opened), i) for i, candidate in enumerate(candidates)]
     heapify(heap)
     taken: list[int] = []
@@ -123,8 +127,10 @@ def choose(
             heappush(heap, (-gain, number))
             continue
         cost = _cost(candidate, opened, count)
-        if cost > left or gain <= 0.0:
+        group = (candidate.event, candidate.label)
+        if cost > left or gain <= 0.0 or (candidate.form is Form.OUTPUT and outputs[group] >= MAX_OUTPUTS):
             continue
+        outputs[group] += candidate.form is Form.OUTPUT
         left -= cost
         taken.append(number)
         opened.update(_opens(candidate))
@@ -261,7 +267,7 @@ def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], num
 
 def _legibility(text: str, event: Event) -> float:
     """How well a line of output reads alone: a line of a file that was read is a piece of something larger."""
-    if is_scrap(text):
+    if is_scrap(text) or (event.kind is EventKind.RESULT and event.call < 0):
         return SCRAP_FACTOR
     return SOURCE_FACTOR if event.tool is ToolKind.READ and not is_signature(text) else 1.0
 

@@ -33,6 +33,7 @@ _MIN_TOKENS = 8
 # Between these sizes of a summary, shares go from the small column to the large one.
 SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
 _MIN_QUOTE_TOKENS = 24
+_MIN_REPEAT_TOKENS = 150
 # Shorter replies (yes, go on) are told with what they reply to only.
 _MIN_SHORT_CHARS = 14
 _MAX_PATHS = 4
@@ -167,7 +168,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     if error.status is Status.FAILING:
         ending = f"— {words.failing if is_test(error.command) else words.failed}"
     elif error.status is Status.CHANGED_SINCE:
-        ending = f"— {words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+        changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+        ending = f"— {changed if is_test(error.command) else words.failed}"
     elif error.other_way:
         ending = f"→ {words.instead} `{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
@@ -200,7 +202,9 @@ def _wants(analysis: Analysis, budget_tokens: int, meter: Meter, *, shown: Itera
     Replies of a few words come where the others leave room: they are read with what they reply to elsewhere.
     """
     quoted = tuple(shown)
-    said = [m for m in analysis.messages if m.stopped or not any(m.text in text for text in quoted)]
+    # Where there is little room, what Now quotes in part makes way for what nothing else tells.
+    newest = now.newest_request(analysis) if quoted and budget_tokens < _MIN_REPEAT_TOKENS else None
+    said = [m for m in analysis.messages if m.stopped or not (m is newest or any(m.text in text for text in quoted))]
     places = {id(message): place for place, message in enumerate(said)}
     kept = _affordable([m for m in said if not m.is_short], budget_tokens)
     costs = [meter.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept]
