@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nlargest
 from math import log
 
@@ -46,8 +47,8 @@ CODE_FACTOR = 0.4
 OUTPUT_FACTOR = 0.55
 SUMMARY_FACTOR = 0.8
 OUTPUT_WORD_FACTOR = 0.5
-# Lines of one answer: more of them read as a heap of pieces.
-MAX_OUTPUTS = 5
+# Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over.
+MAX_OUTPUTS = (6, 40)
 SCRAP_FACTOR, SOURCE_FACTOR = 0.5, 0.6
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
@@ -107,35 +108,58 @@ def choose(
     Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
     ``budget_tokens`` by ``count``; the same input gives the same choice.
     """
-    covered: set[str] = set()
+    state = _Choice(candidates=candidates, worth=worth, count=count, left=budget_tokens)
     for text in shown:
-        covered.update(worth.facts(text))
-    facts = [worth.facts(candidate.text, candidate.form) for candidate in candidates]
-    opened: set[Hashable] = set()
-    outputs: Counter[Hashable] = Counter()
-    heap = [(-_gain(facts[i], covered, candidate, opened), i) for i, candidate in enumerate(candidates)]
-    heapify(heap)
-    taken: list[int] = []
-    left = budget_tokens
-    while heap and left > ITEM_TOKENS:
-        stale, number = heappop(heap)
-        if stale >= 0.0:
-            break
-        candidate = candidates[number]
-        gain = _gain(facts[number], covered, candidate, opened)
-        if heap and -gain > heap[0][0]:
-            heappush(heap, (-gain, number))
-            continue
-        cost = _cost(candidate, opened, count)
+        state.covered.update(worth.facts(text))
+    for max_outputs in MAX_OUTPUTS:
+        state.take(max_outputs)
+    return sorted((candidates[number] for number in state.taken), key=order)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Choice:
+    """A choice under way: what is taken, what that covers, and the tokens left."""
+
+    candidates: Sequence[Statement]
+    worth: Worth
+    count: Callable[[str], int]
+    left: int
+    covered: set[str] = field(default_factory=set)
+    opened: set[Hashable] = field(default_factory=set)
+    outputs: Counter[Hashable] = field(default_factory=Counter)
+    taken: list[int] = field(default_factory=list)
+
+    def take(self, max_outputs: int) -> None:
+        """Takes what tells most until nothing fits or tells anything, at most so many lines of one answer."""
+        known = frozenset(self.taken)
+        heap = [(-self._gain(i), i) for i in range(len(self.candidates)) if i not in known]
+        heapify(heap)
+        while heap and self.left > ITEM_TOKENS:
+            stale, number = heappop(heap)
+            if stale >= 0.0:
+                break
+            gain = self._gain(number)
+            if heap and -gain > heap[0][0]:
+                heappush(heap, (-gain, number))
+            elif gain > 0.0:
+                self._enter(number, max_outputs)
+
+    def _gain(self, number: int) -> float:
+        candidate = self.candidates[number]
+        return _gain(self.worth.facts(candidate.text, candidate.form), self.covered, candidate, self.opened)
+
+    def _enter(self, number: int, max_outputs: int) -> None:
+        candidate = self.candidates[number]
+        cost = _cost(candidate, self.opened, self.count)
         group = (candidate.event, candidate.label)
-        if cost > left or gain <= 0.0 or (candidate.form is Form.OUTPUT and outputs[group] >= MAX_OUTPUTS):
-            continue
-        outputs[group] += candidate.form is Form.OUTPUT
-        left -= cost
-        taken.append(number)
-        opened.update(_opens(candidate))
-        covered.update(facts[number])
-    return sorted((candidates[number] for number in taken), key=order)
+        is_output = candidate.form is Form.OUTPUT
+        if cost > self.left or (is_output and self.outputs[group] >= max_outputs):
+            return
+        self.left -= cost
+        self.taken.append(number)
+        self.outputs[group] += is_output
+        self.opened.update(_opens(candidate))
+        self.covered.update(self.worth.facts(candidate.text, candidate.form))
 
 
 def order(statement: Statement) -> tuple[bool, int, int, int, str]:
