@@ -21,7 +21,7 @@ _MAX_STEPS_TO_OTHER_WAY = 3
 # Runs that are looked through for one that passes: time stays linear in very long sessions.
 _MAX_LATER = 300
 _SLIPS = re.compile(
-    r"[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string"
+    r"Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string"
     r"|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
