@@ -236,11 +236,8 @@ def _brief(text: str) -> str:
     """An answer of very few lines, on one line: it is what the command was run for."""
     lines = [line.strip() for line in text.strip().split("\n")]
     whole = " · ".join(line for line in lines if line)
-    return (
-        whole
-        if len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS and any(map(str.isalnum, whole))
-        else ""
-    )
+    is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
+    return whole if is_brief and any(map(str.isalnum, whole)) and whole != "(no output)" else ""
 
 
 @cache

@@ -83,7 +83,7 @@ _CORRECTS = (
     r"|i (?:meant|didn'?t|don'?t (?:want|think|like))|let'?s not\b|rather\b|instead\b|不对|不是|等等|错|違|ちがう)"
 )
 # How one begins that does so where no question was asked: else it is an answer.
-_DECLINES = r"(?:no\b|nope\b|don'?t\b|stop\b|but\b|别|いや)"
+_DECLINES = r"(?:no\b|nope\b|don'?t\b|stop\b|别|いや)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,9 @@ def _refusal() -> re.Pattern[str]:
 
 
 def _takes_back(words: str, before: str) -> bool:
-    """Whether a message of the user takes back what was said before it."""
+    """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
+    if any(mark in words for mark in QUESTION_MARKS):
+        return False
     if _correction().match(words):
         return True
     return _refusal().match(words) is not None and not last_question(before)

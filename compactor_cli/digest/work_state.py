@@ -110,7 +110,7 @@ def _branch(events: Sequence[Event], runs: Sequence[Run]) -> tuple[str, int]:
     results = results_of(events)
     for run in reversed(runs):
         result = results.get(run.event)
-        if result is None or not re.search(r"\bgit\b", run.command):
+        if result is None or not re.search(r"\b(?:git|gh)\b", run.command):
             continue
         if "--show-current" in run.command and len(result.text.split()) == 1:
             return result.text.strip(), result.record
