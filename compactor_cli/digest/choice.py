@@ -33,7 +33,7 @@ from compactor_cli.digest.statements import (
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
 NAME_FACTOR = 1.5
-COST_POWER = 0.7
+COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
 # The factors of a statement's worth. Chosen on the training probes; none is worth more than two points there.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 
@@ -26,13 +26,17 @@ class FileAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOperation:
-    """One action on one file by the call ``event``. ``target``: where a MOVE went. ``added``: names it defines."""
+    """One action on one file by the call ``event``. ``target``: where a MOVE went.
+
+    ``written``: the path as a command wrote it below a directory that it entered. ``added``: names it defines.
+    """
 
     action: FileAction
     path: str
     event: int
     record: int
     target: str = ""
+    written: str = ""
     added: tuple[str, ...] = ()
 
 
@@ -78,14 +82,26 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
     results = results_of(events)
     # Where results are recorded, a call at the end without one may not have run.
     pending = range(len(events) - _PENDING_EVENTS if results else len(events), len(events))
-    return tuple(
+    found = [
         operation
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and not ((result := results.get(number)) and result.is_error)
         if result is not None or number not in pending
         for operation in _operations(event, number, result)
         if _is_path(operation.path)
-    )
+    ]
+    known = {operation.path for operation in found if not operation.written}
+    return tuple(_as_written(operation, known) for operation in found)
+
+
+def _as_written(operation: FileOperation, known: Collection[str]) -> FileOperation:
+    """A path below a directory that a command entered, as the command wrote it where nothing else names it in full.
+
+    What the digest shows stands in a record, character by character.
+    """
+    if not operation.written or operation.path in known:
+        return operation
+    return replace(operation, path=operation.written)
 
 
 def _is_path(path: str) -> bool:
@@ -96,8 +112,10 @@ def _operations(event: Event, number: int, result: Event | None) -> Iterator[Fil
     if event.tool is ToolKind.COMMAND and (step := editor_step(event)):
         yield from _by_editor(step, event, number, result)
     elif event.tool is ToolKind.COMMAND:
-        for action, path, target in shell_operations(command_of(event.arguments)):
-            yield FileOperation(action=action, path=path, event=number, record=event.record, target=target)
+        for action, path, target, written in shell_operations(command_of(event.arguments)):
+            yield FileOperation(
+                action=action, path=path, event=number, record=event.record, target=target, written=written
+            )
     elif event.tool is ToolKind.EDIT:
         yield from _by_edit(event, number)
     elif event.tool is ToolKind.READ and short_name(event.name) not in _SEARCHING:
@@ -159,8 +177,8 @@ _READERS = frozenset({"cat", "sed", "head", "tail", "nl", "bat", "less", "more"}
 _SCRIPT_FIRST = frozenset({"sed"})
 
 
-def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str]]:
-    """What a command line does to files, as (action, path, target): redirections, ``rm``, ``mv``, ``cp``, ``tee``,
+def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str, str]]:
+    """What a command line does to files, as (action, path, target, path as written if that differs): redirections, ``rm``, ``mv``, ``cp``, ``tee``,
     readers, ``sed -i``, and what a Python script in a here-document writes.
 
     Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
@@ -184,10 +202,11 @@ def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str]]:
         for action, path, target in _segment_operations(segment):
             found = _located(directory, path)
             if found:
-                yield action, found, _located(directory, target) if target else ""
+                written = path if path != found else ""
+                yield action, found, target if written else _located(directory, target) if target else "", written
     if marker and "python" in shown:
         for path in _written_by_script(body[:_MAX_SCRIPT_CHARS]):
-            yield FileAction.EDIT, path, ""
+            yield FileAction.EDIT, path, "", ""
 
 
 def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
