@@ -178,8 +178,10 @@ _SCRIPT_FIRST = frozenset({"sed"})
 
 
 def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str, str]]:
-    """What a command line does to files, as (action, path, target, path as written if that differs): redirections, ``rm``, ``mv``, ``cp``, ``tee``,
-    readers, ``sed -i``, and what a Python script in a here-document writes.
+    """What a command line does to files, as (action, path, target, path as written if that differs).
+
+    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, and what a Python script in a
+    here-document writes.
 
     Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
     that cannot be known, no path is given. A here-document's body is content, not commands.
