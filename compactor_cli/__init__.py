@@ -1,3 +1,27 @@
-"""Compact LLM agent transcripts: keep what the agent needs next, archive the rest."""
+"""Compact LLM agent transcripts: keep what the agent needs next, archive the rest.
+
+What this package offers to programs is what is named here; see docs/python-api.md.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compactor_cli.api import CompactError, Result, Settings, compact, compact_batch, iter_compact
 
 __version__ = "0.1.0"
+
+__all__ = ["CompactError", "Result", "Settings", "__version__", "compact", "compact_batch", "iter_compact"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, loaded when one is first used: the command line's start does not wait for them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from compactor_cli import api
+
+    value = globals()[name] = getattr(api, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
 from compactor_cli.cli.options import Kind, Option
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.settings import Budget, Keep, Settings, Size
+from compactor_cli.model.settings import Budget, Settings, Size
 from compactor_cli.presets import values
+from compactor_cli.presets.kept import read_head, read_tail, with_head, with_tail
 
 CURVES = ("scaled", "tiered")
-_KEPT = re.compile(r"(\d+)\s*(turns?|messages?)")
 
 
 def read_value(option: Option, value: Any, where: str) -> Any:
@@ -22,7 +21,7 @@ def read_value(option: Option, value: Any, where: str) -> Any:
     if option.kind in _READERS:
         return _READERS[option.kind](value, where)
     if option.kind is Kind.KEEP:
-        return _kept(value, where)
+        return (read_head if option.name == "keep_head" else read_tail)(value, where)
     if option.kind is Kind.BUDGET:
         return Budget(curve=value) if value in CURVES else Budget(size=values.size(value, where))
     if option.kind is Kind.LIST:
@@ -36,9 +35,9 @@ def read_value(option: Option, value: Any, where: str) -> Any:
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
     """``settings`` with what this option says. A head or tail said anew replaces the one of the preset."""
     if option.name == "keep_head":
-        return replace(settings, keep=_head(settings.keep, *value))
+        return replace(settings, keep=with_head(settings.keep, *value))
     if option.name == "keep_tail":
-        return replace(settings, keep=_tail(settings.keep, *value))
+        return replace(settings, keep=with_tail(settings.keep, *value))
     if option.name == "keep":
         return replace(settings, keep=replace(settings.keep, by=value))
     if option.name == "budget":
@@ -47,32 +46,6 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
         change = {option.into.removeprefix("trigger."): value}
         return replace(settings, trigger=replace(settings.trigger, **change))
     return replace(settings, **{option.into: value})
-
-
-def _kept(value: Any, where: str) -> tuple[str, float]:
-    """The unit (tokens, turns, messages, of a tail also a ratio) and the number."""
-    is_head = where.replace("_", "-").lower().endswith("keep-head")
-    if isinstance(value, str) and value.strip().endswith("%") and not is_head:
-        return "ratio", values.ratio(value, where)
-    found = _KEPT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
-        return "tokens", values.tokens(value, where)
-    unit = found[2].removesuffix("s") + "s"
-    if unit == "messages" and is_head:
-        raise UsageError("the head is kept by tokens or turns", next_step="write 4k or 2turns", place=where)
-    return unit, int(found[1])
-
-
-def _head(keep: Keep, unit: str, number: int) -> Keep:
-    if unit == "turns":
-        return replace(keep, head_turns=number, head_tokens=0)
-    return replace(keep, head_tokens=number, head_turns=(keep.head_turns or Keep().head_turns) if number else 0)
-
-
-def _tail(keep: Keep, unit: str, number: float) -> Keep:
-    none = replace(keep, tail_tokens=0, tail_messages=0, tail_turns=0, tail_ratio=0.0)
-    change: dict[str, Any] = {f"tail_{unit}": number}
-    return replace(none, **change)
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:

@@ -9,17 +9,29 @@ from enum import StrEnum
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.settings import PruneRule, Settings, Size
+from compactor_cli.model.settings import Budget, Keep, PruneRule, Settings, Size
 from compactor_cli.presets import values
+from compactor_cli.presets.kept import read_head, read_tail, with_head, with_tail
 
 
 def settings_from(table: Mapping[str, Any], base: Settings, where: str) -> Settings:
     """``base`` with every value that ``table`` names; the others stay.
 
-    Keys are the names of the fields of `Settings`, ``-`` standing for ``_``. ``prune`` replaces all
-    rules. Raises UsageError that names the key, and the nearest known one where the key is unknown.
+    Keys are the names of the fields of `Settings`, ``-`` standing for ``_``; a value of a field's own type is taken as
+    it is. In short, as options have them: ``keep`` and ``budget`` as a text or number, ``keep_head``, ``keep_tail``.
+    ``prune`` replaces all rules. Raises UsageError that names the key, and the nearest known one where it is unknown.
     """
-    return typing.cast(Settings, _overlay(table, base, where))
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{table!r} is no table", next_step="write a table of keys", place=where)
+    table = {key.replace("-", "_"): value for key, value in table.items()}
+    ends = {name: table.pop(name) for name in ("keep_head", "keep_tail") if name in table}
+    settings = typing.cast(Settings, _overlay(table, base, where))
+    keep = settings.keep
+    if "keep_head" in ends:
+        keep = with_head(keep, *read_head(ends["keep_head"], f"{where}: keep_head"))
+    if "keep_tail" in ends:
+        keep = with_tail(keep, *read_tail(ends["keep_tail"], f"{where}: keep_tail"))
+    return dataclasses.replace(settings, keep=keep)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -45,8 +57,14 @@ def _overlay(table: Mapping[str, Any], base: Any, where: str) -> Any:
 
 
 def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, kind):
+        return value
     if kind is Size:
         return _size(value, where)
+    if kind is Keep and isinstance(value, str):
+        return dataclasses.replace(base, by=value)
+    if kind is Budget and not isinstance(value, Mapping):
+        return _budget(value, base, where)
     if dataclasses.is_dataclass(kind):
         return _overlay(value, base, where)
     if kind == tuple[PruneRule, ...]:
@@ -62,6 +80,13 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
     return _PLAIN[kind](value, where)
 
 
+def _budget(value: Any, base: Budget, where: str) -> Budget:
+    """A curve by its name, or a fixed size."""
+    if value in _CHOICES["curve"]:
+        return dataclasses.replace(base, curve=value, size=Size())
+    return dataclasses.replace(base, size=values.size(value, where))
+
+
 def _size(value: Any, where: str) -> Size:
     """A size as people write it, or as reports and plans hold it (``tokens`` and ``ratio``)."""
     if not isinstance(value, Mapping):
@@ -73,7 +98,9 @@ def _size(value: Any, where: str) -> Size:
 
 
 def _rules(value: Any, where: str) -> tuple[PruneRule, ...]:
-    if not isinstance(value, list) or not all(isinstance(rule, Mapping) and rule.get("name") for rule in value):
+    if isinstance(value, list | tuple) and all(isinstance(rule, PruneRule) for rule in value):
+        return tuple(value)
+    if not isinstance(value, list | tuple) or not all(isinstance(rule, Mapping) and rule.get("name") for rule in value):
         raise UsageError("rules are tables with a name each", next_step="write [[prune]] and name = …", place=where)
     return tuple(_overlay(rule, PruneRule(name=""), f"{where}: {rule['name']}") for rule in value)
 

@@ -3,7 +3,6 @@
 What a program of one's own needs is here; see docs/scale.md.
 """
 
-from compactor_cli.scale.datasets import compact_batch
 from compactor_cli.scale.metrics import Metrics
 from compactor_cli.scale.options import ShardOptions, settings_of
 from compactor_cli.scale.run import ShardResult, try_shard
@@ -15,7 +14,6 @@ __all__ = [
     "Shard",
     "ShardOptions",
     "ShardResult",
-    "compact_batch",
     "compact_shard",
     "plan_shards",
     "settings_of",

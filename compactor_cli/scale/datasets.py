@@ -1,39 +1,59 @@
-"""Datasets: a function for `Dataset.map` of Hugging Face datasets, which only knows columns of Python values."""
+"""Datasets: the columns of a batch, as `Dataset.map` of Hugging Face datasets gives them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.errors import InputError
+from compactor_cli.run.rows import RowMaker
 from compactor_cli.scale.cells import CellMaker, holds_conversation
-from compactor_cli.scale.options import ShardOptions, settings_of
-from compactor_cli.scale.work import row_maker
+from compactor_cli.scale.work import mapped
+
+if TYPE_CHECKING:
+    from compactor_cli.run.models import ModelRun
 
 
-def compact_batch(
-    batch: Mapping[str, Sequence[Any]], *, column: str = "", preset: str = "", reasons: str = "", **settings: Any
+def compact_columns(
+    batch: Mapping[str, Sequence[Any]],
+    rows: RowMaker,
+    *,
+    column: str = "",
+    reasons: str = "",
+    dialect: str = "",
+    models: ModelRun | None = None,
 ) -> dict[str, list[Any]]:
-    """For ``dataset.map(compact_batch, batched=True, fn_kwargs={"target": "16k"})``.
+    """The columns with conversations, compacted: ``column``, several of them, or the first that holds any.
 
-    The conversations are in ``column``, whatever it is called, or in several (``"chosen,rejected"``; default: the first
-    that holds any), as text or as lists of messages; ``settings`` are named as in a configuration file. A row gives
-    what `compact` gives; one that fails stays as it was, with the reason in the column ``reasons``, if one is named.
-    Raises `InputError` where a named column is not there or holds no conversation, and where no column does.
+    A row that fails stays as it was, with the reason in the column ``reasons``. Raises `InputError` for it where no
+    such column is named, and where a column is not there or holds no conversation.
     """
     names = [name.strip() for name in column.split(",")] if column else [_column(batch)]
     compacted: dict[str, list[Any]] = {}
     failures: list[list[str]] = []
     for name in names:
         _check(batch, name)
-        maker = _maker(name, preset, tuple(sorted(settings.items())))
-        made = [maker.compact_any(value) if value else (value, None) for value in batch[name]]
-        compacted[name] = [value for value, _ in made]
-        failures.append([cell.reason if cell else "" for _, cell in made])
+        maker = CellMaker(rows=rows, column=name, dialect=dialect)
+        compacted[name], why = [], []
+        for number, (value, (made, reason)) in enumerate(mapped(partial(_made, maker), batch[name], models)):
+            if reason and not reasons:
+                advice = 'name a column for the reasons (reasons="why") to keep such rows as they are'
+                raise InputError(reason, next_step=advice, place=f"column {name}, row {number}")
+            compacted[name].append(made if made is not None else value)
+            why.append(reason)
+        failures.append(why)
     if reasons:
         compacted[reasons] = ["; ".join(filter(None, row)) for row in zip(*failures, strict=True)]
     return compacted
+
+
+def _made(maker: CellMaker, value: Any) -> tuple[Any, str]:
+    """The value compacted, and why it could not be; an empty one is no conversation and stays."""
+    if not value:
+        return value, ""
+    made, cell = maker.compact_any(value)
+    return made, cell.reason
 
 
 def _check(batch: Mapping[str, Sequence[Any]], name: str) -> None:
@@ -52,9 +72,3 @@ def _column(batch: Mapping[str, Sequence[Any]]) -> str:
             return name
     advice = f"name it with column=…; columns: {', '.join(batch)}"
     raise InputError("no column holds conversations", next_step=advice)
-
-
-@lru_cache(maxsize=16)
-def _maker(column: str, preset: str, settings: tuple[tuple[str, Any], ...]) -> CellMaker:
-    options = ShardOptions(settings=settings_of(preset, **dict(settings)))
-    return CellMaker(rows=row_maker(options, None), column=column)

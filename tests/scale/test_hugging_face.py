@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from scale_cases import dataset, messages, plain, row
 
+from compactor_cli import compact_batch
 from compactor_cli.model.errors import InputError
-from compactor_cli.scale import compact_batch
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = (ROOT / "docs/scale.md").read_text(encoding="utf-8")
@@ -36,6 +36,19 @@ def test_lists_of_messages_stay_lists_and_failures_have_a_reason() -> None:
     assert found["messages"][0][-1] == batch["messages"][0][-1]  # type: ignore[index]
     assert len(found["messages"][0]) < len(messages(9))
     assert [bool(why) for why in found["why"]] == [False, False, True, False]
+
+
+def test_a_row_that_fails_raises_where_no_column_of_reasons_is_named() -> None:
+    with pytest.raises(InputError, match=r"column messages, row 1: .*no format is recognised.*reasons="):
+        compact_batch({"messages": [messages(9), [{"weather": "fine"}]]}, target=1500)
+
+
+def test_tables_of_settings_are_taken_as_in_a_configuration_file() -> None:
+    batch = {"messages": [messages(9)]}
+    head = messages(9)[1]["content"]
+    for table, stays in (({"head_turns": 1}, True), ({"head_turns": 0}, False)):
+        (found,) = compact_batch(batch, target=1500, keep=table)["messages"]
+        assert (found[1]["content"] == head) is stays
 
 
 def test_no_conversation_is_an_error() -> None:

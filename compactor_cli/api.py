@@ -1,0 +1,332 @@
+"""The public API: conversations in memory, as lines or by path, compacted; imported by way of `compactor_cli`.
+
+Guarantees: no file is written, no configuration file and no ``COMPACT_*`` variable is read, and nothing leaves the
+machine unless a model is named. What fails raises `CompactError`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
+
+from compactor_cli.conversations import Conversation, conversation_in, conversations_in
+from compactor_cli.model import settings as model_settings
+from compactor_cli.model.errors import CompactError, InputError, UsageError
+from compactor_cli.model.plan import Action
+from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.settings import Size, Strategy
+from compactor_cli.model.transcript import Container
+from compactor_cli.presets import DEFAULT, load_preset, values
+from compactor_cli.presets.overlay import nearest, settings_from
+from compactor_cli.run.row import Row
+from compactor_cli.scale.datasets import compact_columns
+from compactor_cli.scale.options import ShardOptions
+from compactor_cli.scale.work import mapped, row_maker
+
+if TYPE_CHECKING:
+    from compactor_cli.run.models import ModelOrders, ModelRun
+    from compactor_cli.run.rows import RowMaker
+
+__all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "iter_compact"]
+
+Shape = TypeVar("Shape")
+# A number, or a text with a unit: 16000, "16k", "25%".
+Amount = int | float | str
+Table = Mapping[str, Any]
+
+
+class Tables(TypedDict, total=False):
+    """Settings by the names that a configuration file has for them; a table is a mapping."""
+
+    trigger: Table
+    keep: str | Table
+    keep_head: Amount
+    keep_tail: Amount
+    prune: Sequence[Table]
+    strategy: str
+    rules: Table
+    fit: Table
+    budget: Amount | Table
+    template: str
+    acknowledgement: str
+    focus: str
+    language: str
+    tokenizer: str
+    restore_files: int
+    min_retention_ratio: float
+
+
+class Options(Tables, total=False):
+    """What decides about a compaction, beside its target.
+
+    ``settings``: a value made before, in place of ``preset``; tables are laid over either. ``format``: the format's
+    name, where it is not to be found by content. With ``model``, a model writes the summary: ``api_base`` is its
+    server, ``key_file`` holds its key (default: the environment's), ``max_cost`` is in US dollars, ``timeout`` in
+    seconds.
+    """
+
+    preset: str
+    settings: Settings
+    format: str
+    model: str
+    api_base: str
+    key_file: str | os.PathLike[str]
+    max_cost: float
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class Settings(model_settings.Settings):
+    """Everything that decides what a compaction does, made of a preset and what is laid over it, key by key."""
+
+    def __init__(self, preset: str = DEFAULT, *, target: Amount | Size | None = None, **tables: Unpack[Tables]) -> None:
+        """Raises CompactError that names a key or value that is none, and the nearest one that is."""
+        said: dict[str, Any] = {**tables} if target is None else {**tables, "target": target}
+        made = settings_from(said, load_preset(preset).settings, "settings")
+        for item in fields(made):
+            object.__setattr__(self, item.name, getattr(made, item.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Generic[Shape]):
+    """What became of one conversation."""
+
+    messages: Shape
+    """The compacted conversation, in the shape in which it was given; what was given, where nothing changed."""
+
+    summary: str = ""
+    """The text of the summary alone, without the line that marks it; empty where none was written."""
+
+    report: TranscriptReport
+    """Outcome, sizes in tokens and bytes, warnings, what was lost."""
+
+    kept: tuple[int, ...] = ()
+    """The messages that stayed as they were, by their index in what was given; ascending."""
+
+    pruned: tuple[int, ...] = ()
+    """Those that were shortened or left out by a rule."""
+
+    covered: tuple[int, ...] = ()
+    """Those that the summary stands for."""
+
+    lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the covered messages held and the summary does not, by kind (``paths``, ``commands``, ``numbers``, …)."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the conversation was compacted."""
+        return self.report.outcome is Outcome.COMPACTED
+
+
+# A path, or the text itself where it holds a line break or begins like JSON.
+TextOrPath = str | os.PathLike[str]
+
+
+@overload
+def compact(source: bytes, target: Amount | None = None, **options: Unpack[Options]) -> Result[bytes]: ...
+@overload
+def compact(  # type: ignore[overload-overlap]  # a text is not taken for its characters
+    source: TextOrPath, target: Amount | None = None, **options: Unpack[Options]
+) -> Result[str]: ...
+@overload
+def compact(  # type: ignore[overload-overlap]  # nor a row for its keys
+    source: dict[str, Any], target: Amount | None = None, **options: Unpack[Options]
+) -> Result[dict[str, Any]]: ...
+@overload
+def compact(
+    source: Iterable[bytes], target: Amount | None = None, **options: Unpack[Options]
+) -> Result[list[bytes]]: ...
+@overload
+def compact(source: Iterable[str], target: Amount | None = None, **options: Unpack[Options]) -> Result[list[str]]: ...
+@overload
+def compact(
+    source: Iterable[Mapping[str, Any]], target: Amount | None = None, **options: Unpack[Options]
+) -> Result[list[dict[str, Any]]]: ...
+def compact(source: Any, target: Amount | None = None, **options: Unpack[Options]) -> Result[Any]:
+    """Compact one conversation.
+
+    ``source``: its messages (mappings, of any format that a row of a dataset or a session's lines may have), a row
+    that holds them, its lines, its text, or the path of its file; `Result.messages` has the same shape, and is text
+    for a path (gzip and zstd are unpacked). Messages that stay are the objects that were given. ``target``: at most so
+    many tokens (``"16k"``), or a share of what it has (``"25%"``); without one, the trigger of the settings decides,
+    as it does for the command line.
+
+    Raises `CompactError` where the conversation cannot be read or compacted, where there are several (see
+    `iter_compact`), and for options that there are not.
+    """
+    with _Work(target, options) as work:
+        conversation = conversation_in(source, work.format)
+        return work.result(conversation, work.row(conversation))
+
+
+def iter_compact(
+    source: TextOrPath | bytes | Iterable[Any],
+    target: Amount | None = None,
+    *,
+    on_error: Literal["raise", "keep"] = "raise",
+    **options: Unpack[Options],
+) -> Iterator[Result[Any]]:
+    """Compact many conversations, one after the other, holding no more than one (with a model, a few) at a time.
+
+    ``source``: conversations (lists of messages, or rows that hold them), or the lines, text or path of a file with
+    any number of them. A conversation of lines is a list of lines, one of a text or path is text; joined, they are what
+    the command line writes. The rest as `compact`.
+
+    One that fails raises `CompactError`; with ``on_error="keep"`` it is given unchanged, with the outcome ``failed``
+    and the reason in its report. A line that is not JSON raises in any case.
+    """
+    if on_error not in ("raise", "keep"):
+        raise UsageError(f"{on_error!r} is not a choice for on_error", next_step="one of raise, keep")
+    return _results(source, _Work(target, options), keeps_failed=on_error == "keep")
+
+
+def _results(source: Any, call: _Work, *, keeps_failed: bool) -> Iterator[Result[Any]]:
+    def row(conversation: Conversation) -> Row:
+        return work.row(conversation, keeps_failed=keeps_failed)
+
+    with call as work:
+        for conversation, made in mapped(row, conversations_in(source, work.format), work.models):
+            yield work.result(conversation, made)
+
+
+def compact_batch(
+    batch: Mapping[str, Sequence[Any]],
+    target: Amount | None = None,
+    *,
+    column: str = "",
+    reasons: str = "",
+    **options: Unpack[Options],
+) -> dict[str, list[Any]]:
+    """For ``dataset.map(compact_batch, batched=True, fn_kwargs={"target": "16k"})`` of Hugging Face datasets.
+
+    The conversations are in ``column``, whatever it is called, or in several (``"chosen,rejected"``; default: the first
+    that holds any), as text or as lists of messages. A row gives what the command line gives.
+
+    A row that fails raises `CompactError`; where ``reasons`` names a column, the row stays as it was and the reason is
+    there. Raises, too, where a named column is not there or holds no conversation, and where no column does.
+    """
+    with _Work(target, options) as work:
+        return compact_columns(
+            batch, work.maker, column=column, reasons=reasons, dialect=work.format, models=work.models
+        )
+
+
+class _Work:
+    """What all conversations of a call share: what compacts them and the connection to a model, while in ``with``."""
+
+    maker: RowMaker
+    models: ModelRun | None = None
+
+    def __init__(self, target: Amount | None, options: Options) -> None:
+        self._options = options
+        self._stack = ExitStack()
+        self._settings = _settings(target, options)
+        self.format = options.get("format", "")
+
+    def __enter__(self) -> _Work:
+        if self._options.get("model"):
+            from compactor_cli.run.models import ModelRun, check_setup
+
+            orders = _model_orders(self._options, self._settings)
+            check_setup(orders)
+            self.models = self._stack.enter_context(ModelRun(orders))
+        self.maker = row_maker(ShardOptions(settings=self._settings), self.models)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def row(self, conversation: Conversation, *, keeps_failed: bool = False) -> Row:
+        """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
+        transcript = conversation.transcript
+        try:
+            row = self.maker.compact(transcript)
+        except UsageError:
+            raise
+        except CompactError as error:  # of a session; a row that fails is passed
+            if not keeps_failed:
+                raise
+            row_like = replace(transcript, frame=replace(transcript.frame, container=Container.ARRAY))
+            return self.maker.passed(row_like, error)
+        if row.report.outcome is Outcome.FAILED and not keeps_failed:
+            raise transcript.fault or InputError(row.report.reason)
+        return row
+
+    def result(self, conversation: Conversation, row: Row) -> Result[Any]:
+        """What the caller is given."""
+        return Result(
+            messages=conversation.rebuilt(row),
+            summary=_summary(row),
+            report=row.report,
+            kept=row.plan.indices(Action.KEEP),
+            pruned=row.plan.indices(Action.PRUNE),
+            covered=row.plan.indices(Action.COVER),
+            lost=row.report.lost,
+        )
+
+
+def _summary(row: Row) -> str:
+    """The summary as it is read back from the output, where its marker and frame are known."""
+    messages = row.transcript.messages if row.transcript and row.summary else ()
+    found = [message.summary.text for message in messages if message.summary and message.summary.origin == "compact"]
+    return (found[-1] if found else row.summary).strip()
+
+
+_TABLES = Tables.__annotations__.keys()
+_OTHERS = Options.__annotations__.keys() - _TABLES
+_ABOUT_MODELS = ("api_base", "key_file", "max_cost", "timeout")
+
+
+def _settings(target: Amount | None, options: Options) -> model_settings.Settings:
+    """The settings of a call. Raises UsageError for what is no option, and for options that exclude one another."""
+    known = (*_TABLES, *_OTHERS, "target")
+    for name in options:
+        if name not in known:
+            raise UsageError(f"unknown option {name}", next_step=nearest(name, known) or f"known: {', '.join(known)}")
+    about_model = [name for name in _ABOUT_MODELS if name in options]
+    if about_model and not options.get("model"):
+        raise UsageError(f"{about_model[0]} is about a model, and none is named", next_step="add model=")
+    if options.get("settings") and options.get("preset"):
+        raise UsageError("settings and preset exclude one another", next_step="Settings(preset, …) holds both")
+    base = options.get("settings") or load_preset(options.get("preset") or DEFAULT).settings
+    # One that was subclassed for people is a plain one from here on.
+    plain = model_settings.Settings(**{item.name: getattr(base, item.name) for item in fields(model_settings.Settings)})
+    said: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
+    if target is not None:
+        said["target"] = values.size(target, "target")
+        if said["target"] == Size():
+            raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place="target")
+    settings = settings_from(said, plain, "options")
+    if options.get("model") and settings.strategy is not Strategy.SUMMARY:
+        what = f"nothing is summed up by the strategy {settings.strategy.value}, so no model can write it"
+        raise UsageError(what, next_step="leave model out, or take another preset")
+    return settings
+
+
+def _model_orders(options: Options, settings: model_settings.Settings) -> ModelOrders:
+    """What the model is asked with; no reply is cached, for no file is written."""
+    from pathlib import Path
+
+    from compactor_cli.llm.keys import NO_KEYS, read_keys
+    from compactor_cli.llm.model import Asking
+    from compactor_cli.llm.spend import Limits
+    from compactor_cli.run.models import ModelOrders
+
+    model = options["model"]
+    rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
+    asking = Asking(
+        model=model,
+        api_base=options.get("api_base", ""),
+        timeout_seconds=options.get("timeout", 600.0),
+        max_reply_bytes=4 << 20,
+        template=settings.template,
+    )
+    key_file = options.get("key_file")
+    return ModelOrders(
+        asking=replace(asking, rule=rule) if rule else asking,
+        limits=Limits(cost_usd=options.get("max_cost", 0.0)),
+        keys=read_keys(Path(key_file), model) if key_file else NO_KEYS,
+    )

@@ -1,0 +1,202 @@
+"""Conversations as a program holds them, read as transcripts, and given back in the shape in which they were held."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Any
+
+import orjson
+
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.errors import InputError, UnknownShape, UsageError
+from compactor_cli.model.plan import Action
+from compactor_cli.model.transcript import Container, Frame, Transcript
+from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.streams import open_stream
+from compactor_cli.read.values import parse
+from compactor_cli.run.row import Row
+from compactor_cli.scale.cells import COMMON_NAMES
+
+# Where records are, for messages: there is no file.
+_PLACE = "messages"
+_OPENINGS = ("{", "[")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One conversation. ``rebuilt`` gives what became of it in the shape in which it was given."""
+
+    transcript: Transcript
+    rebuilt: Callable[[Row], Any]
+
+
+def conversation_in(source: Any, dialect: str = "") -> Conversation:
+    """The one conversation that there is. Raises InputError where there is none, UsageError where there are several."""
+    if isinstance(source, Mapping):
+        return _row(source, dialect)
+    if not _is_text(source):
+        source = list(source)
+        if not source or not isinstance(source[0], str | bytes | list | tuple):
+            return _messages(source, dialect)
+    found = list(islice(conversations_in(source, dialect), 2))
+    if not found:
+        raise InputError("there is no conversation", next_step="give its messages, its lines or its path")
+    if len(found) > 1:
+        raise UsageError("there is more than one conversation", next_step="use iter_compact")
+    return found[0]
+
+
+def conversations_in(source: Any, dialect: str = "") -> Iterator[Conversation]:
+    """The conversations, read as they are asked for."""
+    if isinstance(source, Mapping):
+        yield _row(source, dialect)
+    elif _is_text(source):
+        yield from _in_text(source, dialect)
+    else:
+        yield from _in_items(iter(source), dialect)
+
+
+def _is_text(source: Any) -> bool:
+    return isinstance(source, str | bytes | bytearray | memoryview | os.PathLike)
+
+
+def _in_text(source: Any, dialect: str) -> Iterator[Conversation]:
+    is_bytes = isinstance(source, bytes | bytearray | memoryview)
+    with ExitStack() as stack:
+        if is_bytes:
+            lines: Iterable[bytes] = io.BytesIO(source)
+        elif isinstance(source, str) and ("\n" in source or source.lstrip("\ufeff \t\r").startswith(_OPENINGS)):
+            lines = io.BytesIO(_bytes(source))
+        else:
+            lines = stack.enter_context(open_stream(os.fspath(source))).reader
+        path = _PLACE if isinstance(lines, io.BytesIO) else os.fspath(source)
+        for transcript in _transcripts(lines, path, dialect):
+            yield Conversation(transcript=transcript, rebuilt=lambda row: row.output if is_bytes else _str(row.output))
+
+
+def _in_items(items: Iterator[Any], dialect: str) -> Iterator[Conversation]:
+    first = next(items, None)
+    if first is None:
+        return
+    items = chain((first,), items)
+    if isinstance(first, str | bytes):
+        yield from _in_lines(items, dialect, is_text=isinstance(first, str), is_ended=first[-1:] in ("\n", b"\n"))
+        return
+    for item in items:
+        try:
+            yield _row(item, dialect) if isinstance(item, Mapping) else _messages(item, dialect)
+        except InputError as error:
+            yield _faulty(item, error)
+
+
+def _faulty(item: Any, error: InputError) -> Conversation:
+    """One that cannot be read: whoever compacts it decides what becomes of it."""
+    frame = Frame(container=Container.ARRAY)
+    transcript = Transcript(dialect="", records=(), messages=(), frame=frame, fault=error)
+    return Conversation(transcript=transcript, rebuilt=lambda row: item)
+
+
+def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bool) -> Iterator[Conversation]:
+    """The conversations of lines, each of which ends with a line feed or, like the first, without one."""
+
+    def rebuilt(row: Row) -> list[Any]:
+        lines = row.output.split(b"\n")
+        ended = [line + b"\n" for line in lines[:-1]] + lines[-1:] if is_ended else lines
+        return [_str(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
+
+    lines = (_bytes(item) if isinstance(item, str) else item for item in items)
+    whole = (line if line.endswith(b"\n") else line + b"\n" for line in lines)
+    for transcript in _transcripts(whole, "lines", dialect):
+        yield Conversation(transcript=transcript, rebuilt=rebuilt)
+
+
+def _row(row: Mapping[str, Any], dialect: str) -> Conversation:
+    transcript = _only(_encoded(row) + b"\n", dialect)
+
+    def rebuilt(made: Row) -> Any:
+        return parse(made.output) if made.changed else row
+
+    return Conversation(transcript=transcript, rebuilt=rebuilt)
+
+
+def _messages(messages: Any, dialect: str) -> Conversation:
+    """Messages read as the records of a session, else as those of a row, under a name that rows commonly have."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        raise InputError(f"no list of messages ({type(messages).__name__})", next_step="give lists", place=_PLACE)
+    encoded = [_encoded(message) for message in messages]
+    session = b"".join(message + b"\n" for message in encoded)
+    rows = [b'{"%s":[%s]}\n' % (name.encode(), b",".join(encoded)) for name in COMMON_NAMES]
+    failures: list[InputError] = []
+    for text, container in ((session, Container.LINES), *((row, Container.ARRAY) for row in rows)):
+        try:
+            transcript = _only(text, dialect)
+        except InputError as error:
+            failures.append(error)
+            continue
+        # A list of one row is no list of messages.
+        if transcript.frame.container is container and len(transcript.records) == len(messages):
+            return Conversation(transcript=transcript, rebuilt=partial(_list, messages, transcript))
+    raise failures[0] if failures else _several()
+
+
+def _list(messages: Sequence[Any], source: Transcript, row: Row) -> list[Any]:
+    """The messages of the output; those that stayed are the objects that were given."""
+    if not row.changed or row.transcript is None:
+        return list(messages)
+    waiting = list(reversed(row.plan.indices(Action.KEEP)))
+    made: list[Any] = []
+    for record in row.transcript.records:
+        if waiting and source.records[waiting[-1]].raw == record.raw:
+            made.append(messages[waiting.pop()])
+        else:
+            made.append(record.value)
+    return made
+
+
+def _only(text: bytes, dialect: str) -> Transcript:
+    """The one transcript of a text. Raises InputError where it is none, or several."""
+    found = list(islice(_transcripts(io.BytesIO(text), _PLACE, dialect), 2))
+    if len(found) != 1:
+        raise _several()
+    if found[0].fault:
+        raise found[0].fault
+    return found[0]
+
+
+def _several() -> UnknownShape:
+    advice = "rows of a dataset are given to iter_compact"
+    return UnknownShape("these are not the messages of one conversation", next_step=advice, place=_PLACE)
+
+
+def _transcripts(lines: Iterable[bytes], path: str, dialect: str) -> Iterator[Transcript]:
+    records = read_records(lines, path)
+    return open_transcripts(records, dialect=dialect, prefix=records.prefix)
+
+
+def _encoded(value: Any) -> bytes:
+    """The value as one line of JSON. Raises InputError for what JSON cannot hold."""
+    if not isinstance(value, Mapping):
+        advice = "give mappings; objects of a library are dumped first (model_dump, dumpd, …)"
+        raise InputError(f"a message is no mapping ({type(value).__name__})", next_step=advice, place=_PLACE)
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # among others: numbers of more than 64 bits, lone surrogates
+        try:
+            return json.dumps(value).encode()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"a message is no JSON: {error}", next_step="dump it first", place=_PLACE) from error
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _str(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
