@@ -3,8 +3,8 @@
 What this package offers to programs is what is named here; see docs/python-api.md.
 """
 
-from typing import TYPE_CHECKING, Any
-
+# As in typing, which is not imported for it: that takes longer than the rest of a start that imports nothing else.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compactor_cli.api import CompactError, Result, Settings, compact, compact_batch, iter_compact
 
@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 __all__ = ["CompactError", "Result", "Settings", "__version__", "compact", "compact_batch", "iter_compact"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """The public names, loaded when one is first used: the command line's start does not wait for them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

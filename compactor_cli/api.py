@@ -7,6 +7,7 @@ machine unless a model is named. What fails raises `CompactError`.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
@@ -231,6 +232,8 @@ class _Work:
             from compactor_cli.run.models import ModelRun, check_setup
 
             orders = _model_orders(self._options, self._settings)
+            for warning in orders.keys.warnings:
+                warnings.warn(warning, stacklevel=3)
             check_setup(orders)
             self.models = self._stack.enter_context(ModelRun(orders))
         self.maker = row_maker(ShardOptions(settings=self._settings), self.models)
