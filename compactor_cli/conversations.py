@@ -112,9 +112,19 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
         return [_str(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
 
     lines = (_bytes(item) if isinstance(item, str) else item for item in items)
-    whole = (line if line.endswith(b"\n") else line + b"\n" for line in lines)
-    for transcript in _transcripts(whole, "lines", dialect):
+    for transcript in _transcripts(_ended(lines, is_ended), "lines", dialect):
         yield Conversation(transcript=transcript, rebuilt=rebuilt)
+
+
+def _ended(lines: Iterable[bytes], is_last_as_given: bool) -> Iterator[bytes]:
+    """The lines, each with a line feed; the last line of a file may be without one, and stays so."""
+    held: bytes | None = None
+    for line in lines:
+        if held is not None:
+            yield held if held.endswith(b"\n") else held + b"\n"
+        held = line
+    if held is not None:
+        yield held if is_last_as_given or held.endswith(b"\n") else held + b"\n"
 
 
 def _row(row: Mapping[str, Any], dialect: str) -> Conversation:

@@ -156,6 +156,8 @@ def test_each_shape_is_given_back_as_it_came(work: Path) -> None:
     assert compact(work / "packed.jsonl.gz", "4k").messages == expected.decode()
     assert compact(lines, "4k").messages == expected.splitlines(keepends=True)
     assert compact(data.decode().splitlines(), "4k").messages == expected.decode().splitlines()
+    unended = data.rstrip(b"\n")
+    assert b"".join(compact(unended.splitlines(keepends=True), "4k").messages) == compact(unended, "4k").messages
     with (work / "session.jsonl").open("rb") as file:
         assert b"".join(compact(file, "4k").messages) == expected
     row = {"id": 7, "messages": conversation(), "license": "MIT"}
