@@ -161,6 +161,13 @@ CONTROL = (
         into="trigger.window_model",
     ),
     Option(
+        "at_phase",
+        ("--at-phase",),
+        Kind.FLAG,
+        "Compact when a phase of the task ends (to-dos done, a new request), sooner only under pressure.",
+        into="trigger.at_phase",
+    ),
+    Option(
         "preset", ("--preset",), Kind.TEXT, "Settings by name or FILE.toml (see: compactor presets).", metavar="NAME"
     ),
     Option(
