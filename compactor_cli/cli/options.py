@@ -334,7 +334,7 @@ PROJECT_OPTIONS = frozenset(
     {
         *("exclude", "format", "on_invalid", "compress", "jobs", "keep_going", "color", "strict"),
         *("target", "window", "model_window", "preset", "keep_head", "keep_tail", "keep", "budget", "lang", "template"),
-        *("tokenizer", "restore_files", "min_retention"),
+        *("tokenizer", "restore_files", "min_retention", "at_phase"),
     }
 )
 PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})

@@ -8,6 +8,7 @@ from typing import Any
 
 from compactor_cli.model.errors import InputError
 from compactor_cli.scale.cells import CellMaker, holds_conversation
+from compactor_cli.scale.columns import check_column, column_paths, compact_at
 from compactor_cli.scale.options import ShardOptions, settings_of
 from compactor_cli.scale.work import row_maker
 
@@ -17,33 +18,26 @@ def compact_batch(
 ) -> dict[str, list[Any]]:
     """For ``dataset.map(compact_batch, batched=True, fn_kwargs={"target": "16k"})``.
 
-    The conversations are in ``column``, whatever it is called, or in several (``"chosen,rejected"``; default: the first
-    that holds any), as text or as lists of messages; ``settings`` are named as in a configuration file. A row gives
-    what `compact` gives; one that fails stays as it was, with the reason in the column ``reasons``, if one is named.
+    The conversations are in ``column``, whatever it is called, in several (``"chosen,rejected"``), or inside a column
+    of structures (``"extra.chat"``); default: the first column that holds any. They are there as text or as lists of
+    messages; ``settings`` are named as in a configuration file. A row gives what `compact` gives; one that fails stays
+    as it was, with the reason in the column ``reasons``, if one is named.
     Raises `InputError` where a named column is not there or holds no conversation, and where no column does.
     """
-    names = [name.strip() for name in column.split(",")] if column else [_column(batch)]
+    columns = tuple(batch)
+    paths = column_paths(column, columns) if column else ((_column(batch),),)
     compacted: dict[str, list[Any]] = {}
     failures: list[list[str]] = []
-    for name in names:
-        _check(batch, name)
-        maker = _maker(name, preset, tuple(sorted(settings.items())))
-        made = [maker.compact_any(value) if value else (value, None) for value in batch[name]]
-        compacted[name] = [value for value, _ in made]
+    for path in paths:
+        values = compacted.get(path[0]) or batch[path[0]]
+        check_column(path, values, columns)
+        maker = _maker(path[-1], preset, tuple(sorted(settings.items())))
+        made = [compact_at(path, value, maker) for value in values]
+        compacted[path[0]] = [value for value, _ in made]
         failures.append([cell.reason if cell else "" for _, cell in made])
     if reasons:
         compacted[reasons] = ["; ".join(filter(None, row)) for row in zip(*failures, strict=True)]
     return compacted
-
-
-def _check(batch: Mapping[str, Sequence[Any]], name: str) -> None:
-    """Raise `InputError` unless the column is there and holds a conversation, or nothing at all."""
-    advice = f"columns: {', '.join(batch)}"
-    if name not in batch:
-        raise InputError(f"no column is called {name!r}", next_step=advice)
-    values = [value for value in batch[name] if value]
-    if values and not any(holds_conversation(name, value) for value in values):
-        raise InputError(f"the column {name!r} holds no conversation", next_step=advice)
 
 
 def _column(batch: Mapping[str, Sequence[Any]]) -> str:
