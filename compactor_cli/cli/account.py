@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 import shlex
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,8 +16,9 @@ from typing import Any
 import orjson
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE
 from compactor_cli.cli.console import Console, counted
+from compactor_cli.cli.written import output_file
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.events import Event, InputEnded, RunEnded
 from compactor_cli.model.plan import Tier
@@ -56,11 +56,8 @@ def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> No
     lines = ",\n".join(f"    {_json(short(item), indented=False)}" for item in run.inputs)
     inputs = f"[\n{lines}\n  ]" if lines else "[]"
     text = f'{_json(report, indented=True)[:-2]},\n  "inputs": {inputs}\n}}\n'
-    if path == "-":
-        sys.stdout.write(text)
-    else:
-        with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
-            file.write(text.encode())
+    with output_file(path, mode=PRIVATE_FILE_MODE) as file:
+        file.write(text.encode())
     written = json.loads(text)
     written["inputs"] = written["inputs"][:MOST_CHECKED]
     if wrong := faults("report", written):

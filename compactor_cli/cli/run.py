@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, make_folders, output_error
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, make_folders, output_error
 from compactor_cli.archive.lock import lock
 from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
 from compactor_cli.cli.account import ResultLines, Wording, warn_of_fallbacks
@@ -26,6 +26,7 @@ from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
+from compactor_cli.cli.written import output_file
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.events import Event, InputEnded, RunBegan
 from compactor_cli.model.report import InputReport
@@ -395,7 +396,7 @@ def _show(text: str) -> None:
 
 def _private(path: str) -> AbstractContextManager[IO[bytes]]:
     """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
-    return atomic_writer(path, mode=PRIVATE_FILE_MODE)
+    return output_file(path, mode=PRIVATE_FILE_MODE)
 
 
 def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
@@ -404,7 +405,7 @@ def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
         return None
     from compactor_cli.run.planfile import header_line
 
-    file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(_private(wishes.plan_out))
+    file = stack.enter_context(_private(wishes.plan_out))
     file.write(header_line(orders.settings))
     return file.write
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -237,3 +238,26 @@ def test_without_posix_the_first_line_says_what_to_use(entry: str) -> None:
     assert done.stdout == ""
     assert "needs a POSIX system" in done.stderr.splitlines()[0]
     assert "use WSL" in done.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize("option", ["--report", "--metrics", "--events", "--html", "--summary-rows"])
+def test_whatever_a_run_writes_besides_can_go_to_standard_output(work: Path, spawn: Run, option: str) -> None:
+    into = ("-t", "1500", "session.jsonl", "-o", "out.jsonl", option, "-")
+    ran = spawn(*into)
+    assert ran.code == 0, ran.err
+    assert not Path("-").exists()
+    assert Path("out.jsonl").stat().st_size
+    if option == "--html":
+        assert ran.out.startswith(b"<!")
+    else:
+        assert json.loads(ran.out.splitlines()[0] if option in ("--events", "--summary-rows") else ran.out)
+    taken = spawn("-t", "1500", "session.jsonl", option, "-")
+    assert taken.code == 2
+    assert (taken.out, "standard output holds the result" in taken.err) == (b"", True)
+
+
+def test_standard_output_holds_one_thing(work: Path, spawn: Run) -> None:
+    ran = spawn("-t", "1500", "session.jsonl", "-o", "out.jsonl", "--report", "-", "--events", "fd:1")
+    assert ran.code == 2
+    assert "standard output cannot hold the report and the events" in ran.err
+    assert not Path("out.jsonl").exists()
