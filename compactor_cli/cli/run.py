@@ -91,6 +91,7 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     settings = plan_file.settings if plan_file else configuration.settings
     settings = book.settings = untouched(settings) if wishes.no_compact else settings
     check_names(settings, wishes)
+    _print_estimate(settings, console)
     jobs = _jobs(operands, wishes, console)
     orders = _orders(wishes, settings, plan_file)
     check_memory(wishes, inputs=len(jobs))
@@ -129,6 +130,15 @@ def _last_session(operands: Sequence[str], wishes: Wishes, book: Book) -> tuple[
         Console("compact", wishes.level, wishes.color).warn(f"{session.path}: changed just now; {advice}")
     book.resume_command = session.resume_command if replaces else ""
     return (str(session.path),)
+
+
+def _print_estimate(settings: Settings, console: Console) -> None:
+    """Say that tokens are not counted, where that was not asked for."""
+    from compactor_cli.plan.tokens import TiktokenCounter, counter_for
+
+    counter = counter_for(settings.tokenizer)
+    if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
+        console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
 
 
 def _plan_file(wishes: Wishes) -> PlanFile | None:

@@ -204,10 +204,34 @@ def test_progress_is_for_terminals(work: Path) -> None:
 
 @pytest.mark.parametrize("entry", ["compact", "compactor"])
 def test_version_and_help(entry: str, home: Path, spawn: Run) -> None:
-    assert spawn("--version", entry=entry).out.decode() == f"{entry} {compactor_cli.__version__}\n"
+    for option in ("--version", "-V"):
+        first, *parts = spawn(option, entry=entry).out.decode().splitlines()
+        assert first == f"{entry} {compactor_cli.__version__}"
+        assert any(part.startswith("litellm 1.") for part in parts)
+        assert parts[-1].startswith("tokens: exact for models with the vocabularies o200k_base, cl100k_base")
     ran = spawn("--help", entry=entry)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"Usage: {entry}".encode())
+
+
+@pytest.mark.parametrize("entry", ["compact", "compactor"])
+def test_without_a_vocabulary_counts_are_called_estimates(entry: str, work: Path) -> None:
+    # As on a machine on which litellm has come without the files of its tokenizers.
+    code = (
+        "from compactor_cli.plan import vocabulary\n"
+        "vocabulary.VOCABULARIES = {name: ('missing', 1) for name in vocabulary.VOCABULARIES}\n"
+        f"from compactor_cli.__main__ import {entry} as main\n"
+        "main()\n"
+    )
+
+    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+
+    estimated = "estimated (UTF-8 bytes / 4), for no vocabulary is on this machine"
+    assert ran("-V").stdout.splitlines()[-1] == f"tokens: {estimated}"
+    if entry == "compact":
+        done = ran("-v", "-t", "1500", "session.jsonl", "-o", "out.jsonl")
+        assert "all numbers of them are an estimate (UTF-8 bytes / 4; no vocabulary on this machine)" in done.stderr
 
 
 def test_every_option_is_in_the_help(home: Path, spawn: Run) -> None:
