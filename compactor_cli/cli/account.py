@@ -144,6 +144,9 @@ def print_input(report: InputReport, wording: Wording, console: Console) -> None
         (console.done if wording.inputs == 1 else console.note)(line)
     elif report.outcome is Outcome.COMPACTED and wording.names_results:
         console.done(f"{name}: {result_line(report, wording)}", kind="compacted")
+    elif wording.purpose is Purpose.TRY and report.outcome in (Outcome.COMPACTED, Outcome.UNCHANGED):
+        would = "would be compacted" if report.outcome is Outcome.COMPACTED else "would stay as it is"
+        console.note(f"{name}: {would}, {_change(report.tokens_before, report.tokens_after)}")
 
 
 def print_totals(reports: Sequence[InputReport], seconds: float, console: Console) -> None:

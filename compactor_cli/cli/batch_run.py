@@ -208,6 +208,13 @@ def tell_all(metrics: Metrics, console: Console) -> None:
     before = f", {metrics.shards_skipped:,} finished before" if metrics.shards_skipped else ""
     failed = f", {metrics.shards_failed:,} failed" if metrics.shards_failed else ""
     console.done(f"{metrics.shards:,} shards written{before}{failed}; {_rows(metrics)}")
+    asked = metrics.compacted + metrics.left
+    if metrics.fell_back:
+        console.warn(
+            f"{metrics.fell_back:,} of {asked:,} summaries fell back to the digest: the model gave none for them"
+        )
+    if metrics.left:
+        console.warn(f"{metrics.left:,} of {asked:,} conversations were left as they were: the model gave no summary")
 
 
 def _rows(metrics: Metrics) -> str:

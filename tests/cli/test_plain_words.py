@@ -55,3 +55,14 @@ def test_the_end_of_a_phase_is_what_compaction_waits_for(work: Path, compact: Ru
     assert compact("--at-phase", "-t", "1500", "-i", path).code == 0
     assert len(path.read_bytes()) < len(session_bytes())
     assert conversation(1)[0]["content"] in path.read_text()
+
+
+def test_a_check_names_the_files_that_would_change(work: Path, compact: Run) -> None:
+    (work / "small.jsonl").write_bytes(session_bytes(2))
+    ran = compact("--check", "-v", "-t", "1500", "session.jsonl", "small.jsonl")
+    assert ran.code == 1
+    (large,) = (line for line in ran.err.splitlines() if "session.jsonl" in line)
+    assert "session.jsonl: would be compacted, " in large
+    assert " tokens (−" in large
+    assert "small.jsonl: would stay as it is, " in ran.err
+    assert compact("--check", "-t", "1500", "session.jsonl").err == ""
