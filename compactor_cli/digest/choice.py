@@ -319,7 +319,8 @@ def _outputs(
         label = labels.of(event_number)
         if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name or text in label:
             continue
-        if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
+        is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
+        if is_label and not names(text, focus):
             continue  # what was looked for or run is the label of what came of it
         weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * _legibility(text, event)
         yield Statement(
