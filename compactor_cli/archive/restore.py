@@ -75,7 +75,7 @@ def restore(found: Found, file: Writable) -> int:
         file.write(piece)
     if content.hexdigest() != found.sha256:
         advice = "look for another copy of the archive; compactor verify names all damage"
-        raise Unreadable(f"is damaged: its hash is not {found.sha256}", place=str(found.path), next_step=advice)
+        raise Unreadable(f"is damaged: its hash is not {found.sha256[:16]}…", place=str(found.path), next_step=advice)
     return count
 
 

@@ -112,7 +112,9 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
         return _Checked(problems=(_damaged(path, error.what),))
     if content.hexdigest() != sha256:
         return _Checked(problems=(_damaged(path, "its hash is not its name"),))
-    wrong = (_damaged(sidecar, f"no transcript {part.sha256} at {part.offset}") for part in (*inside.wrong(), *without))
+    wrong = (
+        _damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in (*inside.wrong(), *without)
+    )
     return _Checked(size_bytes=size, transcripts=len(parts), problems=tuple(wrong))
 
 

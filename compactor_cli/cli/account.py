@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 import shlex
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,10 +16,12 @@ from typing import Any
 import orjson
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE
 from compactor_cli.cli.console import Console, counted
+from compactor_cli.cli.written import output_file
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.events import Event, InputEnded, RunEnded
+from compactor_cli.model.plan import Tier
 from compactor_cli.model.records import Place
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport, short, totals
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
@@ -55,11 +56,8 @@ def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> No
     lines = ",\n".join(f"    {_json(short(item), indented=False)}" for item in run.inputs)
     inputs = f"[\n{lines}\n  ]" if lines else "[]"
     text = f'{_json(report, indented=True)[:-2]},\n  "inputs": {inputs}\n}}\n'
-    if path == "-":
-        sys.stdout.write(text)
-    else:
-        with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
-            file.write(text.encode())
+    with output_file(path, mode=PRIVATE_FILE_MODE) as file:
+        file.write(text.encode())
     written = json.loads(text)
     written["inputs"] = written["inputs"][:MOST_CHECKED]
     if wrong := faults("report", written):
@@ -146,6 +144,9 @@ def print_input(report: InputReport, wording: Wording, console: Console) -> None
         (console.done if wording.inputs == 1 else console.note)(line)
     elif report.outcome is Outcome.COMPACTED and wording.names_results:
         console.done(f"{name}: {result_line(report, wording)}", kind="compacted")
+    elif wording.purpose is Purpose.TRY and report.outcome in (Outcome.COMPACTED, Outcome.UNCHANGED):
+        would = "would be compacted" if report.outcome is Outcome.COMPACTED else "would stay as it is"
+        console.note(f"{name}: {would}, {_change(report.tokens_before, report.tokens_after)}")
 
 
 def print_totals(reports: Sequence[InputReport], seconds: float, console: Console) -> None:
@@ -197,7 +198,9 @@ def _print_problems(name: str, report: InputReport, wording: Wording, console: C
         console.warn(f"{name}: {warning}")
     for item in report.transcripts:
         place = Place(path=name, line=item.line, row=item.row)
-        _warn(str(place) if sum(report.counts.values()) > 1 else name, item, console)
+        where = str(place) if sum(report.counts.values()) > 1 else name
+        _warn(where, item, console)
+        _print_pressure(where, item, wording.settings.trigger, console)
     if report.not_carried and wording.purpose is Purpose.ACT:
         from compactor_cli.render.convert import not_carried_line
 
@@ -223,6 +226,20 @@ def _warn(name: str, item: TranscriptReport, console: Console) -> None:
         console.warn(f"{name}: {warning}")
     for note in item.notes:
         console.note(f"{name}: {note}")
+
+
+def _print_pressure(name: str, item: TranscriptReport, trigger: Trigger, console: Console) -> None:
+    """Say that a transcript which stays as it is fills its window: from the first tier on with ``-v``.
+
+    A warning from the second one on, where the window is the one that the run is about.
+    """
+    if item.outcome is not Outcome.UNCHANGED or item.tier in ("", Tier.NONE):
+        return
+    is_named = trigger.window_tokens or trigger.window_model
+    line = f"{item.tokens_before:,} tokens fill {item.tokens_before / item.window_tokens:.0%} of the window"
+    start = f"; compaction starts at {trigger.compact_ratio:.0%}" if is_named else ""
+    report = console.warn if is_named and item.tier != Tier.LOG else console.note
+    report(f"{name}: {line} of {item.window_tokens:,}{start}")
 
 
 def _change(before: int, after: int) -> str:

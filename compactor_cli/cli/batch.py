@@ -13,7 +13,14 @@ _ONLY = Scope.COMMAND_LINE
 SCALE = (
     Option("shard", ("--shard",), Kind.TEXT, "Do share I of N; every share is the same for all.", _ONLY, "I/N"),
     Option("split", ("--split",), Kind.TEXT, "Part files larger than SIZE (default 128M; 0: none).", _ONLY, "SIZE"),
-    Option("column", ("--column",), Kind.TEXT, "The column of Parquet that holds conversations.", _ONLY, "NAME"),
+    Option(
+        "column",
+        ("--column",),
+        Kind.TEXT,
+        "The column of Parquet that holds conversations; or several (chosen,rejected), or inside one (extra.chat).",
+        _ONLY,
+        "NAME",
+    ),
     Option("engine", ("--engine",), Kind.CHOICE, "Who does the work (default local).", _ONLY, choices=("local", "ray")),
     Option("address", ("--address",), Kind.TEXT, "The Ray cluster; default: one on this machine.", _ONLY, "ADDRESS"),
 )

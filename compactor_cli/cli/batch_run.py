@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE
 from compactor_cli.archive.leftovers import clear
 from compactor_cli.cli.batch import SCALE
 from compactor_cli.cli.config import configure
@@ -23,6 +23,7 @@ from compactor_cli.cli.models import model_orders, tell_models, tell_spent
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.run import FELL_BACK, check_names
 from compactor_cli.cli.wishes import Wishes, check
+from compactor_cli.cli.written import output_file
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings
 from compactor_cli.presets import values
@@ -207,6 +208,13 @@ def tell_all(metrics: Metrics, console: Console) -> None:
     before = f", {metrics.shards_skipped:,} finished before" if metrics.shards_skipped else ""
     failed = f", {metrics.shards_failed:,} failed" if metrics.shards_failed else ""
     console.done(f"{metrics.shards:,} shards written{before}{failed}; {_rows(metrics)}")
+    asked = metrics.compacted + metrics.left
+    if metrics.fell_back:
+        console.warn(
+            f"{metrics.fell_back:,} of {asked:,} summaries fell back to the digest: the model gave none for them"
+        )
+    if metrics.left:
+        console.warn(f"{metrics.left:,} of {asked:,} conversations were left as they were: the model gave no summary")
 
 
 def _rows(metrics: Metrics) -> str:
@@ -221,10 +229,5 @@ def _write_report(path: str, said: Said, metrics: Metrics, results: Sequence[Sha
         "metrics": dataclasses.asdict(metrics),
         "shards": [dataclasses.asdict(result) for result in sorted(results, key=lambda result: result.shard.output)],
     }
-    if path == "-":
-        import sys
-
-        sys.stdout.write(json.dumps(report, indent=1) + "\n")
-        return
-    with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
+    with output_file(path, mode=PRIVATE_FILE_MODE) as file:
         file.write(json.dumps(report, indent=1).encode() + b"\n")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.cli.account import RunRecord, write_report
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.wishes import Wishes
-from compactor_cli.model.errors import UsageError
 from compactor_cli.model.events import Event, Listener, RunEnded
 from compactor_cli.model.report import InputReport
 from compactor_cli.model.settings import Settings
@@ -48,9 +47,6 @@ class Book:
             self.wants_all = True
         if not wishes.events:
             return
-        if wishes.events == "fd:1" and wishes.stdout_is_taken:
-            advice = "write them to a file, or another descriptor"
-            raise UsageError("standard output holds the result and cannot hold events", next_step=advice)
         from compactor_cli.cli.events import EventFile, tell_trouble
 
         file = stack.enter_context(EventFile(wishes.events))

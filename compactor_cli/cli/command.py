@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from compactor_cli.cli.options import OPTIONS, SECTIONS, Kind, Option
+from compactor_cli.cli.version import version_option
 
 HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
 
@@ -65,19 +66,17 @@ class Sectioned(click.Command):
 
 def make_command(run: Callable[..., int]) -> click.Command:
     """The filter. ``run`` gets what was said, by option name, and ``operands``; it gives the exit code."""
-    from compactor_cli import __version__
-
-    version = click.version_option(
-        __version__, prog_name="compact", message="%(prog)s %(version)s", help="Show the version."
-    )
-    command = Sectioned(
+    return Sectioned(
         "compact",
-        params=[*map(parameter, OPTIONS), click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED)],
+        params=[
+            *map(parameter, OPTIONS),
+            click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED),
+            version_option(),
+        ],
         callback=run,
         help=HELP,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    return version(command)
 
 
 def parameter(option: Option) -> click.Option:

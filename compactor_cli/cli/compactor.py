@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from compactor_cli.cli.program import invoke
+from compactor_cli.cli.version import version_option
 
 # Name: where it is, and its line in the help.
 TOOLS = {
@@ -70,16 +71,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _toolbox() -> Toolbox:
-    from compactor_cli import __version__
-
-    version = click.version_option(
-        __version__, prog_name="compactor", message="%(prog)s %(version)s", help="Show the version."
-    )
-    return version(
-        Toolbox(
-            "compactor",
-            help="Tools around compact: look at transcripts, fetch originals, check and measure.",
-            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-            no_args_is_help=True,
-        )
+    return Toolbox(
+        "compactor",
+        params=[version_option()],
+        help="Tools around compact: look at transcripts, fetch originals, check and measure.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        no_args_is_help=True,
     )

@@ -42,8 +42,9 @@ _INPUT = (
 
 
 class EventFile:
-    """Writes to a file (behind what is in it) or to an open descriptor (``fd:3``), a whole line at a time.
+    """Writes to a file (after what is in it) or to an open descriptor, a whole line at a time.
 
+    ``fd:3`` names a descriptor, ``-`` standard output.
     Where that fails, the run goes on: ``trouble`` says why, and nothing more is written. Use as a context manager.
     """
 
@@ -147,7 +148,7 @@ def _call(event: Asked) -> dict[str, Any]:
 def _opened(where: str) -> int:
     """A descriptor of its own, not passed on to other programs. Raises UsageError."""
     try:
-        if found := _DESCRIPTOR.fullmatch(where):
+        if found := _DESCRIPTOR.fullmatch("fd:1" if where == "-" else where):
             descriptor = os.dup(int(found[1]))
             os.write(descriptor, b"")
             return descriptor

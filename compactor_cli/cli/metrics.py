@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.cli.written import output_file
 from compactor_cli.model.events import Event, RunEnded, TranscriptEnded
 from compactor_cli.model.report import Outcome, TranscriptReport, totals
 
@@ -48,7 +48,7 @@ class Metrics:
             text = (
                 self.prometheus(event) if self._path.endswith(PROMETHEUS) else json.dumps(self.value(), indent=2) + "\n"
             )
-            with atomic_writer(self._path) as file:
+            with output_file(self._path) as file:
                 file.write(text.encode())
 
     def _add(self, path: str, report: TranscriptReport) -> None:

@@ -125,7 +125,14 @@ OUTPUT = (
         "With --to: a row for what was sent before each earlier compaction, and one for the rest.",
         _ONLY,
     ),
-    Option("summary_rows", ("--summary-rows",), Kind.TEXT, "Write each summariser's call as a row.", _OWN, "FILE"),
+    Option(
+        "summary_rows",
+        ("--summary-rows",),
+        Kind.TEXT,
+        "Write each summariser's call as a row (- is stdout).",
+        _OWN,
+        "FILE",
+    ),
     Option("no_compact", ("--no-compact",), Kind.FLAG, "Leave nothing out: with --to, only convert.", _ONLY),
     Option("force", ("-f", "--force"), Kind.FLAG, "Overwrite; replace hard-linked or read-only files.", _ONLY),
     Option("archive_dir", ("--archive-dir",), Kind.TEXT, "Keep originals below DIR.", _OWN, "DIR"),
@@ -159,6 +166,13 @@ CONTROL = (
         "The window of this model.",
         metavar="MODEL",
         into="trigger.window_model",
+    ),
+    Option(
+        "at_phase",
+        ("--at-phase",),
+        Kind.FLAG,
+        "Compact when a phase of the task ends (to-dos done, a new request), sooner only under pressure.",
+        into="trigger.at_phase",
     ),
     Option(
         "preset", ("--preset",), Kind.TEXT, "Settings by name or FILE.toml (see: compactor presets).", metavar="NAME"
@@ -304,7 +318,14 @@ RUN = (
         _OWN,
         "FILE",
     ),
-    Option("events", ("--events",), Kind.TEXT, "Write events as they happen, as JSON lines.", _OWN, "FILE|fd:N"),
+    Option(
+        "events",
+        ("--events",),
+        Kind.TEXT,
+        "Write events as they happen, as JSON lines (- is stdout).",
+        _OWN,
+        "FILE|fd:N",
+    ),
     Option("color", ("--color",), Kind.CHOICE, "Colours for people.", choices=("auto", "always", "never")),
     Option("quiet", ("-q", "--quiet"), Kind.TALLY, "No progress, no warnings; -qq: no errors.", _ONLY),
     Option("verbose", ("-v", "--verbose"), Kind.TALLY, "Say what was done; -vv: and why.", _ONLY),
@@ -327,7 +348,7 @@ PROJECT_OPTIONS = frozenset(
     {
         *("exclude", "format", "on_invalid", "compress", "jobs", "keep_going", "color", "strict"),
         *("target", "window", "model_window", "preset", "keep_head", "keep_tail", "keep", "budget", "lang", "template"),
-        *("tokenizer", "restore_files", "min_retention"),
+        *("tokenizer", "restore_files", "min_retention", "at_phase"),
     }
 )
 PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from array import array
 from heapq import heappush, heappushpop
 from pathlib import Path
 
-from compactor_cli.archive.atomic import atomic_writer
+from compactor_cli.cli.written import output_file
 from compactor_cli.model.events import Event, RunEnded, TranscriptEnded
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.records import Place
@@ -77,10 +76,7 @@ class PageFile:
         )
 
     def _write(self, page: str) -> None:
-        if self._path == "-":
-            sys.stdout.write(page)
-            return
-        with atomic_writer(self._path) as file:
+        with output_file(self._path) as file:
             file.write(page.encode())
 
 

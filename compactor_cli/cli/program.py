@@ -13,6 +13,8 @@ import click
 
 USAGE = 2
 FAILED = 3
+# What people look for at the filter.
+_OF_BATCH = ("--column", "--shard", "--split")
 
 
 def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> int:
@@ -72,6 +74,8 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _worded(error: click.ClickException, program: str) -> str:
+    if program == "compact" and isinstance(error, click.NoSuchOption) and error.option_name in _OF_BATCH:
+        return f"{error.option_name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
     text = error.format_message()
     return f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, make_folders, output_error
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, make_folders, output_error
 from compactor_cli.archive.lock import lock
 from compactor_cli.archive.targets import STDOUT, Destination, Kind, Target, plan_targets
 from compactor_cli.cli.account import ResultLines, Wording, warn_of_fallbacks
@@ -26,6 +26,7 @@ from compactor_cli.cli.models import account_for, asked_line, with_models
 from compactor_cli.cli.plugins import plugged
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.wishes import Wishes, check
+from compactor_cli.cli.written import output_file
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.events import Event, InputEnded, RunBegan
 from compactor_cli.model.report import InputReport
@@ -90,6 +91,7 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     settings = plan_file.settings if plan_file else configuration.settings
     settings = book.settings = untouched(settings) if wishes.no_compact else settings
     check_names(settings, wishes)
+    _print_estimate(settings, console)
     jobs = _jobs(operands, wishes, console)
     orders = _orders(wishes, settings, plan_file)
     check_memory(wishes, inputs=len(jobs))
@@ -128,6 +130,15 @@ def _last_session(operands: Sequence[str], wishes: Wishes, book: Book) -> tuple[
         Console("compact", wishes.level, wishes.color).warn(f"{session.path}: changed just now; {advice}")
     book.resume_command = session.resume_command if replaces else ""
     return (str(session.path),)
+
+
+def _print_estimate(settings: Settings, console: Console) -> None:
+    """Say that tokens are not counted, where that was not asked for."""
+    from compactor_cli.plan.tokens import TiktokenCounter, counter_for
+
+    counter = counter_for(settings.tokenizer)
+    if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
+        console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
 
 
 def _plan_file(wishes: Wishes) -> PlanFile | None:
@@ -395,7 +406,7 @@ def _show(text: str) -> None:
 
 def _private(path: str) -> AbstractContextManager[IO[bytes]]:
     """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
-    return atomic_writer(path, mode=PRIVATE_FILE_MODE)
+    return output_file(path, mode=PRIVATE_FILE_MODE)
 
 
 def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
@@ -404,7 +415,7 @@ def _plan_saver(wishes: Wishes, orders: Orders, stack: ExitStack) -> Any:
         return None
     from compactor_cli.run.planfile import header_line
 
-    file = sys.stdout.buffer if wishes.plan_out == STDOUT else stack.enter_context(_private(wishes.plan_out))
+    file = stack.enter_context(_private(wishes.plan_out))
     file.write(header_line(orders.settings))
     return file.write
 

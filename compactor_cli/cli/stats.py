@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import click
 
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
-from compactor_cli.cli.table import table
+from compactor_cli.cli.table import fitted_table, home_path, terminal_columns
 from compactor_cli.cli.wishes import Wishes
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
@@ -28,7 +29,9 @@ from compactor_cli.read.sources import Source, find_sources
 from compactor_cli.read.streams import STDIN, open_stream
 
 FAILED = 3
-HEAD = ("path", "format", "conversations", "records", "messages", "tokens", "turns", "exchanges", "orphans", "pressure")
+HEAD = ("tokens", "of window", "turns", "calls", "unpaired", "messages", "records", "conversations", "format", "file")
+# What a narrow terminal does without, in this order.
+_OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns", "format")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,7 +90,7 @@ def stats(operands: tuple[str, ...], as_json: bool, **said: object) -> int:
             if as_json:
                 sys.stdout.write(json.dumps(asdict(counted[-1])) + "\n")
     if not as_json and counted:
-        sys.stdout.write(table(HEAD, [_row(item) for item in counted]))
+        sys.stdout.write(_table(counted))
     console.finish()
     return FAILED if failures else 0
 
@@ -123,8 +126,17 @@ def _add(found: Stats, transcript: Transcript, counter: Counter) -> None:
         found.pressure_ratio = max(found.pressure_ratio or 0.0, round(tokens / window, 4))
 
 
+def _table(counted: Sequence[Stats]) -> str:
+    """The largest first; of several, the total last."""
+    rows = [_row(item) for item in sorted(counted, key=lambda item: -item.tokens)]
+    if len(rows) > 1:
+        sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
+        rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
+    return fitted_table(HEAD, rows, terminal_columns(), optional=_OPTIONAL)
+
+
 def _row(found: Stats) -> tuple[object, ...]:
-    pressure = None if found.pressure_ratio is None else f"{found.pressure_ratio:.0%}"
-    name = "standard input" if found.path == STDIN else found.path
-    counts = (found.conversations, found.records, found.messages, found.tokens, found.turns, found.exchanges)
-    return (name, ", ".join(found.formats), *counts, found.orphans, pressure)
+    share = None if found.pressure_ratio is None else f"{found.pressure_ratio:.0%}"
+    name = "standard input" if found.path == STDIN else home_path(found.path)
+    counts = (found.turns, found.exchanges, found.orphans, found.messages, found.records, found.conversations)
+    return (found.tokens, share, *counts, ", ".join(found.formats), name)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 
 from compactor_cli.cli.console import visible
+
+# So much of a clipped path is always shown.
+LEAST_CLIPPED = 24
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -18,6 +24,42 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         for row in texts
     )
     return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def fitted_table(
+    head: Sequence[str], rows: Sequence[Sequence[object]], columns: int, *, optional: Sequence[str]
+) -> str:
+    """The table in at most so many columns of a terminal (0: as wide as it is), as far as its numbers allow.
+
+    The last column gives room first, down to `LEAST_CLIPPED`; then the ``optional`` ones go, by name and in this order.
+    """
+    going = list(optional)
+    while True:
+        texts = [_text(row[-1]) for row in rows]
+        most = max(map(_width, texts), default=0)
+        widest = max(map(_width, table(head, rows).splitlines()))
+        least = min(most, LEAST_CLIPPED)
+        room = most - (widest - columns)
+        if not columns or widest <= columns:
+            return table(head, rows)
+        if room >= least or not going:
+            return table(
+                head, [(*row[:-1], clipped(text, max(room, least))) for row, text in zip(rows, texts, strict=True)]
+            )
+        at = head.index(going.pop(0))
+        head = [*head[:at], *head[at + 1 :]]
+        rows = [(*row[:at], *row[at + 1 :]) for row in rows]
+
+
+def terminal_columns() -> int:
+    """The width of the terminal that is written to, or ``COLUMNS``; 0 where there is neither."""
+    return shutil.get_terminal_size((0, 0)).columns
+
+
+def home_path(path: str) -> str:
+    """The path with ``~`` for the user's home."""
+    home = str(Path.home())
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path
 
 
 def clipped(text: str, most_columns: int) -> str:

@@ -8,9 +8,12 @@ from dataclasses import replace
 from itertools import groupby
 
 from compactor_cli.cli.console import Color, counted, painted, visible
-from compactor_cli.model.plan import Action, Plan, Span, Tier
+from compactor_cli.model.plan import USAGE, Action, Plan, Span
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.plan.by_fit import NO_ROOM, NOTICE
+from compactor_cli.plan.case import BOOKKEEPING, ORPHAN, SUPERSEDED
+from compactor_cli.plan.refresh import COUNTER, OUTDATED
 
 EXCERPT_CHARS = 96
 # Of a long run of covered records the ends are enough to see what it is.
@@ -19,7 +22,15 @@ SHOWN_RECORDS = 6
 SHOWN_ROWS = 10
 SHOWN_LINES = 24
 
-_VERBS = {Action.KEEP: "keep", Action.PRUNE: "prune", Action.COVER: "summarise"}
+# What is done to records that do not stay, by the rule; all other rules shorten texts.
+_LEFT_OUT = {
+    ORPHAN: "leave out {} (tool calls or results without the other half)",
+    SUPERSEDED: "leave out {} (the client sends them no longer)",
+    BOOKKEEPING: "leave out {} (bookkeeping, never sent)",
+    OUTDATED: "leave out {} (bookkeeping about what is left out)",
+    NO_ROOM: "leave out {} (no room)",
+    NOTICE: "leave out {} (a notice says so)",
+}
 
 
 def where(transcript: Transcript) -> str:
@@ -40,11 +51,12 @@ def plan_view(transcript: Transcript, plan: Plan) -> str:
         return f"{head}: unchanged ({plan.reason or 'nothing to do'})\n"
     most = plan.tokens_kept + plan.summary_tokens
     lines = [f"{head} → at most {most:,}{_aim(plan)}"]
-    lines += [f"  {_range(region):>15}  {_said(region)}" for region in _regions(plan)]
+    lines += [f"  why: {plan.reason}"] if plan.reason else []
+    lines += [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
     if plan.summary_tokens:
         lines.append(f"  the summary takes at most {plan.summary_tokens:,} of {plan.tokens_middle:,} tokens")
-    if plan.edits:
-        lines.append(f"  texts shortened: {len(plan.edits):,}")
+    if shortened := sum(edit.part != USAGE for edit in plan.edits):
+        lines.append(f"  texts shortened: {shortened:,}")
     lines += [f"  {note}" for note in (*plan.notes, plan.over_target) if note]
     return "\n".join(lines) + "\n"
 
@@ -69,7 +81,7 @@ def result_view(transcript: Transcript, plan: Plan, summary: str, report: Transc
     if is_row:
         return head + "\n"
     lines = [painted(head, Color.CYAN, color)]
-    lines += [f"  {_range(region):>15}  {_said(region)}" for region in _regions(plan)]
+    lines += [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
     if summary:
         text = [visible(line) for line in summary.splitlines()]
         more = len(text) - SHOWN_LINES
@@ -85,18 +97,31 @@ def _clipped(line: str, most_chars: int) -> str:
 
 def _regions(plan: Plan) -> list[tuple[Span, ...]]:
     """Runs of kept spans, and runs of all others: bookkeeping between covered records is no news."""
-    runs = groupby(plan.spans, key=lambda span: span.action is Action.KEEP)
+    runs = groupby(plan.spans, key=_stays)
     return [tuple(spans) for _, spans in runs]
 
 
-def _said(region: tuple[Span, ...]) -> str:
-    """What is done to how many records, by rule."""
+def _stays(span: Span) -> bool:
+    """Whether the model is shown these records as they were: a client's counter of tokens is no content."""
+    return span.action is Action.KEEP or span.name == COUNTER
+
+
+def _fate(region: tuple[Span, ...]) -> str:
+    """What is done to how many records."""
     counts: dict[tuple[Action, str], int] = {}
     for span in region:
         key = (span.action, span.name)
         counts[key] = counts.get(key, 0) + span.stop - span.start
-    said = (f"{_VERBS[action]} {count:,} ({name})" for (action, name), count in counts.items())
-    return f"keep {counts.popitem()[1]:,}" if region[0].action is Action.KEEP else ", ".join(said)
+    if _stays(region[0]):
+        reset = counts.get((Action.PRUNE, COUNTER), 0)
+        return f"keep {sum(counts.values()):,}" + (f" ({counted(reset, 'token counter')} reset)" if reset else "")
+    return ", ".join(_phrase(action, name).format(f"{count:,}") for (action, name), count in counts.items())
+
+
+def _phrase(action: Action, name: str) -> str:
+    if name in _LEFT_OUT:
+        return _LEFT_OUT[name]
+    return "summarise {}" if action is Action.COVER else f"shorten {{}} ({name})"
 
 
 def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Iterator[str]:
@@ -105,7 +130,7 @@ def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Ite
         if not told and region[0].start >= plan.summary_at:
             yield from _added(summary, color)
             told = True
-        yield painted(f"@@ {_range(region)}: {_said(region)} @@", Color.CYAN, color)
+        yield painted(f"@@ {_range(region)}: {_fate(region)} @@", Color.CYAN, color)
         yield from _gone(transcript, plan, region, color)
     if not told:
         yield from _added(summary, color)
@@ -113,9 +138,9 @@ def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Ite
 
 def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: bool) -> Iterator[str]:
     """The first and the last of the records that do not stay as they are."""
-    if region[0].action is Action.KEEP:
+    if _stays(region[0]):
         return
-    edits = {edit.record: edit for edit in plan.edits}
+    edits = {edit.record: edit for edit in plan.edits if edit.part != USAGE}
     indices = range(region[0].start, region[-1].stop)
     shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
     ends = shown if len(shown) <= SHOWN_RECORDS else [*shown[: SHOWN_RECORDS // 2], -1, *shown[-SHOWN_RECORDS // 2 :]]
@@ -159,7 +184,5 @@ def _aim(plan: Plan) -> str:
     parts = [f"target {plan.target_tokens:,}"] if plan.target_tokens else []
     if plan.window_tokens:
         share = plan.tokens_before / plan.window_tokens
-        parts.append(f"pressure {share:.0%} of {plan.window_tokens:,}")
-    if plan.tier is not Tier.NONE:
-        parts.append(plan.tier.value)
+        parts.append(f"{share:.0%} of the window of {plan.window_tokens:,} was full")
     return f" ({', '.join(parts)})" if parts else ""

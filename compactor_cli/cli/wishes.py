@@ -210,6 +210,7 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
     for is_wrong, what, advice in _CONFLICTS:
         if is_wrong(wishes):
             raise UsageError(what, next_step=advice)
+    _check_stdout(wishes)
     about_models = [option.name.replace("_", "-") for option in MODEL if option.name in given]
     if about_models and not (wishes.model or wishes.embedding_model):
         raise UsageError(f"--{about_models[0]} is about a model, and none is named", next_step="add -m MODEL")
@@ -223,6 +224,26 @@ def check(wishes: Wishes, given: Mapping[str, Any]) -> None:
             f"--plan holds its own settings, so --{said[0]} cannot be said", next_step="plan again with it"
         )
 
+
+def _check_stdout(wishes: Wishes) -> None:
+    """Raise UsageError where standard output would hold two things at once."""
+    on_stdout = [what for name, what in _WRITTEN.items() if getattr(wishes, name) in ("-", "fd:1")]
+    if len(on_stdout) > 1:
+        what = f"standard output cannot hold {on_stdout[0]} and {on_stdout[1]}"
+        raise UsageError(what, next_step="write one of them to a file")
+    if on_stdout and wishes.stdout_is_taken:
+        what = f"standard output holds the result and cannot hold {on_stdout[0]}"
+        raise UsageError(what, next_step="write that to a file, or the result with -o")
+
+
+# What options write besides the result, a plan aside: with -n it takes the place of what is shown.
+_WRITTEN = {
+    "report": "the report",
+    "html": "the page",
+    "metrics": "the metrics",
+    "summary_rows": "the rows of the summariser's calls",
+    "events": "the events",
+}
 
 _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
     (
@@ -251,16 +272,6 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
         "leave one of them out",
     ),
     (lambda w: w.null and not w.files_from, "-0 is about --files-from", "name the list: --files-from FILE"),
-    (
-        lambda w: w.report == "-" and w.stdout_is_taken,
-        "standard output holds the result and cannot hold the report",
-        "write the report to a file, or the result with -o",
-    ),
-    (
-        lambda w: w.html == "-" and w.stdout_is_taken,
-        "standard output holds the result and cannot hold the page",
-        "write the page to a file, or the result with -o",
-    ),
     (
         lambda w: w.plan_out == "-" and (w.diff or (w.purpose is Purpose.ACT and w.stdout_is_taken)),
         "standard output holds the result and cannot hold the plan",

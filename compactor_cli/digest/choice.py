@@ -50,11 +50,16 @@ OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over.
 MAX_OUTPUTS = (6, 40)
 SCRAP_FACTOR, SOURCE_FACTOR = 0.5, 0.6
+# What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
+FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
+# Statements that name the focus are told around it, in about so many characters.
+_FOCUS_CHARS = 200
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.12
 _MIN_OUTPUTS = 40
 _MIN_ATOM_CHANCE = 0.02
+_MIN_WEIGHT = 0.1
 _LINES_PER_ATOM = 3
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
@@ -101,14 +106,28 @@ class Worth:
 
 
 def choose(
-    candidates: Sequence[Statement], shown: Iterable[str], budget_tokens: int, count: Callable[[str], int], worth: Worth
+    candidates: Sequence[Statement],
+    shown: Iterable[str],
+    budget_tokens: int,
+    count: Callable[[str], int],
+    worth: Worth,
+    *,
+    focus: frozenset[str] = frozenset(),
 ) -> list[Statement]:
     """The candidates that tell most beyond ``shown`` within the budget, in the order of the transcript.
 
     Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
-    ``budget_tokens`` by ``count``; the same input gives the same choice.
+    ``budget_tokens`` by ``count``; the same input gives the same choice. Candidates that name the ``focus`` (names in
+    lower case) come first, until they have taken `FOCUS_RATIO` of the budget.
     """
-    state = _Choice(candidates=candidates, worth=worth, count=count, left=budget_tokens)
+    state = _Choice(
+        candidates=candidates,
+        worth=worth,
+        count=count,
+        left=budget_tokens,
+        focus=focus,
+        focus_left=budget_tokens * FOCUS_RATIO,
+    )
     for text in shown:
         state.covered.update(worth.facts(text))
     for max_outputs in MAX_OUTPUTS:
@@ -124,6 +143,8 @@ class _Choice:
     worth: Worth
     count: Callable[[str], int]
     left: int
+    focus: frozenset[str]
+    focus_left: float
     covered: set[str] = field(default_factory=set)
     opened: set[Hashable] = field(default_factory=set)
     outputs: Counter[Hashable] = field(default_factory=Counter)
@@ -144,22 +165,37 @@ class _Choice:
             elif gain > 0.0:
                 self._enter(number, max_outputs)
 
-    def _gain(self, number: int) -> float:
+    def _facts(self, number: int) -> dict[str, float]:
+        """What a candidate tells; that it names the focus is a fact of its own, until the focus has had its share."""
         candidate = self.candidates[number]
-        return _gain(self.worth.facts(candidate.text, candidate.form), self.covered, candidate, self.opened)
+        facts = self.worth.facts(candidate.text, candidate.form)
+        if self.focus_left > 0 and names(candidate.text, self.focus):
+            return {**facts, f"\1{number}": FOCUS_VALUE / max(candidate.weight, _MIN_WEIGHT)}
+        return facts
+
+    def _gain(self, number: int) -> float:
+        return _gain(self._facts(number), self.covered, self.candidates[number], self.opened)
 
     def _enter(self, number: int, max_outputs: int) -> None:
         candidate = self.candidates[number]
         cost = _cost(candidate, self.opened, self.count)
         group = (candidate.event, candidate.label)
         is_output = candidate.form is Form.OUTPUT
-        if cost > self.left or (is_output and self.outputs[group] >= max_outputs):
+        is_focused = names(candidate.text, self.focus)
+        if cost > self.left or (is_output and not is_focused and self.outputs[group] >= max_outputs):
             return
         self.left -= cost
+        self.focus_left -= cost if is_focused else 0
         self.taken.append(number)
         self.outputs[group] += is_output
         self.opened.update(_opens(candidate))
         self.covered.update(self.worth.facts(candidate.text, candidate.form))
+
+
+def names(text: str, focus: frozenset[str]) -> bool:
+    """Whether a text names any of these."""
+    lowered = text.lower() if focus else ""
+    return any(name in lowered for name in focus)
 
 
 def order(statement: Statement) -> tuple[bool, int, int, int, str]:
@@ -205,24 +241,26 @@ def candidates_of(
     taken_back: frozenset[int],
     cues: Callable[[str], bool],
     skip: Callable[[Event], bool] = lambda event: False,
+    focus: frozenset[str] = frozenset(),
 ) -> list[Statement]:
     """The statements worth weighing: what was said (turn ends first, then the newest), and the telling lines of output.
 
-    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that the user overturned.
+    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that the user overturned. Whatever
+    names the ``focus`` is among them, however old.
     """
     starts = starts_of(events, scores.table.length_tokens)
     found: list[Statement] = []
     left = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN and not skip(event)]
     for number in sorted(spoken, key=lambda number: (number not in finals, -number)):
-        if left <= 0:
-            break
+        if left <= 0 and not names(events[number].text, focus):
+            continue
         left -= len(events[number].text)
         weight = _event_weight(events[number], number / len(events))
         weight *= (FINAL_FACTOR if number in finals else 1.0) * (TAKEN_BACK_FACTOR if number in taken_back else 1.0)
         is_final = number in finals
-        found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final))
-    found.extend(_outputs(events, scores, starts, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))))
+        found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final, focus))
+    found.extend(_outputs(events, scores, starts, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), focus))
     return found
 
 
@@ -238,6 +276,7 @@ def _spoken_statements(
     cues: Callable[[str], bool],
     scores: Scores,
     is_final: bool,
+    focus: frozenset[str],
 ) -> Iterator[Statement]:
     for place, (text, form, lead) in enumerate(statements_of(event.text)):
         if is_noise(text) or (form is Form.SENTENCE and is_narration(text)):
@@ -246,7 +285,7 @@ def _spoken_statements(
         if form is Form.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
             factor *= REMARK_FACTOR
         yield Statement(
-            text=shortened(text, scores),
+            text=shortened(text, scores, focus),
             event=number,
             place=place,
             form=form,
@@ -257,28 +296,35 @@ def _spoken_statements(
         )
 
 
-def shortened(text: str, scores: Scores) -> str:
-    """A long text as its parts around the names most likely to be used again."""
+def shortened(text: str, scores: Scores, focus: frozenset[str] = frozenset()) -> str:
+    """A long text as its parts around the names most likely to be used again; around the focus, where it names it."""
+    lowered = text.lower() if focus and len(text) > _FOCUS_CHARS else ""
+    spots = [(at, at + len(name)) for name in sorted(focus) if (at := lowered.find(name)) >= 0]
+    if spots and len(lowered) == len(text):
+        return windowed(text, spots, _FOCUS_CHARS)
     if len(text) <= MAX_CHARS:
         return text
     best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
     return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
 
 
-def _outputs(events: Sequence[Event], scores: Scores, starts: Sequence[int], number: int) -> Iterator[Statement]:
+def _outputs(
+    events: Sequence[Event], scores: Scores, starts: Sequence[int], number: int, focus: frozenset[str]
+) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
     labels = Labels(events)
-    for text, place in _telling_lines(events, scores, number):
+    for text, place in (*_telling_lines(events, scores, number, focus), *_naming_lines(events, scores, focus)):
         event_number = scores.table.lines.last[place]
         event = events[event_number]
         label = labels.of(event_number)
         if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name or text in label:
             continue
-        if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
+        is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
+        if is_label and not names(text, focus):
             continue  # what was looked for or run is the label of what came of it
         weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * _legibility(text, event)
         yield Statement(
-            text=shortened(text, scores),
+            text=shortened(text, scores, focus),
             event=event_number,
             place=place,
             form=Form.OUTPUT,
@@ -296,14 +342,24 @@ def _legibility(text: str, event: Event) -> float:
     return SOURCE_FACTOR if event.tool is ToolKind.READ and not is_signature(text) else 1.0
 
 
-def _telling_lines(events: Sequence[Event], scores: Scores, number: int) -> Iterator[tuple[str, int]]:
+def _naming_lines(events: Sequence[Event], scores: Scores, focus: frozenset[str]) -> Iterator[tuple[str, int]]:
+    """The distinct lines of calls and results that name the focus, with their places."""
+    lines = scores.table.lines
+    for place, text in enumerate(lines.numbers) if focus else ():
+        if events[lines.last[place]].kind in _OUTPUT and names(text, focus):
+            yield text, place
+
+
+def _telling_lines(
+    events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str]
+) -> Iterator[tuple[str, int]]:
     """The distinct lines of calls and results by the chances of their names, a few for each name; with their places."""
     lines, chance = scores.table.lines, scores.rows.__getitem__
     texts, left = list(lines.numbers), dict[int, int]()
     heap = [
         (-sum(map(chance, atoms)) / (6 + min(len(text), MAX_CHARS)) ** COST_POWER, -place)
         for place, (text, atoms) in enumerate(zip(texts, lines.atoms, strict=True))
-        if atoms and events[lines.last[place]].kind in _OUTPUT
+        if atoms and events[lines.last[place]].kind in _OUTPUT and not names(text, focus)
     ]
     heapify(heap)
     while heap and number > 0:

@@ -15,6 +15,7 @@ from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, carried_files
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.quote import Meter
+from compactor_cli.digest.salience import focus_names
 from compactor_cli.digest.sections import (
     DROP_ORDER,
     HEADING_TOKENS,
@@ -110,12 +111,12 @@ class _Writer:
             lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.meter)
             names_tokens = min(names_tokens, left // 6)
         candidates = self._candidates(left)
-        worth = Worth(self.analysis.scores)
+        worth, focus = Worth(self.analysis.scores), focus_names(self.request.focus)
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
         asked = room = left - names_tokens - sum(map(self.meter.item, lines.values()))
         best, most = sections, 0
         for _ in range(_MAX_ROUNDS):
-            chosen = choose(candidates, shown, asked, self.meter.text, worth)
+            chosen = choose(candidates, shown, asked, self.meter.text, worth, focus=focus)
             filled = self._with_history(sections, chosen, lines)
             used = self._tokens(filled) - self._tokens(sections)
             if most < used <= left - names_tokens // 2:
@@ -139,6 +140,7 @@ class _Writer:
             finals=analysis.finals,
             taken_back=analysis.taken_back,
             cues=_has_cue,
+            focus=focus_names(self.request.focus),
         )
         known = {statement.text for statement in new}
         return [*(statement for statement in analysis.remembered if statement.text not in known), *new]

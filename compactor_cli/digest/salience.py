@@ -80,8 +80,13 @@ def _coding(table: Table) -> float:
     return min(1.0, files_seen / len(table.atoms) / _CODING_SHARE) if table.atoms else 0.0
 
 
+def focus_names(focus: str) -> frozenset[str]:
+    """What a focus names, in lower case: its paths and identifiers, and its words of more than three letters."""
+    return frozenset((*map(str.lower, atom_texts(focus)), *(word for word in words.terms(focus) if len(word) > 3)))
+
+
 def _focused(table: Table, focus: str) -> list[tuple[int, str]]:
-    named = {atom.lower() for atom in atom_texts(focus)} | {word for word in words.terms(focus) if len(word) > 3}
+    named = focus_names(focus)
     if not named:
         return []
     return [(row, atom) for atom, row in table.atoms.items() if any(word in atom.lower() for word in named)]

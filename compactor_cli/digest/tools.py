@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
+from compactor_cli.group.todos import PLAN_TOOLS
+from compactor_cli.group.todos import short_name as short_name
+
 
 class ToolKind(StrEnum):
     """What a tool call does to the world."""
@@ -33,10 +36,9 @@ _NAMES = {
     "terminal runinterminal shellcommand execute exec bashoutput runterminalcmd runipython executeipythoncell "
     "containerexec cmdrun runbash powershell ipython python executecode runpython codeexecution bashcodeexecution "
     "writestdin run process executepython jupyter submitcommand",
-    ToolKind.PLAN: "todowrite exitplanmode updateplan writetodos settodolist updatetodolist todo todolist todoread "
-    "taskcreate taskupdate tasklist taskget managetodolist tasktracker plan setplan planning writeplan",
 }
 _KIND_OF = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_KIND_OF |= dict.fromkeys(PLAN_TOOLS, ToolKind.PLAN)
 _EDIT_WORDS = ("edit", "write", "replace", "patch", "insert", "create", "append", "delete", "save")
 _READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", "list", "show")
 _COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
@@ -63,12 +65,6 @@ PATH_KEYS = (
     "uri",
 )
 COMMAND_KEYS = ("command", "cmd", "script", "code", "input", "chars", "CommandLine")
-
-
-def short_name(name: str) -> str:
-    """The tool's name without the server or namespace in front of it, without case, ``_`` and ``-``."""
-    last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
-    return last.replace("_", "").replace("-", "").replace(" ", "").lower()
 
 
 def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:

@@ -27,6 +27,7 @@ _PATHS: tuple[JsonPath, ...] = (
     ("prompt",),
     ("traj",),
     ("history",),
+    ("input",),
 )
 _SHAPE = imitate.Shape(role_key="role", text_key="content", user=("user", "human"), assistant=("assistant", "gpt"))
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})

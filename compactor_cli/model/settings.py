@@ -42,7 +42,8 @@ class Trigger:
     else none. Of the window, ``output_tokens`` are left to the answer; with what remains, the tiers are shares of
     it and compaction starts at ``compact_ratio``, or as soon as ``tokens + reserve_tokens`` reach it. Above
     ``threshold_tokens`` it starts whatever the window. The target is ``target_ratio`` of the size that starts it.
-    A call of the tool ``tool`` in the newest turn starts it at any size.
+    A call of the tool ``tool`` in the newest turn starts it at any size. With ``at_phase`` it starts at the end of a
+    phase of the task (its to-dos are done, or a new request follows a finished one), sooner only under pressure.
     """
 
     start: Start = Start.AUTO
@@ -57,6 +58,7 @@ class Trigger:
     emergency_ratio: float = 0.95
     target_ratio: float = 0.5
     tool: str = ""
+    at_phase: bool = False
 
 
 NEWEST, SMART, SEMANTIC, HIERARCHICAL = KEPT_BY = ("newest", "smart", "semantic", "hierarchical")

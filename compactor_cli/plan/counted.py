@@ -16,6 +16,7 @@ from compactor_cli.plan.by_summary import by_summary
 from compactor_cli.plan.case import Case
 from compactor_cli.plan.ground import survey
 from compactor_cli.plan.own_call import is_summary_call
+from compactor_cli.plan.phase import ended_phase
 from compactor_cli.plan.previous import base_tokens, is_settled
 from compactor_cli.plan.prune import Shortening
 from compactor_cli.plan.rules import Ruler, with_edits
@@ -56,6 +57,7 @@ def counted_plan(
         base_tokens=base_tokens(shown, tokens) if settings.target.ratio else total,
         model=transcript.model,
         is_asked_for=asked_focus(transcript.messages, settings.trigger.tool) is not None,
+        phase=ended_phase(transcript.messages) if settings.trigger.at_phase else "",
     )
     if settings.target.ratio and decision.compacts and not transcript.original_tokens and is_settled(shown):
         decision = replace(decision, compacts=False, reason=_TAKEN)

@@ -9,6 +9,9 @@ Three ways, the first that is set:
 - NATURAL: nothing is named, or the transcript itself asks, by a call of the trigger's tool in its newest turn.
   Compacted to what head, tail and summary take, if that saves enough.
 
+With ``at_phase`` all of them but pressure and the tool's call wait for the end of a phase of the task, which in turn
+starts a compaction that no pressure starts yet.
+
 The window of the model that the transcript itself names only serves to report the tier.
 """
 
@@ -42,30 +45,36 @@ class Decision:
     window_tokens: int = 0
 
 
-def decide(settings: Settings, *, tokens: int, base_tokens: int, model: str, is_asked_for: bool = False) -> Decision:
+def decide(
+    settings: Settings, *, tokens: int, base_tokens: int, model: str, is_asked_for: bool = False, phase: str = ""
+) -> Decision:
     """The decision about a transcript of ``tokens``; ``base_tokens`` is what a share as target is a share of.
 
-    ``is_asked_for``: the transcript itself asks. Raises `UsageError` if the window of the model that the settings
-    name is not known.
+    ``is_asked_for``: the transcript itself asks. ``phase``: why a phase of its task has just ended. Raises `UsageError`
+    if the window of the model that the settings name is not known.
     """
     trigger = settings.trigger
     named_window = usable_tokens(trigger, named_window_tokens(trigger))
     window = named_window or usable_tokens(trigger, window_tokens(model))
-    found = _started(settings, tokens, settings.target.of(base_tokens), named_window, is_asked_for)
+    found = _started(settings, tokens, settings.target.of(base_tokens), named_window, is_asked_for, phase)
     return replace(found, tier=tier_of(trigger, tokens, window), window_tokens=window)
 
 
-def _started(settings: Settings, tokens: int, target: int, window: int, is_asked_for: bool) -> Decision:
+def _started(settings: Settings, tokens: int, target: int, window: int, is_asked_for: bool, phase: str) -> Decision:
     """The decision, by the first reason that there is."""
     trigger = settings.trigger
     if trigger.start is Start.NEVER:
         return Decision(way=Way.NATURAL, compacts=False, reason="compaction is switched off")
     if is_asked_for and tokens <= (target or tokens):
         return Decision(way=Way.NATURAL, compacts=True, reason=f"the newest turn calls the tool {trigger.tool}")
+    if trigger.at_phase and not phase and not _presses(trigger, tokens, window):
+        return Decision(way=Way.NATURAL, compacts=False, reason="the phase of the task goes on")
     if target:
         sign = ">" if tokens > target else "<="
-        reason = f"{tokens:,} tokens {sign} target {target:,}"
+        reason = f"{tokens:,} tokens {sign} target {target:,}" + (f"; {phase}" if phase else "")
         return Decision(way=Way.TARGET, compacts=tokens > target, reason=reason, target_tokens=target)
+    if phase and not _presses(trigger, tokens, window):
+        return Decision(way=Way.NATURAL, compacts=True, reason=f"a phase of the task has ended: {phase}")
     if trigger.start is Start.ASKED:
         return Decision(way=Way.NATURAL, compacts=False, reason="compaction starts only when it is asked for")
     if window or trigger.threshold_tokens:
@@ -77,6 +86,11 @@ def _started(settings: Settings, tokens: int, target: int, window: int, is_asked
     return Decision(way=Way.NATURAL, compacts=True, reason=f"{tokens:,} tokens, more than head, tail and summary need")
 
 
+def _presses(trigger: Trigger, tokens: int, window: int) -> bool:
+    """Whether the window or the threshold starts a compaction by itself."""
+    return bool(window or trigger.threshold_tokens) and tokens >= starting_tokens(trigger, window)
+
+
 def left_alone_tokens(settings: Settings, model: str) -> int:
     """A transcript of up to so many tokens is not compacted and has no tier; 0 where only its exact size can tell."""
     trigger = settings.trigger
@@ -84,7 +98,7 @@ def left_alone_tokens(settings: Settings, model: str) -> int:
         return settings.target.tokens
     named_window = usable_tokens(trigger, named_window_tokens(trigger))
     presses = trigger.start is Start.AUTO and (named_window or trigger.threshold_tokens)
-    if settings.target.ratio or not presses:
+    if settings.target.ratio or not presses or trigger.at_phase:
         return 0
     window = named_window or usable_tokens(trigger, window_tokens(model))
     start = starting_tokens(trigger, named_window)

@@ -36,6 +36,7 @@ INVALID: Final = _Invalid.INVALID
 
 _BLANKS = b" \t\r\n"
 _OPENINGS = b"{["
+_PARQUET_MARK = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -166,6 +167,8 @@ class Records(Iterator[Record]):
         if line.is_last:
             what = f"the last line is torn: {what}"
             advice = "the file may still be being written: try again later, or use --on-invalid keep or drop"
+        if line.body.startswith(_PARQUET_MARK):
+            what, advice = "Parquet", f"compact it with: compactor batch {self.path} --output-dir DIR"
         if line.body.startswith(_UTF16_MARKS):
             what, advice = "UTF-16 text", "convert it first: iconv -f utf-16 -t utf-8"
         return InvalidLine(what, place=Place(path=self.path, line=line.number + number - 1), next_step=advice)

@@ -14,6 +14,8 @@ from compactor_cli.plan.reported import planned_report
 if TYPE_CHECKING:
     from compactor_cli.llm.estimate import Estimate
 
+LEFT_AS_IT_WAS = "left as it was"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -55,5 +57,5 @@ def kept(transcript: Transcript, reason: str) -> Row:
     whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
     plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
     report = planned_report(transcript, plan)
-    warnings = () if reason == "declined" else (f"left as it was: {reason}",)
+    warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
     return Row(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))

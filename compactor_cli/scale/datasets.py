@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.model.errors import InputError
 from compactor_cli.run.rows import RowMaker
 from compactor_cli.scale.cells import CellMaker, holds_conversation
+from compactor_cli.scale.columns import check_column, column_paths, compact_at
 from compactor_cli.scale.work import mapped
 
 if TYPE_CHECKING:
@@ -26,44 +27,30 @@ def compact_columns(
 ) -> dict[str, list[Any]]:
     """The columns with conversations, compacted: ``column``, several of them, or the first that holds any.
 
-    A row that fails stays as it was, with the reason in the column ``reasons``. Raises `InputError` for it where no
-    such column is named, and where a column is not there or holds no conversation.
+    The conversations are in ``column``, whatever it is called, in several (``"chosen,rejected"``), or inside a column
+    of structures (``"extra.chat"``). A row that fails stays as it was, with the reason in the column ``reasons``.
+    Raises `InputError` for it where no such column is named, and where a named column is not there or holds no
+    conversation, and where no column does.
     """
-    names = [name.strip() for name in column.split(",")] if column else [_column(batch)]
+    columns = tuple(batch)
+    paths = column_paths(column, columns) if column else ((_column(batch),),)
     compacted: dict[str, list[Any]] = {}
     failures: list[list[str]] = []
-    for name in names:
-        _check(batch, name)
-        maker = CellMaker(rows=rows, column=name, dialect=dialect)
-        compacted[name], why = [], []
-        for number, (value, (made, reason)) in enumerate(mapped(partial(_made, maker), batch[name], models)):
+    for path in paths:
+        values = compacted.get(path[0]) or batch[path[0]]
+        check_column(path, values, columns)
+        maker = CellMaker(rows=rows, column=path[-1], dialect=dialect)
+        made = [result for _, result in mapped(partial(compact_at, path, cells=maker), values, models)]
+        why = [cell.reason if cell else "" for _, cell in made]
+        for number, reason in enumerate(why):
             if reason and not reasons:
                 advice = 'name a column for the reasons (reasons="why") to keep such rows as they are'
-                raise InputError(reason, next_step=advice, place=f"column {name}, row {number}")
-            compacted[name].append(made if made is not None else value)
-            why.append(reason)
+                raise InputError(reason, next_step=advice, place=f"column {'.'.join(path)}, row {number}")
+        compacted[path[0]] = [value for value, _ in made]
         failures.append(why)
     if reasons:
         compacted[reasons] = ["; ".join(filter(None, row)) for row in zip(*failures, strict=True)]
     return compacted
-
-
-def _made(maker: CellMaker, value: Any) -> tuple[Any, str]:
-    """The value compacted, and why it could not be; an empty one is no conversation and stays."""
-    if not value:
-        return value, ""
-    made, cell = maker.compact_any(value)
-    return made, cell.reason
-
-
-def _check(batch: Mapping[str, Sequence[Any]], name: str) -> None:
-    """Raise `InputError` unless the column is there and holds a conversation, or nothing at all."""
-    advice = f"columns: {', '.join(batch)}"
-    if name not in batch:
-        raise InputError(f"no column is called {name!r}", next_step=advice)
-    values = [value for value in batch[name] if value]
-    if values and not any(holds_conversation(name, value) for value in values):
-        raise InputError(f"the column {name!r} holds no conversation", next_step=advice)
 
 
 def _column(batch: Mapping[str, Sequence[Any]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 
 from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.run.row import LEFT_AS_IT_WAS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +14,7 @@ class Metrics:
 
     ``shards`` were worked on, ``shards_skipped`` were finished before (their rows are counted all the same),
     ``shards_failed`` wrote nothing. ``failed`` rows were passed on unchanged, ``fell_back`` have the digest where a
-    model was asked. ``seconds`` are of all processes together.
+    model was asked, ``left`` are unchanged for want of a summary. ``seconds`` are of all processes together.
     """
 
     shards: int = 0
@@ -24,6 +25,7 @@ class Metrics:
     failed: int = 0
     over_target: int = 0
     fell_back: int = 0
+    left: int = 0
     lines_dropped: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
@@ -49,6 +51,7 @@ class Metrics:
             failed=int(report.outcome is Outcome.FAILED),
             over_target=int(bool(report.over_target)),
             fell_back=int(bool(report.fell_back)),
+            left=int(any(warning.startswith(LEFT_AS_IT_WAS) for warning in report.warnings)),
             bytes_before=report.bytes_before,
             bytes_after=report.bytes_after,
             tokens_before=report.tokens_before,

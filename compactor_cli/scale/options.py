@@ -31,9 +31,9 @@ class Finished(StrEnum):
 class ShardOptions:
     """How shards are compacted.
 
-    ``archive_dir`` empty: no archive, for the input stays where it is. ``column``: of Parquet; empty: the first
-    that holds conversations. ``models``: without keys, which every process reads itself, from its environment or
-    from ``key_file``.
+    ``archive_dir`` empty: no archive, for the input stays where it is. ``column``: of Parquet, or several, with a
+    comma between; empty: the first that holds conversations. ``models``: without keys, which every process reads
+    itself, from its environment or from ``key_file``.
     """
 
     settings: Settings = field(default_factory=Settings)

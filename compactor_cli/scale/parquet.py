@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from compactor_cli.archive.atomic import DEFAULT_MODE, atomic_writer, make_folde
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.slices import Slice
 from compactor_cli.scale.cells import Cell, CellMaker, holds_conversation
+from compactor_cli.scale.columns import ColumnPath, check_column, column_paths, compact_at
 from compactor_cli.scale.failed_rows import FailedRows
 from compactor_cli.scale.mark import content_sha256
 from compactor_cli.scale.metrics import Metrics
@@ -44,18 +46,25 @@ def compact_table(
         raise UsageError("an archive holds lines, not tables", place=source, next_step=advice)
     file = _open(source)
     groups = range(part.start, part.stop) if part else range(file.metadata.num_row_groups)
-    column = _column(file, options.column, source)
-    cells = CellMaker(rows=row_maker(options, models), column=column, dialect=options.dialect)
+    rows = row_maker(options, models)
+    columns = [
+        (path, CellMaker(rows=rows, column=path[-1], dialect=options.dialect))
+        for path in _paths(file, options.column, source)
+    ]
+    first_row = 0
     metrics = Metrics()
     make_folders(Path(output).absolute().parent)
     mode = (stat.S_IMODE(Path(source).stat().st_mode) | stat.S_IWUSR) & DEFAULT_MODE
     with FailedRows(output) as failed, atomic_writer(output, mode=mode) as target, _writer(file, target) as writer:
         for group in groups:
-            table, made = _compacted(file.read_row_group(group), column, cells, models)
-            for cell, text in made:
-                if cell.reason:
-                    failed.add(metrics.rows, cell.reason, text)
-                metrics += cell.metrics
+            table = file.read_row_group(group)
+            for path, cells in columns:
+                table, made = _compacted(table, path, cells, models)
+                for row, cell in made:
+                    if cell.reason:
+                        failed.add(first_row + row, cell.reason, cell.text)
+                    metrics += cell.metrics
+            first_row += table.num_rows
             writer.write_table(table, row_group_size=max(table.num_rows, 1))
         if models:
             models.settle()
@@ -63,33 +72,38 @@ def compact_table(
     return replace(metrics, bytes_before=size_bytes), content_sha256(source, None)
 
 
-def _compacted(table: Any, column: str, cells: CellMaker, models: ModelRun | None) -> tuple[Any, list[Any]]:
-    """The table with this column compacted; each cell that holds something, with its text."""
+def _compacted(
+    table: Any, path: ColumnPath, cells: CellMaker, models: ModelRun | None
+) -> tuple[Any, list[tuple[int, Cell]]]:
+    """The table with this column compacted; each cell that holds something, with its row."""
     import pyarrow
 
-    place = table.schema.get_field_index(column)
+    place = table.schema.get_field_index(path[0])
     field = table.schema.field(place)
     values = table.column(place).to_pylist()
-    present = [number for number, value in enumerate(values) if value]
-    made: list[tuple[Cell, bytes]] = []
-    for number, (value, cell) in mapped(lambda number: cells.compact_any(values[number]), present, models):
-        made.append((cell, cell.text))
-        values[number] = value
+    made: list[tuple[int, Cell]] = []
+    present = [row for row, value in enumerate(values) if value]
+    for row, (value, cell) in mapped(lambda row: compact_at(path, values[row], cells), present, models):
+        values[row] = value
+        if cell:
+            made.append((row, cell))
     return table.set_column(place, field, pyarrow.array(values, type=field.type)), made
 
 
-def _column(file: Any, name: str, source: str) -> str:
-    """The column that holds conversations. Raises `InputError`."""
+def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
+    """The columns that are named, or the one that holds conversations. Raises `InputError`."""
     schema = file.schema_arrow
-    if name:
-        if name not in schema.names:
-            raise InputError(f"has no column {name}", place=source, next_step=f"columns: {', '.join(schema.names)}")
-        return name
+    if names:
+        paths = column_paths(names, schema.names, place=source)
+        for path in paths:
+            for batch in islice(file.iter_batches(_LOOKED_AT_ROWS, columns=[path[0]]), 1):
+                check_column(path, batch.column(path[0]).to_pylist(), schema.names, place=source)
+        return paths
     candidates: list[str] = [field.name for field in schema if _is_text(field.type) or _is_nested(field.type)]
     for batch in file.iter_batches(_LOOKED_AT_ROWS, columns=candidates) if candidates else ():
         for column in candidates:
             if any(holds_conversation(column, value) for value in batch.column(column).to_pylist() if value):
-                return column
+                return ((column,),)
         break
     advice = f"name it with --column; columns: {', '.join(schema.names)}"
     raise InputError("no column holds conversations", place=source, next_step=advice)

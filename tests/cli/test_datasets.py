@@ -110,3 +110,13 @@ def test_metrics_of_all_rows_in_one_file(work: Path, compact: Run) -> None:
     assert failure["input"] == "rows.jsonl"
     assert "rows.jsonl:6" in failure["reason"]
     assert (work / "out.jsonl").read_bytes().endswith(odd)
+
+
+def test_parquet_and_columns_are_sent_to_the_command_that_reads_them(work: Path, compact: Run) -> None:
+    Path("rows.parquet").write_bytes(b"PAR1\x15\x04\x15\x10 rows PAR1")
+    ran = compact("-t", "1k", "rows.parquet")
+    assert ran.code == 3
+    assert "rows.parquet:1: Parquet: compact it with: compactor batch rows.parquet --output-dir DIR" in ran.err
+    ran = compact("--column", "chat", "rows.jsonl")
+    assert ran.code == 2
+    assert "--column is an option for datasets in shards, also of Parquet: see compactor batch --help" in ran.err

@@ -321,6 +321,17 @@ def test_a_person_takes_declines_or_guides(work: Path, compact: Run, llm_server:
     assert 0 < len(out) < len(session_bytes())
 
 
+def test_a_person_is_not_asked_in_the_middle_of_a_phase(work: Path) -> None:
+    wishes = ("-t", "1500", "--at-phase", "--interactive", "session.jsonl", "-o", "a.jsonl")
+    code, _, shown = _on_a_terminal("", *wishes)
+    assert (code, "take this summary?" in shown) == (0, False)
+    with (work / "session.jsonl").open("a") as file:
+        file.write(json.dumps({"role": "user", "content": "Now write the notes of the release for it."}) + "\n")
+    code, _, shown = _on_a_terminal("y\n", *wishes, "-f")
+    assert (code, "a new request follows a finished one" in shown) == (0, True)
+    assert Path("a.jsonl").stat().st_size < len(session_bytes())
+
+
 def test_what_a_person_said_holds_for_every_further_attempt(work: Path, compact: Run, llm_server: LlmServer) -> None:
     answers = "tell more of module_7\nand of the deadline\ny\n"
     wishes = (*asking(llm_server), "--interactive", "session.jsonl", "-o", "a.jsonl")

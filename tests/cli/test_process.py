@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -203,10 +204,34 @@ def test_progress_is_for_terminals(work: Path) -> None:
 
 @pytest.mark.parametrize("entry", ["compact", "compactor"])
 def test_version_and_help(entry: str, home: Path, spawn: Run) -> None:
-    assert spawn("--version", entry=entry).out.decode() == f"{entry} {compactor_cli.__version__}\n"
+    for option in ("--version", "-V"):
+        first, *parts = spawn(option, entry=entry).out.decode().splitlines()
+        assert first == f"{entry} {compactor_cli.__version__}"
+        assert any(part.startswith("litellm 1.") for part in parts)
+        assert parts[-1].startswith("tokens: exact for models with the vocabularies o200k_base, cl100k_base")
     ran = spawn("--help", entry=entry)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"Usage: {entry}".encode())
+
+
+@pytest.mark.parametrize("entry", ["compact", "compactor"])
+def test_without_a_vocabulary_counts_are_called_estimates(entry: str, work: Path) -> None:
+    # As on a machine on which litellm has come without the files of its tokenizers.
+    code = (
+        "from compactor_cli.plan import vocabulary\n"
+        "vocabulary.VOCABULARIES = {name: ('missing', 1) for name in vocabulary.VOCABULARIES}\n"
+        f"from compactor_cli.__main__ import {entry} as main\n"
+        "main()\n"
+    )
+
+    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+
+    estimated = "estimated (UTF-8 bytes / 4), for no vocabulary is on this machine"
+    assert ran("-V").stdout.splitlines()[-1] == f"tokens: {estimated}"
+    if entry == "compact":
+        done = ran("-v", "-t", "1500", "session.jsonl", "-o", "out.jsonl")
+        assert "all numbers of them are an estimate (UTF-8 bytes / 4; no vocabulary on this machine)" in done.stderr
 
 
 def test_every_option_is_in_the_help(home: Path, spawn: Run) -> None:
@@ -237,3 +262,26 @@ def test_without_posix_the_first_line_says_what_to_use(entry: str) -> None:
     assert done.stdout == ""
     assert "needs a POSIX system" in done.stderr.splitlines()[0]
     assert "use WSL" in done.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize("option", ["--report", "--metrics", "--events", "--html", "--summary-rows"])
+def test_whatever_a_run_writes_besides_can_go_to_standard_output(work: Path, spawn: Run, option: str) -> None:
+    into = ("-t", "1500", "session.jsonl", "-o", "out.jsonl", option, "-")
+    ran = spawn(*into)
+    assert ran.code == 0, ran.err
+    assert not Path("-").exists()
+    assert Path("out.jsonl").stat().st_size
+    if option == "--html":
+        assert ran.out.startswith(b"<!")
+    else:
+        assert json.loads(ran.out.splitlines()[0] if option in ("--events", "--summary-rows") else ran.out)
+    taken = spawn("-t", "1500", "session.jsonl", option, "-")
+    assert taken.code == 2
+    assert (taken.out, "standard output holds the result" in taken.err) == (b"", True)
+
+
+def test_standard_output_holds_one_thing(work: Path, spawn: Run) -> None:
+    ran = spawn("-t", "1500", "session.jsonl", "-o", "out.jsonl", "--report", "-", "--events", "fd:1")
+    assert ran.code == 2
+    assert "standard output cannot hold the report and the events" in ran.err
+    assert not Path("out.jsonl").exists()

@@ -75,6 +75,26 @@ def test_stats_count_each_input(work: Path, compactor: Run) -> None:
     assert f"{session['tokens']:,}" in shown
 
 
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_table_of_stats_fits_the_terminal(
+    work: Path, compactor: Run, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    deep = work / "a-folder-with-a-long-name" / "and-another-one-that-is-longer-still" / "sessions-of-november"
+    deep.mkdir(parents=True)
+    for number in range(3):
+        (deep / f"session-{number}.jsonl").write_bytes(session_bytes(3 + number))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = compactor("stats", "-r", deep).out.decode()
+    head, *rows, total = shown.splitlines()
+    assert max(map(len, shown.splitlines())) <= columns
+    assert [row.split("session-")[1] for row in rows] == ["2.jsonl", "1.jsonl", "0.jsonl"]
+    tokens = [int(row.split()[0].replace(",", "")) for row in (*rows, total)]
+    assert (sum(tokens[:-1]), total.endswith("total of 3")) == (tokens[-1], True)
+    assert ("~/work/a-folder" in shown) is (columns == 200)
+    assert head.startswith("tokens")
+    assert not any(word in head for word in ("orphan", "pressure"))
+
+
 def test_stats_go_on_after_an_input_that_cannot_be_read(work: Path, compactor: Run) -> None:
     ran = compactor("stats", "missing.jsonl", "session.jsonl", "--json")
     assert ran.code == 3

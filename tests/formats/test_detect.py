@@ -17,6 +17,7 @@ from compactor_cli.model.records import Place, Record
 from compactor_cli.model.transcript import Container, Role
 
 SYSTEM = {"role": "system", "content": "You repair bicycles."}
+RESPONSES = "openai-responses"
 CHAT = [SYSTEM, {"role": "user", "content": "The chain slips."}, {"role": "assistant", "content": "Is it worn?"}]
 CALL = {
     "role": "assistant",
@@ -65,6 +66,12 @@ CLAUDE = {
         ([CHAT], "openai-chat"),
         ([TURNS], "sharegpt"),
         ([{"messages": []}], "openai-chat"),
+        ([{"input": [*CHAT, CALL], "target": "worn"}], "openai-chat"),
+        ([{"input": CHAT, "model": "m"}], "openai-responses"),
+        (
+            [{"input": [*CHAT[1:], {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]}],
+            RESPONSES,
+        ),
     ],
 )
 def test_the_format_is_found_by_content(values: list[Any], dialect: str) -> None:

@@ -96,3 +96,25 @@ def test_a_run_that_is_stopped_leaves_whole_outputs_and_goes_on(
     code, shown, _ = batch(*arguments, "--report", "-")
     metrics = json.loads(shown)["metrics"]
     assert (code, metrics["shards_skipped"], metrics["compacted"], metrics["fell_back"]) == (0, done, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "3 of 3 summaries fell back to the digest: the model gave none"),
+        (("--on-failure", "keep"), "3 of 3 conversations were left as they were: the model gave no summary"),
+    ],
+)
+def test_a_model_that_never_answered_is_said(
+    work: Path,
+    batch: Batch,
+    llm_server: LlmServer,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test-0123456789")
+    (work / "rows.jsonl").write_bytes(b"".join(row(number, 12) for number in range(3)))
+    model = ("-m", "openai/auth", "--api-base", llm_server.openai, "--no-cache", *options)
+    code, _, shown = batch("rows.jsonl", "-t", "2500", "--output-dir", "out", *model)
+    assert (code, said in shown) == (0, True)

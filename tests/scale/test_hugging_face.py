@@ -82,6 +82,16 @@ def test_several_columns_are_compacted_each() -> None:
     assert found["why"] == [""]
 
 
+def test_a_conversation_inside_a_structure_is_named_with_a_path() -> None:
+    batch = {"extra": [{"chat": messages(9), "n": 1}, {"chat": messages(2), "n": 2}], "a.b": [messages(9), None]}
+    found = compact_batch(batch, column="extra.chat,a.b", target=1500, reasons="why")
+    assert [value["n"] for value in found["extra"]] == [1, 2]
+    assert len(found["extra"][0]["chat"]) < len(messages(9))
+    assert found["extra"][1] == batch["extra"][1]
+    assert len(found["a.b"][0]) < len(messages(9))
+    assert found["why"] == ["", ""]
+
+
 @pytest.mark.parametrize(("column", "what"), [("n", "holds no conversation"), ("chat", "no column is called")])
 def test_a_named_column_without_conversations_is_an_error(column: str, what: str) -> None:
     with pytest.raises(InputError, match=what):

@@ -92,11 +92,44 @@ def test_parts_are_row_groups(work: Path, batch: Batch) -> None:
     assert joined.equals(parquet.read_table("whole.parquet"))
 
 
+def test_several_columns_and_one_inside_another_are_compacted_each(work: Path) -> None:
+    talks = [[{"role": m["role"], "content": m["content"] or ""} for m in messages(steps)] for steps in (9, 2, 8)]
+    extra = [{"n": 1, "chat": talk} for talk in talks]
+    columns = {"chosen": [json.dumps(talk) for talk in talks], "rejected": talks, "extra": extra}
+    source = write("rows.parquet", columns)
+    metrics = compact_shard("rows.parquet", "out.parquet", replace(OPTIONS, column="chosen, rejected,extra.chat"))
+    found = parquet.read_table("out.parquet")
+    assert found.schema.equals(source.schema)
+    assert (metrics.compacted, metrics.unchanged) == (6, 3)
+    for cells in (
+        [json.loads(cell) for cell in found["chosen"].to_pylist()],
+        found["rejected"].to_pylist(),
+        [cell["chat"] for cell in found["extra"].to_pylist()],
+    ):
+        assert cells[1] == talks[1]
+        assert [len(cells[row]) < len(talks[row]) for row in (0, 2)] == [True, True]
+    assert [cell["n"] for cell in found["extra"].to_pylist()] == [1, 1, 1]
+
+
+def test_a_failed_row_is_named_by_its_place_in_the_table(work: Path) -> None:
+    write("rows.parquet", {"chat": [None, row(0, 8).decode(), None, '{"weather": "fine"}']})
+    compact_shard("rows.parquet", "out.parquet", OPTIONS)
+    failed = [json.loads(line) for line in Path("out.parquet.failed").read_text().splitlines()]
+    assert [one["row"] for one in failed] == [3]
+
+
+@pytest.mark.parametrize("column", ["note", "extra.n", "extra.chat.deeper"])
+def test_a_named_column_that_holds_no_conversation_is_refused(work: Path, column: str) -> None:
+    write("rows.parquet", {"chat": texts(), "note": ["a"] * 5, "extra": [{"n": "a", "chat": "b"}] * 5})
+    with pytest.raises(InputError, match=f"the column '{column}' holds no conversation"):
+        compact_shard("rows.parquet", "out.parquet", replace(OPTIONS, column=column))
+
+
 def test_what_is_no_table_of_conversations_is_refused(work: Path) -> None:
     write("rows.parquet", {"n": [1, 2], "text": ["a", "b"]})
     with pytest.raises(InputError, match="no column holds conversations: name it with --column; columns: n, text"):
         compact_shard("rows.parquet", "out.parquet", OPTIONS)
-    with pytest.raises(InputError, match="has no column chat"):
+    with pytest.raises(InputError, match="no column is called 'chat'"):
         compact_shard("rows.parquet", "out.parquet", replace(OPTIONS, column="chat"))
     with pytest.raises(UsageError, match="leave --archive-dir out"):
         compact_shard("rows.parquet", "out.parquet", replace(OPTIONS, archive_dir="archive"))

@@ -1,0 +1,139 @@
+"""To-do lists: what agents' planning tools say is done, in progress and open, whoever made them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+# Names of planning tools, as `short_name` gives them.
+PLAN_TOOLS = frozenset(
+    "todowrite exitplanmode updateplan writetodos settodolist updatetodolist todo todolist todoread taskcreate"
+    " taskupdate tasklist taskget managetodolist tasktracker plan setplan planning writeplan".split()
+)
+
+
+def short_name(name: str) -> str:
+    """The tool's name without the server or namespace in front of it, without case, ``_`` and ``-``."""
+    last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
+    return last.replace("_", "").replace("-", "").replace(" ", "").lower()
+
+
+class State(StrEnum):
+    """How far a step is."""
+
+    DONE = "done"
+    DOING = "doing"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Todo:
+    """One step of a plan; ``record`` shows its last change."""
+
+    text: str
+    state: State
+    record: int
+
+
+_STATES = {
+    "completed": State.DONE,
+    "complete": State.DONE,
+    "done": State.DONE,
+    "finished": State.DONE,
+    "x": State.DONE,
+    "in_progress": State.DOING,
+    "in-progress": State.DOING,
+    "inprogress": State.DOING,
+    "doing": State.DOING,
+    "active": State.DOING,
+    "-": State.DOING,
+}
+_DROPPED = ("cancelled", "canceled", "deleted", "removed")
+_LIST_KEYS = ("todos", "todoList", "todo_list", "plan", "task_list", "tasks", "items", "newTodos", "steps")
+_TEXT_KEYS = ("content", "step", "title", "description", "subject", "text", "task", "name")
+
+
+@dataclass(slots=True, kw_only=True)
+class TodoReplay:
+    """The list as the planning calls so far left it; ``text`` is the last plan written as text, in ``record``."""
+
+    todos: dict[str, Todo] = field(default_factory=dict)
+    text: str = ""
+    record: int = -1
+    _has_tasks: bool = False
+    _created: int = 0
+
+    def call(self, name: str, arguments: Any, answer: str, record: int) -> None:
+        """Take in a planning call and what the tool answered."""
+        arguments = arguments if isinstance(arguments, Mapping) else {}
+        name = short_name(name)
+        if name == "taskcreate":
+            self._create(arguments, record, answer)
+        elif name == "taskupdate":
+            self._update(arguments, record)
+        elif steps := _steps(arguments):
+            self._has_tasks = False
+            self.todos = {str(i): _todo(step, record) for i, step in enumerate(steps) if _is_live(step)}
+        elif isinstance(plan := arguments.get("plan"), str) and plan.strip():
+            self.text, self.record = plan, record
+
+    def has_open(self) -> bool:
+        """Whether a step is not done."""
+        return any(todo.state is not State.DONE for todo in self.todos.values())
+
+    def _create(self, arguments: Mapping[str, Any], record: int, answer: str) -> None:
+        if not self._has_tasks:
+            self.todos, self._has_tasks = {}, True
+        self._created += 1
+        number = re.search(r"#(\d+)", answer[:200])
+        text = str(arguments.get("subject") or arguments.get("description") or "")
+        if text.strip():
+            key = number[1] if number else str(self._created)
+            self.todos[key] = Todo(text=text, state=State.OPEN, record=record)
+
+    def _update(self, arguments: Mapping[str, Any], record: int) -> None:
+        key = str(arguments.get("taskId") or arguments.get("task_id") or "")
+        status = str(arguments.get("status") or "")
+        if status in _DROPPED:
+            self.todos.pop(key, None)
+        elif key in self.todos:
+            todo = self.todos[key]
+            text = str(arguments.get("subject") or todo.text)
+            state = _STATES.get(status, State.OPEN) if status else todo.state
+            self.todos[key] = replace(todo, text=text, state=state, record=record)
+
+
+def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Text and status of each step, in any of the shapes that agents use."""
+    for key in _LIST_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, str) and "[" in value:
+            return _checklist(value)
+        if isinstance(value, (list, tuple)):
+            return [step for entry in value if (step := _step(entry))[0]]
+    return []
+
+
+def _step(entry: Any) -> tuple[str, str]:
+    if isinstance(entry, str):
+        return entry, ""
+    if not isinstance(entry, Mapping):
+        return "", ""
+    text = next((value for key in _TEXT_KEYS if isinstance(value := entry.get(key), str) and value.strip()), "")
+    return text, str(entry.get("status") or entry.get("state") or "").lower()
+
+
+def _checklist(text: str) -> list[tuple[str, str]]:
+    found = re.findall(r"^\s*(?:[-*]\s+|\d+\.\s+)?\[([ xX~-]?)\]\s*(.+)$", text, re.MULTILINE)
+    return [(step, {"~": "-"}.get(mark, mark.lower())) for mark, step in found]
+
+
+def _is_live(step: tuple[str, str]) -> bool:
+    return step[1] not in _DROPPED
+
+
+def _todo(step: tuple[str, str], record: int) -> Todo:
+    return Todo(text=step[0], state=_STATES.get(step[1], State.OPEN), record=record)
