@@ -26,6 +26,7 @@ _LEFT_OUT = (
     "in_place",
     "append",
     "archive",
+    "redact_output",
     "compress",
     "lock",
     "keep_going",
