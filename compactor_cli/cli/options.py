@@ -273,6 +273,13 @@ MODEL = (
         choices=("update", "rebuild", "keep"),
     ),
     Option("instructions", ("--instructions",), Kind.TEXT, "Add the text of FILE to the prompt.", _OWN, "FILE"),
+    Option(
+        "verify_pass",
+        ("--verify-pass",),
+        Kind.FLAG,
+        "Ask once more what the summary left out; the answer counts if it passes the same checks.",
+        _OWN,
+    ),
     Option("max_cost", ("--max-cost",), Kind.MONEY, "Stop asking before this is spent.", _OWN, "USD"),
     Option("price", ("--price",), Kind.TEXT, "USD per million tokens, instead of the known price.", _OWN, "IN,OUT"),
     Option("max_requests", ("--max-requests",), Kind.COUNT, "Stop asking after N requests.", _OWN, "N"),

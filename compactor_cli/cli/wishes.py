@@ -81,6 +81,7 @@ class Wishes:
     on_failure: str = "digest"
     previous: str = "update"
     instructions: str = ""
+    verify_pass: bool = False
     max_cost: float = 0.0
     price: str = ""
     max_requests: int = 0
