@@ -24,7 +24,8 @@ class Spent:
     """What a run has used.
 
     ``requests`` are those really sent, ``failures`` among them, and ``retries``: what was asked again, because a
-    request failed or its reply was refused. ``tokens_sent`` includes failed requests, by estimate; ``input_tokens``, ``output_tokens`` and ``cached_tokens`` are what the provider
+    request failed or its reply was refused. ``tokens_sent`` includes failed requests, by estimate; ``input_tokens``,
+    ``output_tokens`` and ``cached_tokens`` are what the provider
     reported. ``unpriced`` replies are of models whose price is not known; ``cost_usd`` does not include them.
     ``cache_hits`` were answered from the reply cache and would have cost ``saved_usd``.
     """
