@@ -55,6 +55,7 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
         "compactor stats",
         "compactor expand",
         "compactor search",
+        "compactor dropped",
         "compactor restore",
         "compactor verify",
         "compactor archive",

@@ -26,13 +26,14 @@ SCALE = (
 )
 ROUNDS = Option("rounds", ("--rounds",), Kind.COUNT, "Rounds of jobs at most (default 4).", _ONLY, "N")
 # A batch job asks one model at its own pace.
-_LIVE = ("model_for", "llm_concurrency", "rpm", "tpm", "cache")
+_LIVE = ("model_for", "verify_pass", "llm_concurrency", "rpm", "tpm", "cache")
 _LEFT_OUT = (
     "min_age",
     "output",
     "in_place",
     "append",
     "archive",
+    "redact_output",
     "compress",
     "lock",
     "keep_going",

@@ -19,6 +19,7 @@ TOOLS = {
     "stats": ("compactor_cli.cli.stats:stats", "Count records, tokens, turns and exchanges."),
     "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
+    "dropped": ("compactor_cli.cli.dropped:dropped", "List what a compacted file no longer says, by need."),
     "restore": ("compactor_cli.cli.originals:restore", "Fetch the original of a file from the archive."),
     "archive": ("compactor_cli.cli.archive:archive", "List archived originals, count them, take old ones out."),
     "undo": ("compactor_cli.cli.undo:undo", "Take back the last compact -i or --append."),

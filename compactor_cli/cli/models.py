@@ -131,6 +131,7 @@ def _asking(wishes: Wishes, settings: Settings) -> Asking:
         max_reply_bytes=wishes.max_reply,
         template=settings.template,
         instructions=_instructions(wishes.instructions),
+        verifies=wishes.verify_pass,
     )
     return dataclasses.replace(given, rule=rule) if rule else given
 

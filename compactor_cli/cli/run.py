@@ -95,6 +95,9 @@ def _run(operands: Sequence[str], wishes: Wishes, configuration: Configuration, 
     jobs = _jobs(operands, wishes, console)
     orders = _orders(wishes, settings, plan_file)
     check_memory(wishes, inputs=len(jobs))
+    if wishes.redact_output:
+        keeps = "the archive keeps the originals" if wishes.archive else "no original is kept"
+        console.warn(f"--redact-output: kept records that hold secrets do not stay byte for byte; {keeps}")
     book.tell(RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=orders.purpose.value))
     reports: list[InputReport] = []
     with ExitStack() as stack:
@@ -243,6 +246,7 @@ def _orders(wishes: Wishes, settings: Settings, plan_file: PlanFile | None) -> O
         view=_view(wishes),
         page=partial(_page, settings=settings) if wishes.html else None,
         shape=wishes.shape,
+        redacts_output=wishes.redact_output,
     )
 
 
@@ -387,7 +391,7 @@ def _seen(jobs: Sequence[Job], orders: Orders, wishes: Wishes) -> Seen | None:
     """
     stays = (wishes.in_place or wishes.append) and wishes.purpose is Purpose.ACT and len(jobs) > 1
     others = (orders.engine, orders.summariser, orders.importance, orders.shape, orders.hooks, orders.memory)
-    if not stays or wishes.plan or wishes.interactive or any(others):
+    if not stays or wishes.plan or wishes.interactive or any(others) or orders.redacts_output:
         return None
     from compactor_cli.llm.places import replies_file
     from compactor_cli.run.seen import Seen, seen_file

@@ -81,6 +81,7 @@ class Wishes:
     on_failure: str = "digest"
     previous: str = "update"
     instructions: str = ""
+    verify_pass: bool = False
     max_cost: float = 0.0
     price: str = ""
     max_requests: int = 0
@@ -93,6 +94,7 @@ class Wishes:
     reset_breaker: bool = False
     cache: bool = True
     redact: bool = True
+    redact_output: bool = False
     memory: str = ""
     hook_before: str = ""
     hook_after: str = ""
@@ -262,6 +264,11 @@ _CONFLICTS: tuple[tuple[Callable[[Wishes], bool], str, str], ...] = (
         lambda w: w.in_place and not w.archive and not w.force,
         "-i without an archive loses the originals",
         "leave --no-archive out, or add -f if that is what you want",
+    ),
+    (
+        lambda w: w.append and w.redact_output,
+        "--append leaves the records of a file as they are, secrets included",
+        "use -i with --redact-output",
     ),
     (lambda w: sum((w.dry_run, w.check, w.diff)) > 1, "-n, --check and --diff exclude one another", "choose one"),
     (lambda w: bool(w.model and w.summariser), "-m and --summariser exclude one another", "choose one"),

@@ -27,11 +27,11 @@ def loss(
     """What is not in the summary's text, and the retained share (0 to 1), by kind (if there is any)."""
     lost: list[tuple[str, tuple[str, ...]]] = []
     kept: list[tuple[str, float]] = []
-    line = _squeezed(text)
+    line = squeezed(text)
     shown_text, shown_numbers = TextSearch(line), TextSearch(" ".join(_digits().findall(line)))
     for kind, things in _things(analysis).items():
         told = shown_numbers if kind == _NUMBERS else shown_text
-        missing = tuple(thing for thing in things if _squeezed(thing) not in told)
+        missing = tuple(thing for thing in things if squeezed(thing) not in told)
         if things:
             kept.append((kind, round(1.0 - len(missing) / len(things), 4)))
         if missing:
@@ -39,14 +39,14 @@ def loss(
     return tuple(lost), tuple(kept)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
     """Line breaks and indentation are the template's, not the text's."""
     return " ".join(text.split())
 
 
 def _things(analysis: Analysis) -> Mapping[str, tuple[str, ...]]:
     return {
-        "user rules": _distinct(rule for message in reversed(analysis.messages) for rule in _rules(message.text)),
+        "user rules": _distinct(rule for message in reversed(analysis.messages) for rule in rules_in(message.text)),
         "paths": _distinct(state.path for state in analysis.files),
         "commands": _distinct(shown(run.command).rstrip(" " + ELLIPSIS) for run in reversed(analysis.runs)),
         _NUMBERS: _numbers(analysis),
@@ -73,7 +73,8 @@ def _rule() -> re.Pattern[str]:
     )
 
 
-def _rules(text: str) -> list[str]:
+def rules_in(text: str) -> list[str]:
+    """The sentences of a message that ask for something to hold."""
     return [sentence for sentence in sentences(text[:20_000]) if len(sentence) <= 400 and _rule().search(sentence)]
 
 

@@ -85,6 +85,7 @@ class Call:
     ``input_tokens``: the size of the prompt where the caller counted it, else it is estimated.
     ``prompt_version`` names the wording of the prompt in the key of the reply cache. ``extra`` goes to litellm
     as it is and is part of that key too. ``about``: the hash of the transcript, for those who are told of the call.
+    ``is_repeat``: it is asked because the reply to an earlier call was refused; no part of the key.
     """
 
     model: str
@@ -102,6 +103,7 @@ class Call:
     wanted: Wanted = Wanted.TEXT
     extra: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    is_repeat: bool = False
 
     @property
     def known_price(self) -> Price | None:

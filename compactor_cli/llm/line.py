@@ -135,7 +135,7 @@ class Line:
             reply = await self._repeated(call, server)
         if redactor and call.wanted is Wanted.TEXT:
             reply = replace(reply, text=redactor.redact(reply.text))
-        if self._cache and reply.text and reply.finish_reason == "stop" and not reply.has_tool_call:
+        if self._cache and _is_worth_keeping(reply):
             self._cache.put(call, reply)
         return reply
 
@@ -144,7 +144,8 @@ class Line:
         attempt = 0
         while True:
             try:
-                return await self._send(call, server, Try.AGAIN if attempt else Try.FIRST)
+                which = Try.AGAIN if attempt or call.is_repeat else Try.FIRST
+                return await self._send(call, server, which)
             except Passing as failure:
                 attempt += 1
                 if attempt >= self._retries.attempts or self._is_far_off(failure):
@@ -209,6 +210,12 @@ def redacted(call: Call, redactor: Redactor | None) -> Call:
     if redactor is None:
         return call
     return replace(call, messages=tuple(replace(said, text=redactor.redact(said.text)) for said in call.messages))
+
+
+def _is_worth_keeping(reply: Reply) -> bool:
+    """Whether the same call would be paid for in vain: answered whole, or cut off, which its caller refuses again."""
+    is_cut_off = reply.finish_reason == "length"
+    return not reply.has_tool_call and (is_cut_off or (bool(reply.text) and reply.finish_reason == "stop"))
 
 
 def _is_free(failure: BaseException) -> bool:

@@ -61,7 +61,8 @@ class Asking:
     """What the user wants of the model. ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks;
     ``price`` None: that of the table.
 
-    ``guidance`` is what was said to an earlier attempt at this very summary.
+    ``guidance`` is what was said to an earlier attempt at this very summary. ``verifies``: the model is asked once more
+    what its summary left out.
     """
 
     model: str
@@ -78,6 +79,7 @@ class Asking:
     instructions: str = ""
     guidance: str = ""
     rule: PruneRule | None = _RULE
+    verifies: bool = False
 
 
 def _no_original(sha256: str) -> Transcript | None:
@@ -208,6 +210,7 @@ class _Case:
             calls={stage: self.call(stage) for stage in Stage},
             redactor=self.redactor,
             through=through,
+            verifies=self.asking.verifies,
             refusals=refusals,
         )
 

@@ -23,8 +23,9 @@ class Limits:
 class Spent:
     """What a run has used.
 
-    ``requests`` are those really sent, ``retries`` and ``failures`` among them. ``tokens_sent`` includes
-    failed requests, by estimate; ``input_tokens``, ``output_tokens`` and ``cached_tokens`` are what the provider
+    ``requests`` are those really sent, ``failures`` among them, and ``retries``: what was asked again, because a
+    request failed or its reply was refused. ``tokens_sent`` includes failed requests, by estimate; ``input_tokens``,
+    ``output_tokens`` and ``cached_tokens`` are what the provider
     reported. ``unpriced`` replies are of models whose price is not known; ``cost_usd`` does not include them.
     ``cache_hits`` were answered from the reply cache and would have cost ``saved_usd``.
     """
@@ -50,7 +51,7 @@ class Charge(StrEnum):
 
 
 class Try(StrEnum):
-    """Whether a request is the first for its call."""
+    """Whether a request is the first for what is asked."""
 
     FIRST = "first"
     AGAIN = "again"

@@ -122,8 +122,9 @@ class _Job:
 class Writer:
     """Asks through one line. ``calls`` holds for each stage what is the same in all its calls.
 
-    ``through`` turns a call into the one that is really sent (for the fallback model); ``refusals``: every reply that
-    was not taken, in order. Not for several threads.
+    ``through`` turns a call into the one that is really sent (for the fallback model); ``verifies``: the model is asked
+    once more what its summary left out; ``refusals``: every reply that was not taken, in order. Not for several
+    threads.
     """
 
     line: Line
@@ -131,6 +132,7 @@ class Writer:
     calls: dict[Stage, Call]
     redactor: Redactor | None
     through: Callable[[Call], Call] = field(default=lambda call: call)
+    verifies: bool = False
     refusals: list[Refusal] = field(default_factory=list)
 
     def write(self, task: Task) -> Draft:
@@ -274,12 +276,29 @@ class Writer:
         faulty = self._replaced(faulty, again, verdicts, jobs, task)
         others = [self.line.fallback_of(jobs[n].call) for n in faulty]
         if all(others):
-            faulty = self._replaced(faulty, [call for call in others if call], verdicts, jobs, task)
+            faulty = self._replaced(
+                faulty, [replace(call, is_repeat=True) for call in others if call], verdicts, jobs, task
+            )
         healed = {n: self._healed(jobs[n], verdicts[n], task) for n in faulty}
-        return [
+        parts = [
             healed.get(n) or (_part(verdict, job, task) if verdict else None)
             for n, (verdict, job) in enumerate(zip(verdicts, jobs, strict=True))
         ]
+        is_whole = self.verifies and len(jobs) == 1 and not jobs[0].ground.is_part
+        return [self._verified(jobs[0], parts[0], task)] if is_whole and parts[0] and not healed else parts
+
+    def _verified(self, job: _Job, part: _Part, task: Task) -> _Part:
+        """The summary that the model gives when it is asked what this one left out; this one, if that is not taken."""
+        said = (
+            Said(speaker=Speaker.ASSISTANT, text=part.text),
+            Said(speaker=Speaker.USER, text=prompts.verify(task.wording)),
+        )
+        call = replace(job.call, messages=(*job.call.messages, *said))
+        try:
+            (verdict,) = self._asked([self.through(call)], [job], task)
+        except ModelFailure:
+            return part
+        return _part(verdict, job, task) if verdict and not verdict.fault else part
 
     def _healed(self, job: _Job, verdict: Verdict | None, task: Task) -> _Part:
         """What stands for a job whose replies were refused: the reply cut, its parts side by side, or a digest.
@@ -347,7 +366,7 @@ def _again(call: Call, verdict: Verdict | None, wording: Wording) -> Call:
         return call
     *before, last = call.messages
     note = prompts.retry(wording, verdict.fault.value, verdict.details)
-    return replace(call, messages=(*before, replace(last, text=f"{last.text}\n\n{note}")))
+    return replace(call, messages=(*before, replace(last, text=f"{last.text}\n\n{note}")), is_repeat=True)
 
 
 def _part(verdict: Verdict, job: _Job, task: Task) -> _Part:

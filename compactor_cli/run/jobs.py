@@ -82,8 +82,8 @@ class Orders:
     shown of each transcript, ``page`` its page. ``models`` or ``summariser`` (for guidance) writes the summaries (None:
     the digest does), ``review`` is asked about each of them; ``engine`` takes the place of plan and summary,
     ``importance`` that of what the settings name. ``shape``: how outputs are written, where that is not as they were.
-    ``hooks`` are run before and after; ``memory`` names the agent's own notes; ``limits`` are of each
-    input.
+    ``hooks`` are run before and after; ``memory`` names the agent's own notes; ``redacts_output``: secrets are taken
+    out of what is written; ``limits`` are of each input.
     """
 
     settings: Settings
@@ -104,6 +104,7 @@ class Orders:
     shape: Shape | None = None
     hooks: Hooks | None = None
     memory: str = ""
+    redacts_output: bool = False
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -268,6 +269,7 @@ def _maker(job: Job, orders: Orders) -> RowMaker:
         engine=orders.engine,
         importance=orders.importance,
         shape=orders.shape,
+        redacts=orders.redacts_output,
     )
     if orders.summariser:
         maker.summariser = orders.summariser

@@ -27,6 +27,7 @@ from compactor_cli.run.row import Row, kept, row_of
 
 if TYPE_CHECKING:
     from compactor_cli.llm.estimate import Estimate
+    from compactor_cli.llm.redact import Redactor
     from compactor_cli.model.importance import Importance
     from compactor_cli.model.summariser import Answer, Request, Summariser
     from compactor_cli.plugged import PluggedEngine
@@ -71,8 +72,8 @@ class RowMaker:
     raises; a row of a dataset that fails is passed through unchanged and its report says so. ``summariser`` for
     guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
     person each compaction; ``planned`` hears of each plan before it is carried out, ``ask`` before that, and may
-    give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. Safe for
-    several threads.
+    give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. ``redacts``:
+    what is written holds no secret that the redactor knows. Safe for several threads.
     """
 
     settings: Settings
@@ -89,9 +90,13 @@ class RowMaker:
     ask: Callable[[Transcript, Plan], str] | None = None
     example: Callable[[Request, str], bytes] | None = None
     load_original: Callable[[str], Transcript | None] | None = None
+    redacts: bool = False
 
     def plan(self, transcript: Transcript) -> Row:
         """The decision alone; the output stays the source."""
+        if self.redacts:
+            clean, maker, _ = self._redacting(transcript)
+            return maker.plan(clean)
         if transcript.fault:
             return self.passed(transcript, transcript.fault)
         try:
@@ -147,6 +152,8 @@ class RowMaker:
 
     def compact(self, transcript: Transcript) -> Row:
         """The transcript compacted."""
+        if self.redacts:
+            return self._redacted(transcript)
         if transcript.fault:
             return self.passed(transcript, transcript.fault)
         if self.shape is None or not self.shape.is_split:
@@ -155,6 +162,31 @@ class RowMaker:
         from compactor_cli.run.united import united
 
         return united(transcript, [self._whole(window) for window in windows(transcript)])
+
+    def _redacting(self, transcript: Transcript) -> tuple[Transcript, RowMaker, Redactor]:
+        """The transcript without secrets, and who works on it so that its summary has none either."""
+        from compactor_cli.llm.redact import Redactor
+        from compactor_cli.llm.redact_output import Redacted, redact_transcript
+
+        redactor, summariser = Redactor(), self.summariser
+        maker = replace(self, redacts=False, summariser=lambda said: Redacted(summariser(said), redactor))
+        return redact_transcript(transcript, redactor), maker, redactor
+
+    def _redacted(self, transcript: Transcript) -> Row:
+        """The transcript compacted, without secrets; one that only lost secrets was changed by that."""
+        clean, maker, redactor = self._redacting(transcript)
+        row = maker.compact(clean)
+        if not redactor.counts:
+            return row
+        is_changed = clean is not transcript and row.report.outcome is Outcome.UNCHANGED
+        report = replace(
+            row.report,
+            outcome=Outcome.COMPACTED if is_changed else row.report.outcome,
+            redacted={**row.report.redacted, **redactor.counts},
+            bytes_before=transcript.size_bytes,
+            bytes_after=len(row.output),
+        )
+        return replace(row, report=report, transcript=row.transcript or clean)
 
     def _whole(self, transcript: Transcript) -> Row:
         try:

@@ -56,7 +56,7 @@ class ShardOptions:
         from compactor_cli.llm.prompts import version
 
         asking = self.models.asking
-        named = ("model", "api_base", "previous", "on_failure", "template", "instructions")
+        named = ("model", "api_base", "previous", "on_failure", "template", "instructions", "verifies")
         fallback = self.models.fallback.model if self.models.fallback else ""
         stages = {stage.value: model for stage, model in asking.models.items()}
         rule = dataclasses.asdict(asking.rule) if asking.rule else None

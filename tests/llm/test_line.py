@@ -160,7 +160,7 @@ def test_what_was_paid_once_is_not_sent_again(llm_server: LlmServer, loop: Loop,
     assert (second.spend.spent.requests, second.spend.spent.cache_hits) == (0, 5)
 
 
-@pytest.mark.parametrize("name", ["empty", "cut_off", "refusal", "tool_call"])
+@pytest.mark.parametrize("name", ["empty", "refusal", "tool_call"])
 def test_a_reply_that_is_no_use_is_not_stored(
     llm_server: LlmServer, loop: Loop, waits: Waits, tmp_path: Path, name: str
 ) -> None:

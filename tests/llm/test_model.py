@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from conversation import conversation, count, says, summary, user
+from llm_server import answers as server_answers
 from llm_server.client import LlmServer
-from model_cases import FAST, WORK, asked, request, summariser
+from model_cases import FAST, WORK, asked, long_talk, request, summariser
 
 from compactor_cli.archive.expand import references
 from compactor_cli.digest import state as states
@@ -332,3 +333,62 @@ def test_an_estimate_sends_nothing_and_is_near_what_is_sent(llm_server: LlmServe
     assert found.requests == 1
     assert count(prompt) <= found.input_tokens < 2 * count(prompt) + 3_000
     assert found.cost_usd is None
+
+
+def test_a_reply_that_was_cut_off_is_refused_again_without_being_paid_for_again(
+    llm_server: LlmServer, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        answer = summarised(llm_server, "cut_off", cache=tmp_path / "replies.sqlite3")
+        assert "cut-off" in answer.fell_back
+    assert len(llm_server.requests()) == 2
+
+
+def test_what_is_asked_again_after_a_refusal_is_counted_as_again(llm_server: LlmServer) -> None:
+    line = Line(retries=FAST)
+    summarised(llm_server, "chat", line=line)
+    assert (line.spend.spent.requests, line.spend.spent.retries) == (2, 1)
+
+
+VERIFY = "Did you omit anything"
+LEFT_OUT = "- The user wants handle_0 in src/module_0/handler_0.py to work, which was left out at first."
+
+
+def _written_first(server: LlmServer) -> str:
+    """The summary that the server gives of the request that it was sent."""
+    summarised(server, "well")
+    body = server.requests()[0]["body"]
+    system, prompt = (message["content"] for message in body["messages"])
+    server.control(reset=True)
+    return server_answers.summary(system, prompt, body["max_tokens"])
+
+
+def test_the_answer_to_what_was_omitted_replaces_the_summary(llm_server: LlmServer) -> None:
+    first, _, rest = _written_first(llm_server).partition("\n")
+    llm_server.control(replies={VERIFY: f"{first}\n{LEFT_OUT}\n{rest}"})
+    assert LEFT_OUT not in request(SPOKEN).render(summarised(llm_server, "replay").summary)
+    llm_server.control(reset=True)
+    llm_server.control(replies={VERIFY: f"{first}\n{LEFT_OUT}\n{rest}"})
+    answer = summarised(llm_server, "replay", verifies=True)
+    assert LEFT_OUT[2:] in request(SPOKEN).render(answer.summary)
+    roles = [[message["role"] for message in entry["body"]["messages"]] for entry in llm_server.requests()]
+    assert roles == [["system", "user"], ["system", "user", "assistant", "user"]]
+
+
+@pytest.mark.parametrize("second", ["Nothing was omitted.", "Roses are red, violets are blue."])
+def test_a_second_answer_that_is_no_summary_leaves_the_first(llm_server: LlmServer, second: str) -> None:
+    before = summarised(llm_server, "replay")
+    llm_server.control(reset=True)
+    llm_server.control(replies={VERIFY: second})
+    answer = summarised(llm_server, "replay", verifies=True)
+    assert answer.summary == before.summary
+    assert answer.fell_back == ""
+    assert sum(answer.refused.values()) == 1
+    assert len(llm_server.requests()) == 2
+
+
+def test_a_limit_that_is_reached_before_the_second_answer_leaves_the_first(llm_server: LlmServer) -> None:
+    line = Line(retries=FAST, spend=Spend(Limits(requests=1)))
+    answer = summarised(llm_server, "well", line=line, verifies=True)
+    assert (answer.summary.source, answer.fell_back) == (Source.MODEL, "")
+    assert len(llm_server.requests()) == 1

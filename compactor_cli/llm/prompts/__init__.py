@@ -128,6 +128,11 @@ def retry(wording: Wording, fault: str, details: Mapping[str, str]) -> str:
     return _file(wording.written_in, "retry.txt").replace("{{fault}}", said).strip("\n")
 
 
+def verify(wording: Wording) -> str:
+    """What is said after a summary to have it compared with the transcript."""
+    return _file(wording.written_in, "verify.txt").strip("\n")
+
+
 @cache
 def version() -> str:
     """12 hex digits that differ whenever the wording of any prompt does."""

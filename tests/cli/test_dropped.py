@@ -1,0 +1,104 @@
+"""What a compacted file no longer says: listed by need, each with the record that still has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_cases import Run, conversation
+
+RULE = "Never touch the table billing_ledger_v7 without a dump."
+
+
+@pytest.fixture(autouse=True)
+def _state(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+
+
+def _lines(messages: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def _dropped(compactor: Run, *arguments: object) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in compactor("dropped", *arguments, "--json").out.splitlines()]
+
+
+@pytest.fixture
+def cut(work: Path, compact: Run) -> Path:
+    """A session whose middle, with a rule of the user, was cut out by hand after it was archived."""
+    path = work / "cut.jsonl"
+    messages = conversation(12)
+    messages[21]["content"] = f"Please fix problem 5. {RULE}"
+    path.write_bytes(_lines(messages))
+    assert compact("-i", "-t", "1500", path).code == 0
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if b"billing_ledger_v7" not in line))
+    return path
+
+
+def test_a_rule_of_the_user_that_is_gone_comes_before_names(cut: Path, compactor: Run) -> None:
+    found = _dropped(compactor, cut)
+    rules = [place for place, item in enumerate(found) if "billing_ledger_v7" in item["text"]]
+    assert found[rules[0]]["kind"] == "user rule"
+    assert all(item["kind"] == "user rule" for item in found[: rules[0]])
+    assert [item["score"] for item in found] == sorted((item["score"] for item in found), reverse=True)
+
+
+def test_the_id_of_a_dropped_thing_expands_to_the_record_that_says_it(cut: Path, compactor: Run) -> None:
+    item = next(item for item in _dropped(compactor, cut) if item["text"] == RULE)
+    assert RULE.encode() in compactor("expand", item["id"]).out
+
+
+def test_what_the_file_still_says_is_not_listed(work: Path, compact: Run, compactor: Run) -> None:
+    path = work / "long.jsonl"
+    path.write_bytes(_lines(conversation(80)))
+    compact("-i", "-t", "1500", path)
+    text = " ".join(path.read_text().split())
+    found = _dropped(compactor, path)
+    assert found
+    assert not [item for item in found if item["text"] in text]
+
+
+def test_a_summary_that_says_everything_leaves_nothing_to_list(work: Path, compact: Run, compactor: Run) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    assert compactor("dropped", "session.jsonl").out == b"session.jsonl: nothing left out\n"
+
+
+def test_rows_of_a_dataset_are_held_against_their_own_originals(work: Path, compact: Run, compactor: Run) -> None:
+    rows = [{"id": row, "messages": conversation(8)} for row in range(2)]
+    rows[1]["messages"][13]["content"] = f"Please fix problem 3. {RULE}"  # type: ignore[index]
+    path = work / "two.jsonl"
+    path.write_bytes(_lines(rows))
+    compact("-i", "-t", "1000", path)
+    path.write_bytes(path.read_bytes().replace(RULE.encode(), b"(gone)"))
+    ids = [item["id"] for item in _dropped(compactor, path) if item["text"] == RULE]
+    assert len(ids) == 1
+    assert RULE.encode() in compactor("expand", ids[0]).out
+
+
+def test_an_appended_compaction_is_read_as_its_client_reads_it(home: Path, compact: Run, compactor: Run) -> None:
+    """The records stay in the file, but the client no longer sends them: they are dropped all the same."""
+    sample = next((Path(__file__).parents[2] / "samples").glob("*claude*"), None)
+    assert sample
+    session = home / "work" / "live.jsonl"
+    session.write_bytes(sample.read_bytes())
+    assert compact("--append", "-t", "25%", session).code == 0
+    before = session.read_bytes()
+    assert _dropped(compactor, session)
+    assert session.read_bytes() == before
+
+
+def test_a_person_sees_a_table_and_how_many_there_are(cut: Path, compactor: Run) -> None:
+    ran = compactor("dropped", cut, "--limit", "3")
+    lines = ran.out.decode().splitlines()
+    assert lines[0].split() == ["need", "kind", "what", "record"]
+    assert len(lines) == 5
+    assert "3 shown" in lines[-1]
+
+
+def test_a_file_that_was_never_compacted_is_an_error_that_says_where_to_look(work: Path, compactor: Run) -> None:
+    ran = compactor("dropped", "session.jsonl")
+    assert ran.code == 3
+    assert "compactor archive list" in ran.err
