@@ -6,6 +6,7 @@ are told in docs/formats.md and held by `spec_check`; paths and conditions are t
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,9 +18,9 @@ from compactor_cli.formats.arrays import array_path, first_object
 from compactor_cli.formats.base import Cut, Insertion, JsonPath
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.frames import with_key
+from compactor_cli.formats.holds import of_words
 from compactor_cli.formats.places import Piece, parts, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.spec_check import holds_of, read_spec
 from compactor_cli.formats.spec_insert import writer
 from compactor_cli.formats.spec_parts import reader
 from compactor_cli.formats.spec_tests import condition, lookup, place_of, steps
@@ -27,8 +28,8 @@ from compactor_cli.formats.unnamed import answered
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolResult, Transcript
 
-SUFFIX = ".toml"
-_SPECS = Path(__file__).parent / "specs"
+SPECS = Path(__file__).parent / "specs"
+_SUFFIX = ".toml"
 _META = Message(role=Role.META)
 _ANY: Mapping[str, Any] = {}
 # So many elements of a row are looked at for a message.
@@ -38,9 +39,19 @@ _LOOKED_AT = 50
 @cache
 def load(name: str) -> SpecDialect:
     """The built-in dialect of this name, or that of a file of one's own. Raises UsageError for what is wrong in it."""
-    path = Path(name) if name.endswith(SUFFIX) else _SPECS / f"{name}{SUFFIX}"
-    spec = read_spec(path)
+    spec = _own(Path(name)) if name.endswith(_SUFFIX) else _built_in(name)
     return ChatSpec(name, spec) if spec.get("base") == "chat" else SpecDialect(name, spec)
+
+
+def _built_in(name: str) -> Mapping[str, Any]:
+    """Not checked anew in every run: a test does that."""
+    return tomllib.loads((SPECS / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
+
+
+def _own(path: Path) -> Mapping[str, Any]:
+    from compactor_cli.formats.spec_check import read_spec
+
+    return read_spec(path)
 
 
 class SpecDialect:
@@ -49,7 +60,7 @@ class SpecDialect:
     def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
         self.name = name
         self.title: str = spec["title"]
-        self.holds = holds_of(spec.get("holds", ()))
+        self.holds = of_words(spec.get("holds", ()))
         self._spec = spec
         message, self._row = spec.get("message", _ANY), spec.get("row", _ANY)
         self._is_message = condition(message["when"]) if "when" in message else chat.is_chat

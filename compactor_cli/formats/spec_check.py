@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from compactor_cli.formats import holds as sets
-from compactor_cli.formats.holds import Holds
+from compactor_cli.formats.holds import WORDS
 from compactor_cli.formats.spec_insert import PLACEHOLDER
 from compactor_cli.formats.spec_parts import MAKERS
 from compactor_cli.formats.spec_tests import KINDS
@@ -20,8 +18,6 @@ from compactor_cli.model.transcript import Role
 
 _Where = tuple[str | int, ...]
 _Check = Callable[[Any, _Where], None]
-_SETS = {name.lower(): getattr(sets, name) for name in ("SESSION", "CHAT", "REQUEST", "RUN")}
-_FLAGS: Mapping[str, Holds] = {flag.name.lower(): flag for flag in Holds if flag.name} | _SETS
 _GUIDE = "docs/formats.md has the keys of a format, with an example"
 _DECODE_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
@@ -61,15 +57,6 @@ def read_spec(path: Path) -> Mapping[str, Any]:
     return spec
 
 
-def holds_of(words: Sequence[str]) -> Holds:
-    """Flags by name (``session``, ``system``); ``-images`` takes one away."""
-    found = Holds(0)
-    for word in words:
-        flag = _FLAGS[word.removeprefix("-")]
-        found = found & ~flag if word.startswith("-") else found | flag
-    return found
-
-
 def _line_of(text: str, where: _Where) -> int:
     """The line of these keys: each is looked for behind the one before, the nth of a list by its headers."""
     lines = text.splitlines()
@@ -81,7 +68,7 @@ def _line_of(text: str, where: _Where) -> int:
         count = nth + 1 if i + 1 < len(where) and isinstance(nth := where[i + 1], int) else 1
         header = re.compile(rf"^\s*\[+\s*{re.escape(keys)}\s*\]")
         headers = [number for number, line in enumerate(lines) if header.search(line)]
-        own = re.compile(rf"(?<![\w.-])[\"']?{re.escape(step)}[\"']?\s*=")
+        own = re.compile(rf"(?<![\w.-])[\"']?{re.escape(step)}[\"']?\s*[=.]")
         inside = [number for number in range(at, len(lines)) if own.search(lines[number])]
         at = headers[min(count, len(headers)) - 1] if headers else inside[0] if inside else at
     return at + 1
@@ -99,6 +86,8 @@ def _one_of(words: Sequence[str], value: Any, where: _Where, what: str) -> None:
 
 
 def _fail_with_nearest(words: Sequence[str], value: str, where: _Where, what: str) -> NoReturn:
+    from difflib import get_close_matches
+
     near = get_close_matches(value, words, n=1)
     raise _Fault(where, what, f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(words)}")
 
@@ -190,7 +179,7 @@ def _ids(value: Any, where: _Where) -> None:
 
 def _holds_word(value: Any, where: _Where) -> None:
     _text(value, where)
-    _one_of(list(_FLAGS), value.removeprefix("-"), where, "the word")
+    _one_of(list(WORDS), value.removeprefix("-"), where, "the word")
 
 
 def _template(value: Any, where: _Where) -> None:

@@ -56,8 +56,16 @@ def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
     if isinstance(tables, list):
         several = [condition(table) for table in tables]
         return lambda value: any(test(value) for test in several)
-    tests = [_path_test(path, _test(wanted)) for path, wanted in tables.items()]
-    return lambda value: all(test(value) for test in tests)
+    tests = tuple(_path_test(path, _test(wanted)) for path, wanted in tables.items())
+
+    def passes(value: Any) -> bool:
+        # A loop, not all(): this is asked of every record of a file.
+        for test in tests:  # noqa: SIM110
+            if not test(value):
+                return False
+        return True
+
+    return passes
 
 
 def _found(value: Any, place: Place) -> Any:
