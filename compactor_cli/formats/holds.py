@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Flag, auto
 
 
@@ -55,6 +56,19 @@ REQUEST = CHAT | Holds.TOOLS | Holds.MODEL | Holds.METADATA
 SESSION = _TALK | Holds.IDS | Holds.ERRORS | Holds.THINKING | Holds.IMAGES | Holds.TIMES | Holds.USAGE | Holds.MODEL
 # Logs of runs.
 RUN = _TALK | Holds.SYSTEM | Holds.MODEL | Holds.METADATA
+
+# By the words of a specification.
+WORDS = {flag.name.lower(): flag for flag in Holds if flag.name}
+WORDS |= {"session": SESSION, "chat": CHAT, "request": REQUEST, "run": RUN}
+
+
+def of_words(words: Iterable[str]) -> Holds:
+    """What these words stand for, in their order; ``-images`` takes one away."""
+    found = Holds(0)
+    for word in words:
+        flag = WORDS[word.removeprefix("-")]
+        found = found & ~flag if word.startswith("-") else found | flag
+    return found
 
 
 def names_of(holds: Holds) -> tuple[str, ...]:

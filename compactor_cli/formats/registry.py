@@ -12,19 +12,22 @@ from compactor_cli.model.errors import PluginFailed, UsageError
 from compactor_cli.model.plugins import Group, load_plugin, plugin_failed, plugin_names
 
 _ARRAY = "[]"
+# In place of a module: the dialect is a specification, a file of its name.
+_SPEC = ""
+_SPEC_SUFFIX = ".toml"
 
 
 class _Entry(NamedTuple):
-    """A dialect: its name, where it is, and keys of which each of its values has one (``[]``: or is an array)."""
+    """A dialect: its name, its module, and keys of which each of its values has one (``[]``: or is an array)."""
 
     name: str
-    where: str
+    module: str
     keys: frozenset[str]
 
 
 # The order decides between dialects that know a value equally well: marks of their own first, plain chat last.
 _DIALECTS = tuple(
-    _Entry(name, f"compactor_cli.formats.{module}:DIALECT", frozenset(keys.split()))
+    _Entry(name, module, frozenset(keys.split()))
     for name, module, keys in (
         ("claude-code", "claude_code", "type loglines"),
         ("codex", "codex", "type timestamp record_type"),
@@ -33,8 +36,8 @@ _DIALECTS = tuple(
         ("qwen-code", "qwen_code", "uuid parentUuid sessionId"),
         ("kimi-wire", "kimi_wire", "type"),
         ("claude-stream", "claude_stream", "type []"),
-        ("cursor", "cursor", "message"),
-        ("copilot", "copilot", "data"),
+        ("cursor", _SPEC, "message"),
+        ("copilot", _SPEC, "data"),
         ("atif", "atif", "step_id steps trajectory []"),
         ("gemini-contents", "gemini_contents", "parts contents request body history messages conversation context []"),
         ("langchain", "langchain", "lc type messages values channel_values state input inputs outputs []"),
@@ -45,12 +48,12 @@ _DIALECTS = tuple(
         ("mini-swe", "mini_swe", "extra trajectory_format info"),
         ("inspect", "inspect_ai", "epoch samples source function"),
         ("letta", "letta", "tool_returns group_id in_context_message_indices in_context_message_ids messages_total"),
-        ("who-when", "who_when", "mistake_agent mistake_step question_ID"),
-        ("hermes-session", "hermes_session", "session_id"),
+        ("who-when", _SPEC, "mistake_agent mistake_step question_ID"),
+        ("hermes-session", _SPEC, "session_id"),
         ("ui-messages", "ui_messages", "role messages chat uiMessages []"),
         ("pydantic-ai", "pydantic_ai", "kind messages message_history all_messages []"),
-        ("adk", "adk", "invocation_id invocationId events []"),
-        ("autogen", "autogen", "type messages llm_context agent_state task_result []"),
+        ("adk", _SPEC, "invocation_id invocationId events []"),
+        ("autogen", _SPEC, "type messages llm_context agent_state task_result []"),
         ("bedrock", "bedrock", "role messages modelInput input []"),
         (
             "openai-chat",
@@ -60,7 +63,7 @@ _DIALECTS = tuple(
         ),
         ("cline", "cline", "[]"),
         ("anthropic", "anthropic", "role messages params request request_params conversation []"),
-        ("tau", "tau", "role messages simulation_run []"),
+        ("tau", _SPEC, "role messages simulation_run []"),
         ("openai-responses", "openai_responses", "type role input body request output response []"),
         ("chatgpt", "chatgpt", "mapping"),
         ("sharegpt", "sharegpt", "from conversations conversation []"),
@@ -94,19 +97,34 @@ def find(name: str) -> Dialect | None:
 
 @cache
 def get(name: str) -> Dialect:
-    """The dialect of that name, built in or of a plug-in.
+    """The dialect of that name, built in or of a plug-in, or of a specification at that path (``my.toml``).
 
-    Raises UsageError naming the nearest one that exists, PluginFailed where one cannot be imported.
+    Raises UsageError naming the nearest one that exists or what is wrong in the specification, PluginFailed where a
+    plug-in cannot be imported.
     """
+    if name.endswith(_SPEC_SUFFIX):
+        return _of_spec(name)
     for entry in _DIALECTS:
         if entry.name == name:
-            module, attribute = entry.where.split(":")
-            dialect: Dialect = getattr(import_module(module), attribute)
-            return dialect
+            return _built_in(entry)
     if name in plugin_names(Group.DIALECTS):
         plugged: Dialect = load_plugin(Group.DIALECTS, name)
         return plugged
     raise UsageError(f"no format is called {name!r}", next_step=_advice(name))
+
+
+def _built_in(entry: _Entry) -> Dialect:
+    if entry.module == _SPEC:
+        return _of_spec(entry.name)
+    dialect: Dialect = import_module(f"compactor_cli.formats.{entry.module}").DIALECT
+    return dialect
+
+
+def _of_spec(name: str) -> Dialect:
+    """Imported only here: most files are of a dialect that needs no interpreter."""
+    from compactor_cli.formats.spec import load
+
+    return load(name)
 
 
 def dialects_for(value: Any) -> Iterator[Dialect]:

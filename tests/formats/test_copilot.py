@@ -8,11 +8,11 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_one, shortened
 
 from compactor_cli.digest.events import working_directory
-from compactor_cli.formats import copilot
+from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role
 
-DIALECT = copilot.DIALECT
+DIALECT = get("copilot")
 
 
 def chain(*events: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -79,3 +79,8 @@ def test_texts_are_shortened_where_they_stand() -> None:
     short = shortened("copilot", called, {1: "I", 2: '{"command":"m"}'})["data"]
     assert (short["content"], short["toolRequests"][0]["arguments"]) == ("I", {"command": "m"})
     assert shortened("copilot", done, {0: "b"})["data"]["result"] == {"content": "b"}
+
+
+def test_the_summary_of_a_compaction_is_shortened_where_it_stands() -> None:
+    (done,) = chain(("session.compaction_complete", {"success": True, "summaryContent": "It was built."}))
+    assert shortened("copilot", done, {0: "Built."})["data"] == {"success": True, "summaryContent": "Built."}

@@ -8,11 +8,11 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_one, shortened
 
 from compactor_cli.digest.events import EventKind, events
-from compactor_cli.formats import cursor
+from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role, Text
 
-DIALECT = cursor.DIALECT
+DIALECT = get("cursor")
 
 
 def said(role: str, *blocks: Any) -> dict[str, Any]:

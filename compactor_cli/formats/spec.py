@@ -1,0 +1,215 @@
+"""Dialects as data: a TOML file says how a format is known, read and written, and this module follows it.
+
+The built-in ones stand in ``specs/``, a file per format; ``--format my.toml`` brings one from outside. The keys
+are told in docs/formats.md and held by `spec_check`; paths and conditions are those of `spec_tests`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.formats import chat
+from compactor_cli.formats.arrays import array_path, first_object
+from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.contents import role_of, string
+from compactor_cli.formats.frames import with_key
+from compactor_cli.formats.holds import of_words
+from compactor_cli.formats.places import Piece, parts, shorten
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.spec_insert import writer
+from compactor_cli.formats.spec_parts import reader
+from compactor_cli.formats.spec_tests import condition, lookup, place_of, steps
+from compactor_cli.formats.unnamed import answered
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolResult, Transcript
+
+SPECS = Path(__file__).parent / "specs"
+_SUFFIX = ".toml"
+_META = Message(role=Role.META)
+_ANY: Mapping[str, Any] = {}
+# So many elements of a row are looked at for a message.
+_LOOKED_AT = 50
+
+
+@cache
+def load(name: str) -> SpecDialect:
+    """The built-in dialect of this name, or that of a file of one's own. Raises UsageError for what is wrong in it."""
+    spec = _own(Path(name)) if name.endswith(_SUFFIX) else _built_in(name)
+    return ChatSpec(name, spec) if spec.get("base") == "chat" else SpecDialect(name, spec)
+
+
+def _built_in(name: str) -> Mapping[str, Any]:
+    """Not checked anew in every run: a test does that."""
+    return tomllib.loads((SPECS / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
+
+
+def _own(path: Path) -> Mapping[str, Any]:
+    from compactor_cli.formats.spec_check import read_spec
+
+    return read_spec(path)
+
+
+class SpecDialect:
+    """A `Dialect` that follows a specification."""
+
+    def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
+        self.name = name
+        self.title: str = spec["title"]
+        self.holds = of_words(spec.get("holds", ()))
+        self._spec = spec
+        message, self._row = spec.get("message", _ANY), spec.get("row", _ANY)
+        self._is_message = condition(message["when"]) if "when" in message else chat.is_chat
+        self._scores = [(condition(rule.get("when", _ANY)), rule["is"]) for rule in message.get("scores", [{"is": 3}])]
+        self._is_row = condition(self._row.get("when", _ANY))
+        self._starts = condition(spec["starts"]) if "starts" in spec else None
+        self._arrays: list[JsonPath] = [steps(path) for path in spec.get("arrays", ())]
+        self._roles = [(condition(rule.get("when", _ANY)), rule) for rule in message.get("roles", ())]
+        self._summary = condition(spec["summary"]["when"]) if "summary" in spec else None
+        self._pieces = reader(spec.get("parts", ()))
+        self._write = writer(spec.get("insert", _ANY), self._is_message)
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """The first of the arrays that begins with a message; of a bare array, the empty path."""
+        if not self._arrays or not self._is_row(value):
+            return None
+        return array_path(value, self._arrays, self._holds_messages)
+
+    def score(self, value: Any) -> int:
+        """What the first rule says that knows a message; for what holds an array of them, what ``row.score`` says."""
+        if not isinstance(value, dict):
+            return 0
+        if self._is_message(value):
+            return next((score for applies, score in self._scores if applies(value)), 0)
+        if self._is_summary(value):
+            return 3
+        score: int = self._row.get("score", 2)
+        return score if score and self.array_path(value) is not None else 0
+
+    def starts(self, value: Any) -> bool:
+        """Whether this record can only be the first of a session."""
+        return self._starts is not None and isinstance(value, dict) and self._starts(value)
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what the client's own newest summary replaced is ``superseded``."""
+        values = [record.value for record in records]
+        first = next(filter(self._is_message, values), None)
+        messages = [self._message(value, first) for value in values]
+        newest = max((i for i, value in enumerate(values) if self._is_summary(value)), default=0)
+        for i, message in enumerate(messages[:newest]):
+            if message.role is not Role.SYSTEM:
+                messages[i] = replace(message, superseded=True)
+        return _with_untold(messages) if self._spec.get("unanswered") == "untold" else tuple(messages)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the newest record names, else what is around the records."""
+        inside = ((record.value, path) for record in reversed(records) for path in self._spec.get("model", ()))
+        around = ((row, path) for path in self._row.get("model", ()))
+        names = (lookup(value, path) for pairs in (inside, around) for value, path in pairs)
+        return next((name for name in names if name and isinstance(name, str)), "")
+
+    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """New records by the templates of the specification, or in the likeness of the file's own."""
+        return self._write(transcript, cut, insertions)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The record with these texts replaced wherever they stand."""
+        return shorten(record, texts, self._all_pieces)
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """The keys around the records that say how many there are, brought in line."""
+        frame = composed.frame
+        for key in self._row.get("counts", ()):
+            if isinstance(source.row, dict) and isinstance(source.row.get(key), int):
+                frame = with_key(frame, key, len(composed.records))
+        return replace(composed, frame=frame)
+
+    def _holds_messages(self, elements: Any) -> bool:
+        """Whether an array is of this format; in a row known by its own keys, it may be empty or begin oddly."""
+        if "when" not in self._row:
+            return self._is_message(first_object(elements))
+        return isinstance(elements, list) and (not elements or any(map(self._is_message, elements[:_LOOKED_AT])))
+
+    def _all_pieces(self, value: Any) -> list[Piece]:
+        """The parts of any record with the places of their texts."""
+        if not self._is_summary(value):
+            return self._pieces(value)
+        path = self._spec["summary"]["text"]
+        return [Piece(Text(text=string(lookup(value, path))), (place_of(value, path) or (),))]
+
+    def _is_summary(self, value: Any) -> bool:
+        """Whether this is the client's own record of a compaction."""
+        return self._summary is not None and isinstance(value, dict) and self._summary(value)
+
+    def _message(self, value: Any, first: Any) -> Message:
+        if self._is_summary(value):
+            own = parts(self._all_pieces(value))
+            summary = PreviousSummary(origin=self.name, text=string(lookup(value, self._spec["summary"]["text"])))
+            return Message(role=Role.USER, parts=own, timestamp=self._time(value), summary=summary)
+        if not isinstance(value, dict) or not self._is_message(value):
+            return _META
+        found = parts(self._pieces(value))
+        role = self._role(value, found, first)
+        if role is Role.META:
+            return Message(role=role, timestamp=self._time(value))
+        return Message(role=role, parts=found, timestamp=self._time(value), summary=summary_of(role, found))
+
+    def _time(self, value: Any) -> str:
+        paths = self._spec.get("message", _ANY).get("time", ())
+        return next((time for path in paths if (time := string(lookup(value, path)))), "")
+
+    def _role(self, value: Mapping[str, Any], found: Sequence[Part], first: Any) -> Role:
+        """What the first rule says that applies; META where none does, and where nothing is said."""
+        if not found and self._spec["message"].get("empty") == "meta":
+            return Role.META
+        for applies, rule in self._roles:
+            if applies(value) and _holds_among_others(rule, value, found, first):
+                return role_of(Role(rule["is"]), found)
+        return Role.META
+
+
+class ChatSpec(SpecDialect):
+    """A format whose messages have a role and a content, as `chat` reads them; all else is the specification's."""
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """The first of the arrays that holds messages; an empty one counts."""
+        return chat.array_at(value, self._arrays) if self._is_row(value) else None
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; a user message that only brings results is a tool's."""
+        return answered(tuple(map(self.read_one, records)))
+
+    def read_one(self, record: Record) -> Message:
+        """What one message says, whatever stands around it."""
+        return chat.read(record.value)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced; thinking and its signature are never touched."""
+        return chat.shorten(record, texts)
+
+
+def _holds_among_others(rule: Mapping[str, Any], value: Any, found: Sequence[Part], first: Any) -> bool:
+    """What a role's rule asks beside the record itself: to be the first, to carry a summary, to be of its speaker."""
+    if rule.get("first") and value is not first:
+        return False
+    if rule.get("summary") and summary_of(Role.USER, found) is None:
+        return False
+    path = rule.get("speaker_of_first")
+    return path is None or lookup(value, path) == lookup(first, path)
+
+
+def _with_untold(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Of a format that holds no answers: a call that no later record answers gets a result that is not told."""
+    found = list(messages)
+    is_answered = False
+    for i in reversed(range(len(found))):
+        message = found[i]
+        if message.calls and not is_answered:
+            untold = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in message.calls)
+            found[i] = replace(message, parts=(*message.parts, *untold))
+        is_answered = bool(message.results) if not message.is_meta else is_answered
+    return tuple(found)

@@ -1,0 +1,305 @@
+"""A specification read from its file and checked: every key, with the line that an error is on and what to do."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from compactor_cli.formats.holds import WORDS
+from compactor_cli.formats.spec_insert import PLACEHOLDER
+from compactor_cli.formats.spec_parts import MAKERS
+from compactor_cli.formats.spec_tests import KINDS
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.records import Place
+from compactor_cli.model.transcript import Role
+
+_Where = tuple[str | int, ...]
+_Check = Callable[[Any, _Where], None]
+_GUIDE = "docs/formats.md has the keys of a format, with an example"
+_DECODE_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+
+
+class _Fault(Exception):  # noqa: N818 -- named for what is wrong
+    """What is wrong, at which keys, and what to do."""
+
+    def __init__(self, where: _Where, what: str, next_step: str = "") -> None:
+        super().__init__(what)
+        self.where = where
+        self.what = what
+        self.next_step = next_step or _GUIDE
+
+
+def read_spec(path: Path) -> Mapping[str, Any]:
+    """The specification in this file. Raises UsageError that says where it is wrong and what to do."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(
+            f"the format cannot be read ({reason})", place=str(path), next_step="check the path after --format"
+        ) from error
+    try:
+        spec = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _DECODE_LINE.search(str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        what = f"the format is not TOML: {_DECODE_LINE.sub('', str(error))}"
+        raise UsageError(what, place=Place(path=str(path), line=line), next_step="mend this line") from error
+    try:
+        _SPEC(spec, ())
+        _check_whole(spec)
+    except _Fault as fault:
+        place = Place(path=str(path), line=_line_of(text, fault.where))
+        raise UsageError(f"{_named(fault.where)}{fault.what}", place=place, next_step=fault.next_step) from None
+    return spec
+
+
+def _line_of(text: str, where: _Where) -> int:
+    """The line of these keys: each is looked for behind the one before, the nth of a list by its headers."""
+    lines = text.splitlines()
+    at, keys = 0, ""
+    for i, step in enumerate(where):
+        if isinstance(step, int):
+            continue
+        keys = f"{keys}.{step}" if keys else step
+        count = nth + 1 if i + 1 < len(where) and isinstance(nth := where[i + 1], int) else 1
+        header = re.compile(rf"^\s*\[+\s*{re.escape(keys)}\s*\]")
+        headers = [number for number, line in enumerate(lines) if header.search(line)]
+        own = re.compile(rf"(?<![\w.-])[\"']?{re.escape(step)}[\"']?\s*[=.]")
+        inside = [number for number in range(at, len(lines)) if own.search(lines[number])]
+        at = headers[min(count, len(headers)) - 1] if headers else inside[0] if inside else at
+    return at + 1
+
+
+def _named(where: _Where) -> str:
+    """Keys as they are written: ``parts[2].call.id: ``, counted from 1."""
+    words = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in where)
+    return f"{words.removeprefix('.')}: " if words else ""
+
+
+def _one_of(words: Sequence[str], value: Any, where: _Where, what: str) -> None:
+    if value not in words:
+        _fail_with_nearest(words, str(value), where, f"{what} {value!r} is not known")
+
+
+def _fail_with_nearest(words: Sequence[str], value: str, where: _Where, what: str) -> NoReturn:
+    from difflib import get_close_matches
+
+    near = get_close_matches(value, words, n=1)
+    raise _Fault(where, what, f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(words)}")
+
+
+def _text(value: Any, where: _Where) -> None:
+    if not isinstance(value, str):
+        raise _Fault(where, f"a text is wanted, this is {_kind(value)}", "write it in quotes")
+
+
+def _score(value: Any, where: _Where) -> None:
+    if type(value) is not int or not 0 <= value <= 3:
+        raise _Fault(where, f"a number from 0 to 3 is wanted, not {value!r}", "0 no, 1 possible, 2 likely, 3 certain")
+
+
+def _flag(value: Any, where: _Where) -> None:
+    if not isinstance(value, bool):
+        raise _Fault(where, f"true or false is wanted, this is {_kind(value)}")
+
+
+def _choice(*words: str) -> _Check:
+    def check(value: Any, where: _Where) -> None:
+        _text(value, where)
+        _one_of(words, value, where, "the value")
+
+    return check
+
+
+def _list_of(inner: _Check) -> _Check:
+    def check(value: Any, where: _Where) -> None:
+        if not isinstance(value, list):
+            raise _Fault(where, f"a list is wanted, this is {_kind(value)}", "write it in brackets")
+        for i, each in enumerate(value):
+            inner(each, (*where, i))
+
+    return check
+
+
+def _table(required: Sequence[str] = (), **checks: _Check) -> _Check:
+    """A table with these keys; the names of ``is`` and ``from`` end in an underscore here."""
+    known = {key.rstrip("_"): check for key, check in checks.items()}
+
+    def check(value: Any, where: _Where) -> None:
+        if not isinstance(value, dict):
+            raise _Fault(where, f"a table is wanted, this is {_kind(value)}")
+        for key in value:
+            if key not in known:
+                _fail_with_nearest(list(known), key, (*where, key), "this key is not known")
+            known[key](value[key], (*where, key))
+        missing = next((key for key in required if key not in value), None)
+        if missing:
+            raise _Fault(where, f"the key {missing!r} is missing", f"add it; {_GUIDE}")
+
+    return check
+
+
+def _named_tables(inner: _Check) -> _Check:
+    def check(value: Any, where: _Where) -> None:
+        if not isinstance(value, dict):
+            raise _Fault(where, f"a table is wanted, this is {_kind(value)}")
+        for key, each in value.items():
+            inner(each, (*where, key))
+
+    return check
+
+
+def _condition(value: Any, where: _Where) -> None:
+    tables = value if isinstance(value, list) else [value]
+    for table in tables:
+        if not isinstance(table, dict):
+            raise _Fault(where, f"a condition is a table, this is {_kind(table)}", 'as in { type = "user" }')
+        for path, wanted in table.items():
+            for one in wanted if isinstance(wanted, list) else [wanted]:
+                if isinstance(one, dict):
+                    next_step = "write a path with dots in quotes" if "." not in path else ""
+                    raise _Fault((*where, path), "a test is a value or a list of values, not a table", next_step)
+                if isinstance(one, str) and one.startswith("is:"):
+                    _one_of(list(KINDS), one, (*where, path), "the test")
+
+
+def _error(value: Any, where: _Where) -> None:
+    if not isinstance(value, bool):
+        _condition(value, where)
+
+
+def _ids(value: Any, where: _Where) -> None:
+    if not isinstance(value, str) or not re.fullmatch(r"uuid|sha256:\d+", value):
+        raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (so many hex digits)')
+
+
+def _holds_word(value: Any, where: _Where) -> None:
+    _text(value, where)
+    _one_of(list(WORDS), value.removeprefix("-"), where, "the word")
+
+
+def _template(value: Any, where: _Where) -> None:
+    if not isinstance(value, dict):
+        raise _Fault(where, f"a record is a table, this is {_kind(value)}")
+
+
+def _variants(value: Any, where: _Where) -> None:
+    (_list_of(_VARIANT) if isinstance(value, list) else _template)(value, where)
+
+
+def _part_rule(value: Any, where: _Where) -> None:
+    _PART(value, where)
+    if "each" in value and "of" not in value:
+        raise _Fault(where, "'each' has no 'of'", "add the rules for the elements: of = [{ ... }]")
+    if "each" not in value and "skip" not in value and not any(kind in value for kind in MAKERS):
+        raise _Fault(where, "the rule reads nothing", f"add one of {', '.join(MAKERS)}")
+
+
+def _parts(value: Any, where: _Where) -> None:
+    _list_of(_part_rule)(value, where)
+
+
+_CALL = _table(("name", "arguments"), id=_text, name=_text, arguments=_text)
+_RESULT = _table(("text",), id=_text, name=_text, text=_text, error=_error)
+_PART = _table(
+    when=_condition,
+    each=_text,
+    of=_parts,
+    text=_text,
+    copies=_list_of(_text),
+    thinking=_text,
+    call=_CALL,
+    result=_RESULT,
+    blocks=_text,
+    without_ending=_text,
+    gemini=_text,
+    media=_text,
+    skip=_flag,
+)
+_ROLES = _list_of(
+    _table(
+        ("is",),
+        when=_condition,
+        is_=_choice(*(role.value for role in Role)),
+        first=_flag,
+        summary=_flag,
+        speaker_of_first=_text,
+    )
+)
+_MESSAGE = _table(
+    when=_condition,
+    time=_list_of(_text),
+    empty=_choice("meta"),
+    roles=_ROLES,
+    scores=_list_of(_table(("is",), when=_condition, is_=_score)),
+)
+_VARIANT = _table(("record",), when=_condition, like=_condition, record=_template)
+_VALUE = _table(
+    ("path", "otherwise"),
+    path=_text,
+    otherwise=_text,
+    from_=_choice("near", "first", "newest"),
+    except_=_list_of(_text),
+)
+_INSERT = _table(
+    user=_variants,
+    assistant=_variants,
+    near=_condition,
+    ids=_ids,
+    chain=_table(("id", "parent"), id=_text, parent=_text),
+    values=_named_tables(_VALUE),
+    imitate=_table(("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text)),
+    alternates=_flag,
+)
+_SPEC = _table(
+    ("title",),
+    title=_text,
+    base=_choice("chat"),
+    holds=_list_of(_holds_word),
+    arrays=_list_of(_text),
+    model=_list_of(_text),
+    starts=_condition,
+    unanswered=_choice("untold"),
+    row=_table(when=_condition, score=_score, model=_list_of(_text), counts=_list_of(_text)),
+    message=_MESSAGE,
+    summary=_table(("when", "text"), when=_condition, text=_text),
+    parts=_parts,
+    insert=_INSERT,
+)
+
+
+def _check_whole(spec: Mapping[str, Any]) -> None:
+    """What several keys say together."""
+    insert = spec.get("insert", {})
+    if spec.get("base") != "chat":
+        for table, key in (("message", "when"), ("message", "roles"), ("parts", ""), ("insert", "")):
+            if table not in spec or (key and key not in spec[table]):
+                name = f"{table}.{key}" if key else table
+                raise _Fault((table,) if table in spec else (), f"the key {name!r} is missing", f"add it; {_GUIDE}")
+        if not {"user", "imitate"} & insert.keys():
+            raise _Fault(
+                ("insert",), "nothing says how a record is written", "add 'user' and 'assistant', or 'imitate'"
+            )
+    if ("user" in insert) != ("assistant" in insert):
+        raise _Fault(("insert",), "'user' and 'assistant' go together", "add the other one")
+    names = {"text", "id", "parent", "near", "first", *insert.get("values", {})}
+    for speaker in ("user", "assistant"):
+        _check_placeholders(insert.get(speaker, {}), names, ("insert", speaker))
+
+
+def _check_placeholders(template: Any, names: set[str], where: _Where) -> None:
+    if isinstance(template, str):
+        for found in PLACEHOLDER.findall(template):
+            _one_of(sorted(names), found.partition(".")[0], where, "the placeholder")
+    elif isinstance(template, dict | list):
+        for each in template.values() if isinstance(template, dict) else template:
+            _check_placeholders(each, names, where)
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list", dict: "a table"}
+    return kinds.get(type(value), "a date")
