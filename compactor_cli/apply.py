@@ -35,8 +35,9 @@ LoadState = Callable[[str], bytes | None]
 # What the last digits of hashes may add when the digest's state is named after the summary was fitted.
 _MARKER_SLACK_TOKENS = 8
 _PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
-# Set in place of the summary once, to see what the dialect and the acknowledgement put around it.
-_TRIAL = "."
+# Set in place of the summary once, to see what the dialect and the acknowledgement put around it, and which record is
+# then the last of the conversation: known for a summary in every dialect.
+_TRIAL = str(Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=""))
 NO_SUMMARY = Answer(summary=Summary(source=Source.DIGEST, sections=()))
 WRITTEN = Answer(summary=Summary(source=Source.MODEL, sections=()))
 
@@ -75,7 +76,7 @@ class Work:
             self.transcript,
             self.plan,
             tokens=self._size_tokens(previous),
-            end=end_hash(trial) or end_hash(self.transcript),
+            end=end_hash(trial),
         )
         is_apart = self.settings.keep.by not in UNBROKEN
         marker = replace(marker, beside=beside(self.transcript, self.plan)) if is_apart else marker

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from compactor_cli.model.marker import Marker, find_marker
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.transcript import Message, Role, Text, Transcript
 
 
 def previous_marker(transcript: Transcript) -> Marker | None:
@@ -18,7 +18,11 @@ def previous_marker(transcript: Transcript) -> Marker | None:
 
 
 def end_hash(transcript: Transcript) -> str:
-    """16 hex digits of the SHA-256 of the last record that is no bookkeeping and no summary; empty if there is none."""
+    """16 hex digits for the last record that is no bookkeeping and no summary; empty if there is none.
+
+    The SHA-256 of its bytes; of its text alone where it is an answer right behind a summary: an acknowledgement's ids
+    are made from the summary's text, in which this hash stands.
+    """
     last = next(_conversation_backwards(transcript), None)
     return "" if last is None else _hash(transcript, last)
 
@@ -56,4 +60,16 @@ def _conversation_backwards(transcript: Transcript) -> Iterator[int]:
 
 
 def _hash(transcript: Transcript, index: int) -> str:
-    return hashlib.sha256(transcript.records[index].raw).hexdigest()[:16]
+    raw = transcript.records[index].raw
+    if _answers_summary(transcript.messages, index):
+        raw = transcript.messages[index].text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def _answers_summary(messages: Sequence[Message], index: int) -> bool:
+    """Whether this is an assistant's text, and what stands before it a summary."""
+    message = messages[index]
+    if message.role is not Role.ASSISTANT or not all(isinstance(part, Text) for part in message.parts):
+        return False
+    before = next((messages[i] for i in range(index - 1, -1, -1) if not messages[i].is_meta), None)
+    return before is not None and before.summary is not None
