@@ -56,13 +56,13 @@ def fact_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[It
 
 
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
-    """The newest run of each command that does something, with how often it ran; tests first, then the newest."""
+    """The newest run of each command that acts, with how many ended as it did; tests first, then the newest."""
     by_key: dict[str, list[Run]] = {}
     for run in runs:
         if not run.is_look and run.outcome is not Outcome.UNKNOWN:
             by_key.setdefault(run.key, []).append(run)
     groups = sorted(by_key.values(), key=lambda group: (not is_test(group[-1].command), -group[-1].event))
-    return [(group[-1], len(group)) for group in groups]
+    return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in groups]
 
 
 def _run_item(run: Run, times: int, words: Words) -> Item:

@@ -85,7 +85,8 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
     found = [
         operation
         for number, event in enumerate(events)
-        if event.kind is EventKind.CALL and not ((result := results.get(number)) and result.is_error)
+        if event.kind is EventKind.CALL
+        if not ((result := results.get(number)) and (result.is_error or result.is_refusal))
         if result is not None or number not in pending
         for operation in _operations(event, number, result)
         if _is_path(operation.path)

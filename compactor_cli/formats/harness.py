@@ -87,7 +87,11 @@ _CLAUDE_CODE = Harness(
         " /context /permissions /vim /memory /agents /usage /plugin /export /statusline /upgrade /theme /rewind /ide"
         " /new /release-notes".split()
     ),
-    refusals=("The user doesn't want to proceed with this tool use.", "The user doesn't want to take this action"),
+    refusals=(
+        "The user doesn't want to proceed with this tool use.",
+        "The user doesn't want to take this action",
+        "[Request interrupted by user",
+    ),
 )
 _CODEX = Harness(
     blocks=(

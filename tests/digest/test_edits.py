@@ -38,9 +38,16 @@ def read(text: str, **ranges: int) -> tuple[object, object]:
         ((wrote("x = 1"), edited("not there", "y")), None),
         ((wrote("x"), ran("rm a.py", "")), None),
         ((ran("cat > a.py <<'EOF'\nx = 1\nEOF", ""),), "x = 1"),
-        ((wrote("def f():\n    return 1"), call("apply_patch", "p", input=PATCH)), "def f():\n    return 2"),
         (
-            (wrote("a b"), call("MultiEdit", file_path="a.py", edits=[{"old_string": "a", "new_string": "c"}])),
+            (wrote("def f():\n    return 1"), call("apply_patch", "p", input=PATCH), answer("Done!", "p")),
+            "def f():\n    return 2",
+        ),
+        (
+            (
+                wrote("a b"),
+                call("MultiEdit", "m", file_path="a.py", edits=[{"old_string": "a", "new_string": "c"}]),
+                answer("ok", "m"),
+            ),
             "c b",
         ),
     ],
@@ -52,7 +59,8 @@ def test_replay(messages: tuple[object, ...], text: str | None) -> None:
 def test_short_files_stand_whole_long_ones_by_signatures_and_changes() -> None:
     long = "\n\n".join(f"def function_{n}(x):\n    y = x + {n}\n    return y * {n}" for n in range(60))
     change = edited("    y = x + 7\n", "    y = x - 7000\n")
-    session = conversation(user("write both"), wrote(long), change, call("Write", file_path="b.py", content="b = 1"))  # type: ignore[arg-type]
+    short = (call("Write", "b", file_path="b.py", content="b = 1"), answer("ok", "b"))
+    session = conversation(user("write both"), wrote(long), change, short)  # type: ignore[arg-type]
     shown = [text for text in texts(digest(session, 900, restore_files=2), Section.FILES) if "\n" in text]
     assert [text.partition("\n")[0] for text in shown] == [
         "b.py — last known content:",

@@ -13,8 +13,15 @@ def facts(*messages: object) -> list[str]:
 
 def test_a_commit_is_told_with_its_branch_and_hash() -> None:
     assert facts(ran("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")) == [
-        "`git commit -m x` → ok: [main 1a2b3c4] x"
+        "branch main",
+        "`git commit -m x` → ok: [main 1a2b3c4] x",
     ]
+
+
+def test_only_runs_that_ended_as_the_last_one_did_are_counted() -> None:
+    red, green = ran("pytest -q", "1 failed in 1s", is_error=True), ran("pytest -q", "5 passed in 1s")
+    assert facts(red, green) == ["`pytest -q` → ok: 5 passed in 1s"]
+    assert facts(green, red, green) == ["`pytest -q` → ok ×2: 5 passed in 1s"]
 
 
 def test_a_pull_request_is_told_with_its_address() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import answer, call, events_of, meter, ran
 
 from compactor_cli.digest.file_items import file_items, state_text
@@ -28,6 +29,11 @@ def test_tools_are_counted_by_what_they_do() -> None:
 
 def test_an_edit_that_failed_did_nothing() -> None:
     assert states(call("Edit", "1", file_path="a.py"), answer("no match", "1", is_error=True)) == {}
+
+
+@pytest.mark.parametrize("told", ["patch rejected by user", "[Request interrupted by user for tool use]"])
+def test_an_edit_that_the_user_turned_down_or_stopped_did_nothing(told: str) -> None:
+    assert states(call("Edit", "1", file_path="a.py"), answer(told, "1")) == {}
 
 
 def test_patches_name_many_files() -> None:
@@ -70,7 +76,12 @@ def test_a_script_in_a_here_document_writes_files() -> None:
 
 
 def test_a_deleted_file_that_is_written_again_is_there() -> None:
-    assert states(ran("rm a.py", ""), call("Write", file_path="a.py", content="x")) == {"a.py": "created"}
+    written = (call("Write", "w", file_path="a.py", content="x"), answer("ok", "w"))
+    assert states(ran("rm a.py", ""), written) == {"a.py": "created"}
+
+
+def test_a_last_call_without_its_answer_may_not_have_run() -> None:
+    assert states(ran("rm a.py", ""), call("Write", "w", file_path="a.py", content="x")) == {"a.py": "deleted"}
 
 
 def test_changed_files_come_first_and_every_path_is_whole() -> None:

@@ -170,6 +170,7 @@ def test_what_the_user_answers_to_a_call_is_a_refusal_with_its_reason() -> None:
         "The user denied this operation.": "",
         "The user denied this operation and provided the following feedback:\n<feedback>\nno\n</feedback>": "no",
         '{"status":"denied","message":"The user denied this operation","feedback":"not there"}': "not there",
+        "[Request interrupted by user for tool use]": "",
         "The user rejected permission to use this specific tool call with the following feedback: ask me": "ask me",
         "4 passed in 0.12s": None,
         "the log says: The user doesn't want to proceed with this tool use.": None,
