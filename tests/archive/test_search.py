@@ -89,7 +89,7 @@ def test_the_same_words_are_shown_once_where_they_were_archived_last(archive: Pa
 def test_a_summary_of_ours_is_not_found_in_place_of_what_it_stands_for(archive: Path) -> None:
     first = store(archive, *said("an apple", "a pear"))
     line = f"[compact/1 transcript={first[:16]} records=1-2/2 tokens=9 end=0123456789abcdef]"
-    store(archive, *said(f"background\n{line}\n\n- an apple", "and then"))
+    store(archive, *said(f"Reference only: background\n{line}\n\n- an apple", "and then"))
     assert ids(archive, "apple") == [f"{first[:16]}:1"]
 
 

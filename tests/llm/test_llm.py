@@ -146,7 +146,9 @@ def test_retry_after_is_read(llm_server: LlmServer, loop: Loop, provider: str) -
     [
         ("7", 7, 7),
         ("0.5", 0.5, 0.5),
-        (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 3_000, 3_601),
+        pytest.param(
+            format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 3_000, 3_601, id="in an hour"
+        ),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
         *((value, 0, 0) for value in ("-3", "nan", "inf", "soon", "", "Wed, 99 Foo 20155 07:28:00 GMT")),
     ],

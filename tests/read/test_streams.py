@@ -98,7 +98,7 @@ def test_missing_and_directory_are_unreadable_with_a_next_step(tmp_path: Path) -
 
 
 def test_no_permission_is_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str) -> io.FileIO:
+    def refuse(path: str, **_: object) -> io.FileIO:
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(io, "FileIO", refuse)

@@ -209,7 +209,7 @@ def test_a_summary_behind_a_head_is_still_known_for_one(name: str) -> None:
     marker = f"[compact/1 transcript={'a' * 16} records=2-9/12 tokens=900 end={'b' * 16}]"
     transcript = row(
         {"role": "user", "content": "Plane the boards."},
-        {"role": "user", "content": f"Reference only.\n{marker}\n\n## What Happened\n- planed"},
+        {"role": "user", "content": f"Reference only: a digest.\n{marker}\n\n## What Happened\n- planed"},
         {"role": "user", "content": "Go on."},
         {"role": "assistant", "content": "Done."},
     )
