@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.options import OPTIONS, SECTIONS, Kind, Option
+from compactor_cli.cli.options import COMMON, OPTIONS, SECTIONS, Kind, Option
 from compactor_cli.cli.version import version_option
 
 HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
@@ -17,6 +17,14 @@ middle becomes a summary, the rest is kept byte for byte; standard output holds 
 
 Without -t or -w, what is larger than 20,000 tokens is compacted to about that: its first 4,000 and newest 16,000
 tokens stay. On a terminal, without -o, a short view of the result is shown and nothing is written."""
+
+SHORT_HELP = """\
+Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
+
+Without -t or -w, what is larger than 20,000 tokens is compacted to about that.
+On a terminal, without -o, a short view of the result is shown and nothing is written.
+
+"""
 
 # Titles with their options.
 Sections = tuple[tuple[str, tuple[Option, ...]], ...]
@@ -64,9 +72,40 @@ class Sectioned(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
+class Filter(Sectioned):
+    """The filter: ``-h`` shows the options that most runs need, ``--help`` all."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The options of the table, and both helps."""
+        short = click.Option(
+            ["-h", "short_help"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_common,
+            help="Show the options that most runs need, and exit.",
+        )
+        return [*super().get_params(ctx), short]
+
+
+def _show_common(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    formatter = ctx.make_formatter()
+    formatter.write_usage(ctx.command_path, USAGE)
+    formatter.write(f"\n{SHORT_HELP}".rstrip("\n") + "\n")
+    records = {param.name: param.get_help_record(ctx) for param in ctx.command.get_params(ctx)}
+    for title, names in COMMON:
+        with formatter.section(title):
+            formatter.write_dl([found for name in names if (found := records[name])])
+    formatter.write("\nAll options, exit codes: compact --help. Other tools: compactor --help.\n")
+    click.echo(formatter.getvalue(), nl=False)
+    ctx.exit()
+
+
 def make_command(run: Callable[..., int]) -> click.Command:
     """The filter. ``run`` gets what was said, by option name, and ``operands``; it gives the exit code."""
-    return Sectioned(
+    return Filter(
         "compact",
         params=[
             *map(parameter, OPTIONS),
@@ -75,7 +114,7 @@ def make_command(run: Callable[..., int]) -> click.Command:
         ],
         callback=run,
         help=HELP,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        context_settings={"help_option_names": ["--help"], "max_content_width": 100},
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from compactor_cli.cli.program import invoke
 from compactor_cli.cli.version import version_option
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Name: where it is, and its line in the help.
 TOOLS = {
@@ -31,6 +35,7 @@ TOOLS = {
     "tool-schema": ("compactor_cli.cli.tool:tool_schema", "Print the tool by which a model asks for a compaction."),
     "formats": ("compactor_cli.cli.about:formats", "List the formats that are read and written."),
     "schema": ("compactor_cli.cli.about:schema", "List the JSON Schemas, or print one."),
+    "completion": ("compactor_cli.cli.completion:completion", "Print what makes a shell complete commands and values."),
 }
 
 
@@ -47,7 +52,18 @@ class Toolbox(click.Group):
             return None
         module, attribute = TOOLS[cmd_name][0].split(":")
         found: click.Command = getattr(import_module(module), attribute)
+        if ctx.resilient_parsing:
+            from compactor_cli.cli.completion import prepare
+
+            return prepare(found)
         return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so; none of the tools is imported."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=line) for name, (_, line) in TOOLS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

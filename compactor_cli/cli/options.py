@@ -356,6 +356,16 @@ SECTIONS = (
 
 OPTIONS: tuple[Option, ...] = tuple(option for _, options in SECTIONS for option in options)
 
+# What most runs need, by use: the help of -h.
+COMMON: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Which transcripts", ("recursive", "last")),
+    ("Where the result goes", ("output", "in_place", "append", "to")),
+    ("How much stays", ("target", "window", "keep_tail", "preset")),
+    ("Look first", ("dry_run", "html")),
+    ("A model writes the summary", ("model", "max_cost")),
+    ("The run", ("jobs",)),
+)
+
 # A project's file comes with a checkout, from whoever wrote the repository: it says how much is kept, and nothing else.
 # What it names beyond this list is refused, whatever this version or a later one knows.
 PROJECT_OPTIONS = frozenset(

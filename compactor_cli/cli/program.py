@@ -87,10 +87,14 @@ def _say(program: str, text: str) -> None:
 
 
 def _complete(command: click.Command, program: str) -> None:
-    """Answer a shell that asks for completions (``_COMPACT_COMPLETE=bash_source compact``)."""
-    variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
-    instruction = os.environ.get(variable)
-    if instruction:
-        from click.shell_completion import shell_complete
+    """Answer a shell that asks for completions (``_COMPACT_COMPLETE=bash_complete compact``)."""
+    if not any(name.endswith("_COMPLETE") for name in os.environ):
+        return
+    from compactor_cli.cli.completion import prepare, variable_of
 
-        sys.exit(shell_complete(command, {}, program, variable, instruction))
+    # Both names of the toolbox are the same program, each asked by its own variable.
+    for name in (program, f"{program}-cli"):
+        if instruction := os.environ.get(variable_of(name)):
+            from click.shell_completion import shell_complete
+
+            sys.exit(shell_complete(prepare(command), {}, name, variable_of(name), instruction))

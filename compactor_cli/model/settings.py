@@ -195,7 +195,7 @@ class Budget:
 class Settings:
     """Everything that decides what a compaction does. ``target`` unset: see `Trigger`."""
 
-    preset: str = "hermes"
+    preset: str = "default"
     target: Size = field(default_factory=Size)
     trigger: Trigger = field(default_factory=Trigger)
     keep: Keep = field(default_factory=Keep)

@@ -13,7 +13,7 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.presets import values
 from compactor_cli.presets.overlay import nearest, settings_from
 
-DEFAULT = "hermes"
+DEFAULT = "default"
 # Not importlib.resources: importing that takes longer than reading a preset.
 _FOLDER = Path(__file__).parent
 
