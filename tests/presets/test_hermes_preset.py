@@ -20,7 +20,7 @@ def at_pressure(ratio: float) -> Settings:
 
 
 def test_is_what_is_built_in() -> None:
-    assert load_preset("hermes").settings == Settings()
+    assert load_preset("hermes").settings == replace(Settings(), preset="hermes", template="hermes")
 
 
 def test_the_head_is_the_system_and_the_first_two_turns_within_4_000_tokens() -> None:

@@ -26,7 +26,7 @@ def test_a_preset_fits_the_schema_and_says_what_it_is(name: str) -> None:
 
 
 def test_hermes_is_what_is_built_in_but_for_its_template() -> None:
-    assert load_preset("hermes").settings == replace(Settings(), template="hermes")
+    assert load_preset("hermes").settings == replace(Settings(), preset="hermes", template="hermes")
 
 
 def test_kimi_keeps_two_messages_and_starts_early() -> None:
