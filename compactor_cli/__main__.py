@@ -33,6 +33,7 @@ class Stopped(KeyboardInterrupt):
 
 def compact() -> NoReturn:
     """The filter."""
+    _check_system()
     from compactor_cli.cli.compact import main
 
     _run(main)
@@ -40,15 +41,20 @@ def compact() -> NoReturn:
 
 def compactor() -> NoReturn:
     """The toolbox."""
+    _check_system()
     from compactor_cli.cli.compactor import main
 
     _run(main)
 
 
-def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
+def _check_system() -> None:
+    """Ends the program before anything is imported that other systems do not have."""
     if os.name != "posix":
         # Files are replaced under locks, and runs stopped by signals, that other systems do not have.
         sys.exit(f"compact {_NO_POSIX}")
+
+
+def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
     _listen()
     gc.set_threshold(*GC_THRESHOLDS)
     if isinstance(sys.stdout, io.TextIOWrapper):

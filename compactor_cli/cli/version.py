@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
 
 import click
 
@@ -39,6 +37,10 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
 
 
 def _lines(program: str) -> Iterator[str]:
+    # Slow to import, and every run imports this module.
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as version_of
+
     from compactor_cli import __version__
 
     yield f"{program} {__version__}"

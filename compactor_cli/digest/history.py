@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.files import FileAction
 from compactor_cli.digest.labels import short_names
 from compactor_cli.digest.quote import Meter, listed, records_of
 from compactor_cli.digest.statements import Form, Statement
-from compactor_cli.digest.turns import line_of, name_of
+from compactor_cli.digest.turns import Turn, line_of, name_of, shared_line
+from compactor_cli.digest.words import terms
+from compactor_cli.group.topics import topics
 from compactor_cli.model.summary import Item
 
 _LINE_CHARS = 240
+# A line of a turn takes about so many tokens; so many turns of one topic share one at most.
+_LINE_TOKENS, _TURNS_PER_LINE = 40, 6
 # By hierarchy, every turn has a line, and all of them at most this share of the summary.
 HIERARCHY_RATIO = 0.5
 
@@ -47,17 +52,45 @@ def remembered_items(chosen: Sequence[Statement]) -> tuple[Item, ...]:
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, meter: Meter) -> dict[int, Item]:
-    """A line for every turn, newest preferred where not all fit."""
+    """A line for every turn; where not all fit, the oldest share one with the turns of their topic."""
+    turns = analysis.turns
+    single = min(len(turns), max(1, budget_tokens // (2 * _LINE_TOKENS)))
+    if len(turns) * _LINE_TOKENS <= budget_tokens:
+        single = len(turns)
+    chars = max(60, min(_LINE_CHARS, budget_tokens * 4 // max(1, 2 * single)))
+    changed = _changed_by_turn(analysis)
     found: dict[int, Item] = {}
     left = budget_tokens
-    chars = max(60, min(_LINE_CHARS, budget_tokens * 4 // max(1, len(analysis.turns))))
-    for turn in reversed(analysis.turns):
-        text = line_of(turn, analysis.events, chars)
-        item = Item(text=text, records=records_of((analysis.events[turn.first].record,)))
+    lines: list[tuple[Sequence[Turn], str]] = [
+        (group, shared_line(group, analysis.events, _LINE_CHARS)) for group in _by_topic(turns[: len(turns) - single])
+    ]
+    for turn in turns[len(turns) - single :]:
+        lines.append(([turn], line_of(turn, analysis.events, chars, changed.get(turn.number, ()))))
+    for group, text in reversed(lines):
+        item = Item(text=text, records=records_of(analysis.events[turn.first].record for turn in (group[0], group[-1])))
         if text and (cost := meter.item(item)) <= left:
-            found[turn.number] = item
+            found[group[0].number] = item
             left -= cost
     return found
+
+
+def _by_topic(turns: Sequence[Turn]) -> list[Sequence[Turn]]:
+    """Turns in groups of one topic, of so many at most."""
+    groups: list[Sequence[Turn]] = []
+    for topic in topics([terms(turn.asked) for turn in turns]):
+        group = turns[topic.start : topic.stop]
+        groups += [group[start : start + _TURNS_PER_LINE] for start in range(0, len(group), _TURNS_PER_LINE)]
+    return groups
+
+
+def _changed_by_turn(analysis: Analysis) -> dict[int, list[str]]:
+    """The names of the files that each turn changed."""
+    found: dict[int, dict[str, None]] = {}
+    for operation in analysis.operations:
+        if operation.action is not FileAction.READ:
+            number = analysis.events[operation.event].turn
+            found.setdefault(number, {})[operation.path.rpartition("/")[2]] = None
+    return {number: list(names) for number, names in found.items()}
 
 
 def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | None) -> list[Item]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.quote import one_line, opening
@@ -47,11 +47,20 @@ def finals(turns: Sequence[Turn]) -> frozenset[int]:
     return frozenset(turn.closing for turn in turns if turn.closing >= 0)
 
 
-def line_of(turn: Turn, events: Sequence[Event], chars: int) -> str:
-    """``"asked" → how the assistant's last message of the turn begins``, in about so many characters."""
+def line_of(turn: Turn, events: Sequence[Event], chars: int, changed: Sequence[str] = ()) -> str:
+    """``"asked" → changed files → how the assistant's last message begins``, in about so many characters."""
     asked = opening(turn.asked, min(max(chars // 3, 40), _NAME_CHARS))
-    closing = opening(events[turn.closing].text, max(40, chars - len(asked))) if turn.closing >= 0 else ""
-    return " → ".join(part for part in (f'"{asked}"' if asked else "", closing) if part)
+    files = opening(", ".join(changed), max(chars // 3, 30))
+    left = chars - len(asked) - len(files)
+    closing = opening(events[turn.closing].text, max(40, left)) if turn.closing >= 0 else ""
+    return " → ".join(part for part in (f'"{asked}"' if asked else "", files, closing) if part)
+
+
+def shared_line(turns: Sequence[Turn], events: Sequence[Event], chars: int) -> str:
+    """One line for turns of one topic: what was asked in each, and what came of the last."""
+    names = " · ".join(filter(None, map(name_of, turns)))
+    outcome = line_of(replace(turns[-1], asked=""), events, max(40, chars - len(names)))
+    return f"{names} → {outcome}" if names and outcome else names
 
 
 def name_of(turn: Turn) -> str:

@@ -60,7 +60,7 @@ def test_sources_are_named_strongest_first(home: Path, project: Path) -> None:
     (project / "compact.toml").write_text("jobs = 2\n")
     found = _configure({"focus": "auth.py"}, {"COMPACT_JOBS": "3"}, home, project)
     assert found.options == {"jobs": 3}
-    assert found.sources == ("command line", "environment", str(project / "compact.toml"), "preset hermes")
+    assert found.sources == ("command line", "environment", str(project / "compact.toml"), "preset default")
 
 
 def test_a_file_may_set_every_field_of_settings(home: Path, project: Path) -> None:

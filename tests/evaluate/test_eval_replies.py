@@ -28,10 +28,10 @@ def session() -> list[dict[str, object]]:
 
 
 def reply(names: list[str]) -> str:
-    sections = ("Task Context", "Remaining Work", "Pending Questions", "Key Decisions Resolved", "Errors and Fixes")
-    heads = (*sections, "Active Files", "Commands and Outcomes", "What Happened")
+    sections = ("Now", "Open", "Waiting for an answer", "Settled", "Errors and what fixed them")
+    heads = (*sections, "Files", "Facts", "What happened")
     told = "\n".join(f"- {name} is moved to the new feed" for name in names)
-    return "\n".join(f"## {head}\n{told if head == 'Active Files' else '- none'}" for head in heads)
+    return "\n".join(f"## {head}\n{told if head == 'Files' else '- none'}" for head in heads)
 
 
 def written(folder: Path, *rows: tuple[str, str]) -> str:

@@ -131,7 +131,7 @@ def test_under_the_users_heading_stands_only_what_a_user_said() -> None:
 
 
 def test_a_missing_section_is_no_reason_to_refuse() -> None:
-    verdict = check(Reply(text=GOOD.replace("## Active Files\n", ""), model="m"), GROUND, count)
+    verdict = check(Reply(text=GOOD.replace("## Files\n", ""), model="m"), GROUND, count)
     assert verdict.fault is None
     assert Section.FILES not in verdict.outline.present
 

@@ -72,17 +72,17 @@ def test_the_version_is_a_hash_of_the_wording() -> None:
 REPLY = """<analysis>let me think</analysis>
 Here is the summary:
 
-### Task Context
+### Now
 - fix `src/a.py` [1-3]
   - it fails [2]
-**Remaining Work:**
+**Open:**
 1. write tests [9]
-## Pending Questions
+## Waiting for an answer
 - none
-## Active Files
+## Files
 - src/a.py:
   ```
-  ## Task Context
+  ## Now
   ```
 """
 

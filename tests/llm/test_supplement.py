@@ -115,7 +115,7 @@ def test_files_that_the_text_names_are_not_told_again(summary: Answer) -> None:
 
 def test_nothing_of_task_decisions_or_history_is_set_beside_what_the_model_says(summary: Answer) -> None:
     told = {section for section, _ in added(summary)}
-    assert told <= {Section.USER, Section.PLAN, Section.COMMANDS, Section.FILES}
+    assert told <= {Section.USER, Section.PLAN, Section.COMMANDS, Section.FILES, Section.NAMES}
     assert items(summary, Section.DECISIONS) == ["Option B, the view levels_view, not the copy_of_levels (option A)"]
 
 
