@@ -27,7 +27,7 @@ DOCS = (ROOT / "docs/python-api.md").read_text(encoding="utf-8")
 
 
 def conversation(steps: int = 20) -> list[dict[str, Any]]:
-    """A task of so many steps, each with a call and its result."""
+    """A task of this many steps, each with a call and its result."""
     found: list[dict[str, Any]] = [{"role": "system", "content": "You are a careful agent."}]
     for step in range(steps):
         function = {"name": "read_file", "arguments": json.dumps({"path": f"src/part_{step}.py"})}
