@@ -86,8 +86,8 @@ class Settings(model_settings.Settings):
 
     def __init__(self, preset: str = DEFAULT, *, target: Amount | Size | None = None, **tables: Unpack[Tables]) -> None:
         """Raises CompactError that names a key or value that is none, and the nearest one that is."""
-        said: dict[str, Any] = {**tables} if target is None else {**tables, "target": target}
-        made = settings_from(said, load_preset(preset).settings, "settings")
+        tables_given: dict[str, Any] = {**tables} if target is None else {**tables, "target": target}
+        made = settings_from(tables_given, load_preset(preset).settings, "settings")
         for item in fields(made):
             object.__setattr__(self, item.name, getattr(made, item.name))
 
@@ -298,12 +298,12 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
     base = options.get("settings") or load_preset(options.get("preset") or DEFAULT).settings
     # One that was subclassed for people is a plain one from here on.
     plain = model_settings.Settings(**{item.name: getattr(base, item.name) for item in fields(model_settings.Settings)})
-    said: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
+    tables_given: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
     if target is not None:
-        said["target"] = values.size(target, "target")
-        if said["target"] == Size():
+        tables_given["target"] = values.size(target, "target")
+        if tables_given["target"] == Size():
             raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place="target")
-    settings = settings_from(said, plain, "options")
+    settings = settings_from(tables_given, plain, "options")
     if options.get("model") and settings.strategy is not Strategy.SUMMARY:
         what = f"nothing is summed up by the strategy {settings.strategy.value}, so no model can write it"
         raise UsageError(what, next_step="leave model out, or take another preset")

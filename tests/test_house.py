@@ -231,7 +231,8 @@ def test_no_class_has_the_name_of_another() -> None:
 
 
 # Another concept of the same name that plug-ins see, or that is to be taken apart.
-SAME_NAMED = ("Task", "Draft", "Part", "Finished")
+# The public settings are made of tables; the others are of two subjects that have no other word.
+SAME_NAMED = ("Task", "Draft", "Part", "Finished", "Settings", "Filter", "Conversation")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -241,4 +242,6 @@ def test_every_public_name_is_documented(path: Path) -> None:
     found = [node for body in (tree.body, *(node.body for node in inside)) for node in body]
     public = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     named = [node for node in found if isinstance(node, public) and not node.name.startswith("_")]
+    # The signatures of one function share the docstring of its last.
+    named = [node for node in named if "overload" not in {ast.unparse(one) for one in node.decorator_list}]
     assert not [node.name for node in named if not ast.get_docstring(node)]

@@ -174,7 +174,7 @@ def _error(value: Any, where: _Where) -> None:
 
 def _ids(value: Any, where: _Where) -> None:
     if not isinstance(value, str) or not re.fullmatch(r"uuid|sha256:\d+", value):
-        raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (so many hex digits)')
+        raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (that number of hex digits)')
 
 
 def _holds_word(value: Any, where: _Where) -> None:

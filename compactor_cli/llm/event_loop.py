@@ -43,11 +43,26 @@ class BackgroundEventLoop:
 
         An interrupt (Ctrl-C, a signal that raises) while waiting cancels the work. After `close`: RuntimeError.
         """
-        future = self.start(work)
+        import asyncio
+
+        tasks: list[asyncio.Task[Any]] = []
+        interrupted = False
+
+        async def watched() -> T:
+            tasks.extend(filter(None, (asyncio.current_task(),)))
+            if interrupted:
+                raise asyncio.CancelledError
+            return await work
+
         try:
-            return future.result()
+            return self.start(watched()).result()
         except BaseException:
-            future.cancel()
+            # The interrupt may come before the caller holds anything of the work: it is cancelled by its own task.
+            interrupted = True
+            if not tasks:
+                work.close()  # never begun, or about to be, and then ended at once
+            for task in tasks:
+                task.get_loop().call_soon_threadsafe(task.cancel)
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:

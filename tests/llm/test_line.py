@@ -56,7 +56,7 @@ def waits() -> Waits:
 
 
 def line(waits: Waits, **parts: Any) -> ModelClient:
-    rate_limits = parts.pop("tempo", RateLimits())
+    rate_limits = parts.pop("rate_limits", RateLimits())
     rate_limiter = RateLimiter(rate_limits, clock=waits, sleep=waits.sleep)
     return ModelClient(
         rate_limiter=rate_limiter, sleep=waits.sleep, **{"retries": Retries(attempts=3, seed=1), **parts}
