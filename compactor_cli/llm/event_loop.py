@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -61,8 +62,9 @@ class BackgroundEventLoop:
             interrupted = True
             if not tasks:
                 work.close()  # never begun, or about to be, and then ended at once
-            for task in tasks:
-                task.get_loop().call_soon_threadsafe(task.cancel)
+            with suppress(RuntimeError):  # the loop is closed: what ran on it was cancelled then
+                for task in tasks:
+                    task.get_loop().call_soon_threadsafe(task.cancel)
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
