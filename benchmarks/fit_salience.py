@@ -1,4 +1,4 @@
-"""Fits the constants of `compactor_cli.digest.salience` on real sessions.
+"""Fits the constants of `compactor_cli.digest.salience_model` on real sessions.
 
     python benchmarks/fit_salience.py ../shared/corpus-train --start ../shared/data/salience_weights.json [--write]
 
@@ -23,11 +23,11 @@ from pathlib import Path
 import orjson
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.salience import features
-from compactor_cli.digest.table import build
-from compactor_cli.evaluate.cuts import Case, CutRule, find_cases
+from compactor_cli.digest.counter_table import build
+from compactor_cli.digest.salience_model import features
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
 from compactor_cli.evaluate.measures import needs_of
-from compactor_cli.evaluate.views import forget
+from compactor_cli.evaluate.text_views import forget
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.plan.tokens import count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -55,7 +55,7 @@ class Example:
     weight: float
 
 
-def cases(folder: Path) -> Iterator[tuple[bool, Case]]:
+def cases(folder: Path) -> Iterator[tuple[bool, EvalCase]]:
     """The cases below a folder, and whether they are held out."""
     counter = counter_for("auto")
     for path in sorted(folder.rglob("*.jsonl*")):
@@ -68,7 +68,7 @@ def cases(folder: Path) -> Iterator[tuple[bool, Case]]:
         forget()
 
 
-def examples(case: Case) -> list[Example]:
+def examples(case: EvalCase) -> list[Example]:
     """All examples of a case; none where too few atoms are used again to say anything."""
     used = {use.atom for use in needs_of(case).uses}
     if len(used) < LEAST_POSITIVES:
@@ -131,7 +131,7 @@ def start_only(start: dict[str, float], fitted: dict[str, float]) -> dict[str, f
 def objective(
     rows: Sequence[Vector], found: Sequence[Example], offsets: Sequence[float]
 ) -> Callable[[Vector], tuple[float, Vector]]:
-    """Penalised log-loss and its gradient, of steps away from the constants behind ``offsets``."""
+    """Penalised log-loss and its gradient, of steps away from the constants after ``offsets``."""
     columns = list(zip(*rows, strict=True))
 
     def at(steps: Vector) -> tuple[float, Vector]:

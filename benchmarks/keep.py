@@ -1,4 +1,4 @@
-"""What stays beside the newest: how much of what the agent went on to need is in the whole compacted transcript.
+"""What stays next to the newest: how much of what the agent went on to need is in the whole compacted transcript.
 
     python benchmarks/keep.py ../shared/corpus-train              # as without options: 16k tokens of tail
     python benchmarks/keep.py ../shared/corpus-train --target 15%
@@ -17,15 +17,15 @@ from dataclasses import replace
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.evaluate.cuts import Case, CutRule, find_cases
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
 from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
-from compactor_cli.evaluate.run import INCLUDE
-from compactor_cli.evaluate.views import SummaryView, forget
+from compactor_cli.evaluate.run_eval import INCLUDE
+from compactor_cli.evaluate.text_views import SummaryView, forget
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.plan import Action
 from compactor_cli.model.settings import KEPT_BY, Keep, Settings, Size
 from compactor_cli.plan.tokens import count_message, counter_for
-from compactor_cli.presets.values import size
+from compactor_cli.presets.units import size
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import open_stream
@@ -34,18 +34,18 @@ SHOWN = (Measure.FUR, Measure.FUR_ANY, Measure.PAIRS, Measure.PHRASES, Measure.U
 COUNTER = counter_for("auto")
 
 
-def cases(path: str) -> Iterator[Case]:
+def cases(path: str) -> Iterator[EvalCase]:
     with open_stream(path) as stream:
         transcripts = tuple(open_transcripts(read_records(stream.reader, path)))
     for transcript in transcripts:
         yield from find_cases(transcript, path, CutRule(), lambda message: count_message(COUNTER, message))
 
 
-def compacted(case: Case, settings: Settings) -> Compaction:
+def compacted(case: EvalCase, settings: Settings) -> Compaction:
     return compact_transcript(case.prefix, settings, counter=COUNTER, summariser=Digest(), load_state=lambda name: None)
 
 
-def text_of(case: Case, done: Compaction) -> str:
+def text_of(case: EvalCase, done: Compaction) -> str:
     kept = set(done.plan.indices(Action.KEEP)) | {edit.record for edit in done.plan.edits}
     said = (event.text for event in case.prefix_events if event.record in kept)
     return "\n".join((*said, done.summary_text))
@@ -57,15 +57,15 @@ def main() -> None:
     parser.add_argument("--target", default="", help="default: none, head and tail as the settings say")
     parser.add_argument("--limit", type=int, default=0, help="files, evenly spread")
     parser.add_argument("--keep", default=",".join(KEPT_BY))
-    wishes = parser.parse_args()
-    sources = find_sources(wishes.paths, recursive=True, walk=Walk(include=INCLUDE))
-    step = max(1, len(sources) // wishes.limit) if wishes.limit else 1
+    run_options = parser.parse_args()
+    sources = find_sources(run_options.paths, recursive=True, walk=Walk(include=INCLUDE))
+    step = max(1, len(sources) // run_options.limit) if run_options.limit else 1
     sums: dict[tuple[str, Measure], list[Share]] = defaultdict(list)
     tokens: dict[str, int] = defaultdict(int)
     number = 0
     for source in sources[::step]:
         for case in cases(source.path):
-            runs = {by: compacted(case, wishes_of(by, wishes.target)) for by in wishes.keep.split(",")}
+            runs = {by: compacted(case, wishes_of(by, run_options.target)) for by in run_options.keep.split(",")}
             if not all(done.changed for done in runs.values()):
                 continue
             number += 1
@@ -76,7 +76,7 @@ def main() -> None:
                 for measure, share in score(needs, SummaryView(text_of(case, done))).items():
                     sums[by, measure].append(share)
         forget()
-    print(f"{number} cuts of {len(sources[::step])} files, target {wishes.target or 'none'}")
+    print(f"{number} cuts of {len(sources[::step])} files, target {run_options.target or 'none'}")
     print(f"{'keep':14}{'tokens':>10}" + "".join(f"{measure.value:>10}" for measure in SHOWN))
     for by in tokens:
         print(f"{by:14}{tokens[by]:>10}" + "".join(f"{micro(sums[by, measure]):>10.1f}" for measure in SHOWN))

@@ -31,20 +31,20 @@ sys.path[:0] = [str(HERE.parent / "tests")]
 
 from llm_server.client import LlmServer, running  # noqa: E402
 
-from compactor_cli.archive.originals import transcripts_in  # noqa: E402
+from compactor_cli.archive.stored_transcripts import transcripts_in  # noqa: E402
 from compactor_cli.llm import llm  # noqa: E402
-from compactor_cli.llm.calls import Call, Said, Secret, Speaker  # noqa: E402
-from compactor_cli.llm.model import Asking  # noqa: E402
-from compactor_cli.llm.pace import Tempo  # noqa: E402
-from compactor_cli.llm.spend import Limits  # noqa: E402
+from compactor_cli.llm.model import ModelOptions  # noqa: E402
+from compactor_cli.llm.model_calls import Call, ChatMessage, Secret, Speaker  # noqa: E402
+from compactor_cli.llm.rate_limiter import RateLimits  # noqa: E402
+from compactor_cli.llm.spend import SpendLimits  # noqa: E402
 from compactor_cli.model.errors import InputError  # noqa: E402
 from compactor_cli.model.marker import Marker  # noqa: E402
 from compactor_cli.model.summariser import Request  # noqa: E402
 from compactor_cli.model.transcript import Transcript  # noqa: E402
 from compactor_cli.plan.tokens import count_messages, counter_for  # noqa: E402
 from compactor_cli.render.text import load_template, render  # noqa: E402
-from compactor_cli.run.models import ModelOrders, ModelRun  # noqa: E402
-from compactor_cli.scale.gate import SharedPace, SharedSpend  # noqa: E402
+from compactor_cli.run.model_run import ModelConfig, ModelRun  # noqa: E402
+from compactor_cli.scale.gate import SharedRateLimiter, SharedSpend  # noqa: E402
 from compactor_cli.scale.local_gate import GateAddress, local_gate, wait  # noqa: E402
 
 # Its window takes a row whole; to the server every name that it does not know is a model that works.
@@ -86,7 +86,7 @@ def summaries(server: LlmServer, wanted: Sequence[Request], at_once: int, proces
     """Summaries per second, CPU milliseconds for each, and how many a model wrote."""
     context = multiprocessing.get_context("fork")
     ready, times = context.Barrier(processes), context.SimpleQueue()
-    with local_gate(Tempo(), Limits()) as address:
+    with local_gate(RateLimits(), SpendLimits()) as address:
         shares = [wanted[number::processes] for number in range(processes)]
         work = [(server, at_once // processes or 1, share, address, ready, times) for share in shares]
         team = [context.Process(target=_summaries, args=one) for one in work]
@@ -108,11 +108,13 @@ def _summaries(
     ready: Barrier,
     times: SimpleQueue,
 ) -> None:
-    asking = Asking(model=MODEL, api_base=server.openai, key=Secret("sk-none"))
-    tempo = Tempo(concurrency=at_once)
+    model_options = ModelOptions(model=MODEL, api_base=server.openai, key=Secret("sk-none"))
+    rate_limits = RateLimits(concurrency=at_once)
     with address.connected() as gate:
-        shared = SharedSpend(gate, wait), SharedPace(tempo, gate)
-        with ModelRun(ModelOrders(asking=asking, tempo=tempo), spend=shared[0], pace=shared[1]) as run:
+        shared = SharedSpend(gate, wait), SharedRateLimiter(rate_limits, gate)
+        with ModelRun(
+            ModelConfig(model_options=model_options, rate_limits=rate_limits), spend=shared[0], rate_limiter=shared[1]
+        ) as run:
             one = run.summariser(Path())
             one.summarise(wanted[0])  # imports litellm
             ready.wait()
@@ -143,13 +145,15 @@ def bare(server: LlmServer, bodies: Sequence[dict], at_once: int) -> tuple[float
 
 
 def litellm_alone(server: LlmServer, bodies: Sequence[dict], at_once: int) -> float:
-    """The same bodies by litellm as it is set up here, without anything of ours around: CPU milliseconds for each."""
+    """The same bodies by litellm as it is set up here, without anything of this package around: CPU milliseconds for
+    each.
+    """
     calls = [
         Call(
             model=MODEL,
             api_base=server.openai,
             key=Secret("sk-none"),
-            messages=tuple(Said(speaker=Speaker(m["role"]), text=m["content"]) for m in body["messages"]),
+            messages=tuple(ChatMessage(speaker=Speaker(m["role"]), text=m["content"]) for m in body["messages"]),
             max_tokens=body["max_tokens"],
         )
         for body in bodies

@@ -3,7 +3,7 @@
     python benchmarks/recall.py            # 10,000 sessions
     python benchmarks/recall.py --quick    # 500
 
-Beside each figure stands a floor measured in the same run: unpacking and reading the same archive without indexing it.
+Next to each figure stands a floor measured in the same run: unpacking and reading the same archive without indexing it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 import orjson
 from make import Story
 
-from compactor_cli.archive.index import Start, index_file, opened
+from compactor_cli.archive.index import IndexStart, index_file, opened
 from compactor_cli.archive.layout import stored_blobs
-from compactor_cli.archive.originals import transcripts_in
 from compactor_cli.archive.search import Filter, search
 from compactor_cli.archive.store import Archive
+from compactor_cli.archive.stored_transcripts import transcripts_in
 from compactor_cli.archive.texts import searched_text
 
 SESSION_BYTES = 22_000
@@ -66,7 +66,7 @@ def read(folder: Path) -> int:
 
 
 def build(folder: Path) -> None:
-    with opened(folder, Start.NOTHING):
+    with opened(folder, IndexStart.NOTHING):
         pass
 
 

@@ -32,7 +32,7 @@ STARTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table: what was run beside what. ``size_bytes`` 0: no input to speak of."""
+    """One line of the table: what was run next to what. ``size_bytes`` 0: no input to speak of."""
 
     name: str
     run: Run

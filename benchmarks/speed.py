@@ -1,4 +1,4 @@
-"""What the speed benchmark measures with: commands run and watched, and the floors and peers they stand beside."""
+"""What the speed benchmark measures with: commands run and watched, and the floors and peers they stand alongside."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def look(folder: str) -> list[str]:
 
 
 def measure(command: Sequence[str], *, times: int = 1, folder: str = ".") -> Run:
-    """The command run so many times; the least of each figure. Ends the benchmark if it fails."""
+    """The command run this many times; the least of each figure. Ends the benchmark if it fails."""
     runs = [_once(command, folder) for _ in range(times)]
     return Run(
         seconds=min(run.seconds for run in runs),
@@ -96,7 +96,7 @@ def _once(command: Sequence[str], folder: str) -> Run:
 
 
 def without(run: Run, floor: Run) -> Run:
-    """What a run took beside what its floor takes."""
+    """What a run took next to what its floor takes."""
     return replace(
         run, seconds=max(run.seconds - floor.seconds, 0.0), cpu_seconds=max(run.cpu_seconds - floor.cpu_seconds, 0.0)
     )

@@ -20,16 +20,17 @@ from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.settings import Size, Strategy
 from compactor_cli.model.transcript import Container
-from compactor_cli.presets import DEFAULT, load_preset, values
+from compactor_cli.presets import DEFAULT, load_preset
+from compactor_cli.presets import units as values
 from compactor_cli.presets.overlay import nearest, settings_from
-from compactor_cli.run.row import Row
+from compactor_cli.run.row import CompactedRow
 from compactor_cli.scale.datasets import compact_columns
-from compactor_cli.scale.options import ShardOptions
+from compactor_cli.scale.shard_options import ShardOptions
 from compactor_cli.scale.work import mapped, row_maker
 
 if TYPE_CHECKING:
-    from compactor_cli.run.models import ModelOrders, ModelRun
-    from compactor_cli.run.rows import RowMaker
+    from compactor_cli.run.compact_row import RowMaker
+    from compactor_cli.run.model_run import ModelConfig, ModelRun
 
 __all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "iter_compact"]
 
@@ -61,7 +62,7 @@ class Tables(TypedDict, total=False):
 
 
 class Options(Tables, total=False):
-    """What decides about a compaction, beside its target.
+    """What decides about a compaction, next to its target.
 
     ``settings``: a value made before, in place of ``preset``; tables are laid over either. ``format``: the format's
     name, where it is not to be found by content. With ``model``, a model writes the summary: ``api_base`` is its
@@ -85,8 +86,8 @@ class Settings(model_settings.Settings):
 
     def __init__(self, preset: str = DEFAULT, *, target: Amount | Size | None = None, **tables: Unpack[Tables]) -> None:
         """Raises CompactError that names a key or value that is none, and the nearest one that is."""
-        said: dict[str, Any] = {**tables} if target is None else {**tables, "target": target}
-        made = settings_from(said, load_preset(preset).settings, "settings")
+        tables_given: dict[str, Any] = {**tables} if target is None else {**tables, "target": target}
+        made = settings_from(tables_given, load_preset(preset).settings, "settings")
         for item in fields(made):
             object.__setattr__(self, item.name, getattr(made, item.name))
 
@@ -185,7 +186,7 @@ def iter_compact(
 
 
 def _results(source: Any, call: _Work, *, keeps_failed: bool) -> Iterator[Result[Any]]:
-    def row(conversation: Conversation) -> Row:
+    def row(conversation: Conversation) -> CompactedRow:
         return work.row(conversation, keeps_failed=keeps_failed)
 
     with call as work:
@@ -229,20 +230,20 @@ class _Work:
 
     def __enter__(self) -> _Work:
         if self._options.get("model"):
-            from compactor_cli.run.models import ModelRun, check_setup
+            from compactor_cli.run.model_run import ModelRun, check_setup
 
-            orders = _model_orders(self._options, self._settings)
-            for warning in orders.keys.warnings:
+            run_config = _model_orders(self._options, self._settings)
+            for warning in run_config.keys.warnings:
                 warnings.warn(warning, stacklevel=3)
-            check_setup(orders)
-            self.models = self._stack.enter_context(ModelRun(orders))
+            check_setup(run_config)
+            self.models = self._stack.enter_context(ModelRun(run_config))
         self.maker = row_maker(ShardOptions(settings=self._settings), self.models)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def row(self, conversation: Conversation, *, keeps_failed: bool = False) -> Row:
+    def row(self, conversation: Conversation, *, keeps_failed: bool = False) -> CompactedRow:
         """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
         transcript = conversation.transcript
         try:
@@ -258,7 +259,7 @@ class _Work:
             raise transcript.fault or InputError(row.report.reason)
         return row
 
-    def result(self, conversation: Conversation, row: Row) -> Result[Any]:
+    def result(self, conversation: Conversation, row: CompactedRow) -> Result[Any]:
         """What the caller is given."""
         return Result(
             messages=conversation.rebuilt(row),
@@ -271,7 +272,7 @@ class _Work:
         )
 
 
-def _summary(row: Row) -> str:
+def _summary(row: CompactedRow) -> str:
     """The summary as it is read back from the output, where its marker and frame are known."""
     messages = row.transcript.messages if row.transcript and row.summary else ()
     found = [message.summary.text for message in messages if message.summary and message.summary.origin == "compact"]
@@ -297,30 +298,30 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
     base = options.get("settings") or load_preset(options.get("preset") or DEFAULT).settings
     # One that was subclassed for people is a plain one from here on.
     plain = model_settings.Settings(**{item.name: getattr(base, item.name) for item in fields(model_settings.Settings)})
-    said: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
+    tables_given: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
     if target is not None:
-        said["target"] = values.size(target, "target")
-        if said["target"] == Size():
+        tables_given["target"] = values.size(target, "target")
+        if tables_given["target"] == Size():
             raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place="target")
-    settings = settings_from(said, plain, "options")
+    settings = settings_from(tables_given, plain, "options")
     if options.get("model") and settings.strategy is not Strategy.SUMMARY:
         what = f"nothing is summed up by the strategy {settings.strategy.value}, so no model can write it"
         raise UsageError(what, next_step="leave model out, or take another preset")
     return settings
 
 
-def _model_orders(options: Options, settings: model_settings.Settings) -> ModelOrders:
+def _model_orders(options: Options, settings: model_settings.Settings) -> ModelConfig:
     """What the model is asked with; no reply is cached, for no file is written."""
     from pathlib import Path
 
     from compactor_cli.llm.keys import NO_KEYS, read_keys
-    from compactor_cli.llm.model import Asking
-    from compactor_cli.llm.spend import Limits
-    from compactor_cli.run.models import ModelOrders
+    from compactor_cli.llm.model import ModelOptions
+    from compactor_cli.llm.spend import SpendLimits
+    from compactor_cli.run.model_run import ModelConfig
 
     model = options["model"]
     rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
-    asking = Asking(
+    model_options = ModelOptions(
         model=model,
         api_base=options.get("api_base", ""),
         timeout_seconds=options.get("timeout", 600.0),
@@ -328,8 +329,8 @@ def _model_orders(options: Options, settings: model_settings.Settings) -> ModelO
         template=settings.template,
     )
     key_file = options.get("key_file")
-    return ModelOrders(
-        asking=replace(asking, rule=rule) if rule else asking,
-        limits=Limits(cost_usd=options.get("max_cost", 0.0)),
+    return ModelConfig(
+        model_options=replace(model_options, rule=rule) if rule else model_options,
+        limits=SpendLimits(cost_usd=options.get("max_cost", 0.0)),
         keys=read_keys(Path(key_file), model) if key_file else NO_KEYS,
     )

@@ -9,26 +9,66 @@ from functools import partial
 
 from compactor_cli.formats.base import Insertion
 from compactor_cli.formats.registry import get
-from compactor_cli.group.exchanges import Grouping
+from compactor_cli.group.exchanges import Grouping, orphans
 from compactor_cli.model.compaction import Compaction
+from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.plan import Action, Mode, Plan, Tier
 from compactor_cli.model.report import Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summariser import Answer, Request, Summariser
 from compactor_cli.model.summary import Source, Summary
-from compactor_cli.model.transcript import Role, Transcript
-from compactor_cli.plan.asked import asked_focus
+from compactor_cli.model.transcript import Message, Role, Transcript
 from compactor_cli.plan.by_fit import NOTICE
 from compactor_cli.plan.by_summary import EXCERPTS
-from compactor_cli.plan.previous import base_tokens, end_hash, previous_marker
-from compactor_cli.plan.reported import newest_request_warning, unchanged, unchanged_report
+from compactor_cli.plan.plan_report import newest_request_warning, unchanged, unchanged_report
+from compactor_cli.plan.previous_marker import base_tokens, end_hash, previous_marker
+from compactor_cli.plan.requested_focus import asked_focus
 from compactor_cli.plan.tokens import Counter, count_messages
-from compactor_cli.render.check import check_output
 from compactor_cli.render.compose import compose
-from compactor_cli.render.marker import beside, marker_for
 from compactor_cli.render.read import heading_names, read_client, read_ours
 from compactor_cli.render.text import Template, load_template, render
+
+
+def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> Marker:
+    """What the summary made by this plan stands for; for ``tokens`` and ``end`` see `Marker`."""
+    covered = plan.indices(Action.COVER)
+    return Marker(
+        transcript=transcript.sha256[:16],
+        first=covered[0] + 1,
+        last=covered[-1] + 1,
+        records=len(transcript.records),
+        tokens=tokens,
+        end=end,
+    )
+
+
+def kept_outside(transcript: Transcript, plan: Plan) -> str:
+    """What to say of the records that stay between covered ones; empty where none do."""
+    covered = plan.indices(Action.COVER)
+    messages = transcript.messages
+    kept = [i for i in plan.indices(Action.KEEP) if plan.summary_at <= i < covered[-1] and not messages[i].is_meta]
+    if not kept:
+        return ""
+    return f"{len(kept)} of the records {kept[0] + 1}-{kept[-1] + 1}, with gaps between them, then the newest messages"
+
+
+def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
+    """Raises `InvariantError` unless every call has its results, and the whole is within the plan's target."""
+    if orphans(_sent(compacted.messages, plan) if plan.mode is Mode.APPEND else compacted.messages):
+        raise InvariantError("the output would hold a tool call without its result")
+    if tokens_after > plan.target_tokens and not plan.over_target:
+        raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
+
+
+def _sent(messages: tuple[Message, ...], plan: Plan) -> tuple[Message, ...]:
+    """The messages of the source, those that the client does not send any more emptied.
+
+    What was appended holds no call, and a call in flight is no orphan because of it.
+    """
+    source = messages[: plan.spans[-1].stop]
+    return tuple(Message(role=Role.META) if message.superseded else message for message in source)
+
 
 LoadState = Callable[[str], bytes | None]
 
@@ -43,7 +83,7 @@ WRITTEN = Answer(summary=Summary(source=Source.MODEL, sections=()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class CompactionWork:
     """One transcript with the plan that is being applied to it."""
 
     transcript: Transcript
@@ -66,7 +106,7 @@ class Work:
         return load_template(self.settings.template).sized(self.plan.summary_tokens)
 
     def request(self, load_state: LoadState) -> tuple[Request, Marker]:
-        """What the summariser is asked, and the marker of the summary, but for its state."""
+        """What the summariser is asked, and the marker of the summary, except for its state."""
         from compactor_cli.render.text import render
 
         previous = previous_marker(self.transcript)
@@ -79,7 +119,7 @@ class Work:
             end=end_hash(trial),
         )
         is_apart = self.settings.keep.by not in UNBROKEN
-        marker = replace(marker, beside=beside(self.transcript, self.plan)) if is_apart else marker
+        marker = replace(marker, beside=kept_outside(self.transcript, self.plan)) if is_apart else marker
         request = Request(
             transcript=self.transcript,
             covered=self.plan.indices(Action.COVER),
@@ -156,13 +196,13 @@ def _writer(plan: Plan, summariser: Summariser) -> Summariser:
     """Who writes what stands for the covered records: the given summariser, unless the plan wants something else."""
     names = {span.name for span in plan.spans if span.action is Action.COVER}
     if EXCERPTS in names:
-        from compactor_cli.archive.retrieval import Retrieval
+        from compactor_cli.archive.retrieve import Retrieval
 
         return Retrieval()
     if NOTICE in names:
-        from compactor_cli.llm.notice import Notice
+        from compactor_cli.llm.omission_notice import OmissionNotice
 
-        return Notice()
+        return OmissionNotice()
     return summariser
 
 

@@ -21,7 +21,7 @@ from compactor_cli.model.transcript import Container, Frame, Transcript
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.streams import open_stream
 from compactor_cli.read.values import parse
-from compactor_cli.run.row import Row
+from compactor_cli.run.row import CompactedRow
 from compactor_cli.scale.cells import COMMON_NAMES
 
 # Where records are, for messages: there is no file.
@@ -34,7 +34,7 @@ class Conversation:
     """One conversation. ``rebuilt`` gives what became of it in the shape in which it was given."""
 
     transcript: Transcript
-    rebuilt: Callable[[Row], Any]
+    rebuilt: Callable[[CompactedRow], Any]
 
 
 def conversation_in(source: Any, dialect: str = "") -> Conversation:
@@ -106,7 +106,7 @@ def _faulty(item: Any, error: InputError) -> Conversation:
 def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bool) -> Iterator[Conversation]:
     """The conversations of lines, each of which ends with a line feed or, like the first, without one."""
 
-    def rebuilt(row: Row) -> list[Any]:
+    def rebuilt(row: CompactedRow) -> list[Any]:
         lines = row.output.split(b"\n")
         ended = [line + b"\n" for line in lines[:-1]] + lines[-1:] if is_ended else lines
         return [_str(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
@@ -130,7 +130,7 @@ def _ended(lines: Iterable[bytes], is_last_as_given: bool) -> Iterator[bytes]:
 def _row(row: Mapping[str, Any], dialect: str) -> Conversation:
     transcript = _only(_encoded(row) + b"\n", dialect)
 
-    def rebuilt(made: Row) -> Any:
+    def rebuilt(made: CompactedRow) -> Any:
         return parse(made.output) if made.changed else row
 
     return Conversation(transcript=transcript, rebuilt=rebuilt)
@@ -150,13 +150,13 @@ def _messages(messages: Any, dialect: str) -> Conversation:
         except InputError as error:
             failures.append(error)
             continue
-        # A list of one row is no list of messages.
+        # A list of one row is not a list of messages.
         if transcript.frame.container is container and len(transcript.records) == len(messages):
             return Conversation(transcript=transcript, rebuilt=partial(_list, messages, transcript))
     raise failures[0] if failures else _several()
 
 
-def _list(messages: Sequence[Any], source: Transcript, row: Row) -> list[Any]:
+def _list(messages: Sequence[Any], source: Transcript, row: CompactedRow) -> list[Any]:
     """The messages of the output; those that stayed are the objects that were given."""
     if not row.changed or row.transcript is None:
         return list(messages)

@@ -15,9 +15,9 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.check import check_plan
+from compactor_cli.plan.check_plan import check_plan
+from compactor_cli.plan.plan_report import unchanged
 from compactor_cli.plan.planner import make_plan
-from compactor_cli.plan.reported import unchanged
 from compactor_cli.plan.tokens import Counter, OnceCounter
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def compact_transcript(
 ) -> Compaction:
     """Compacts one transcript by its plan (made here unless given).
 
-    ``summary_text``: of a summary written for this plan, to be set as it is. ``importance`` goes before the settings'.
+    ``summary_text``: of a summary written for this plan, to be set as it is. ``importance`` takes precedence over the
+    settings'.
 
     The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
     appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
@@ -68,9 +69,9 @@ def compact_transcript(
         _check_mode(plan, mode)
     if not plan.changes:
         return unchanged(transcript, plan, grouping, counter)
-    from compactor_cli.apply import NO_SUMMARY, WRITTEN, Work
+    from compactor_cli.apply import NO_SUMMARY, WRITTEN, CompactionWork
 
-    work = Work(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
+    work = CompactionWork(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
     if summary_text:
         return work.applied(WRITTEN, summary_text)
     answer, text = work.summary(summariser, load_state) if plan.summary_tokens else (NO_SUMMARY, "")
@@ -83,10 +84,10 @@ def summary_request(
     """What a summariser would be asked by this plan; None if it needs no summary."""
     if not plan.changes or not plan.summary_tokens:
         return None
-    from compactor_cli.apply import Work
+    from compactor_cli.apply import CompactionWork
 
     grouping, counter = group(transcript.messages), OnceCounter(counter)
-    work = Work(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
+    work = CompactionWork(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
     return work.request(load_state)[0]
 
 

@@ -1,6 +1,6 @@
 """Plugged: engines and summarisers that another package brings, held to the promises of the built-in ones.
 
-An engine decides what stays and what is said of the rest; what stays is written from its own bytes, in the
+An engine decides what is kept and what is written of the rest; what stays is written from its own bytes, in the
 transcript's own format, and the result is checked as any other: whole pairs, within the target, smaller.
 """
 
@@ -15,21 +15,21 @@ from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.model.errors import InvariantError, PluginFailed
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.plan import Action, Edit, Mode, Plan
-from compactor_cli.model.plugins import Group, WhenFailing, load_plugin, plugin_failed
+from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summariser import Answer, Request, Summariser
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.append import appended
-from compactor_cli.plan.case import BOOKKEEPING, SUPERSEDED
-from compactor_cli.plan.check import check_plan
-from compactor_cli.plan.previous import base_tokens, is_settled
+from compactor_cli.plan.append_mode import appended
+from compactor_cli.plan.check_plan import check_plan
+from compactor_cli.plan.plan_input import BOOKKEEPING, SUPERSEDED
+from compactor_cli.plan.previous_marker import base_tokens, is_settled
 from compactor_cli.plan.refresh import Mark, refreshed, spans_of
 from compactor_cli.plan.tokens import Counter, count_messages, sealed_tokens
-from compactor_cli.plan.trigger import Decision, Way, decide
+from compactor_cli.plan.trigger import TriggerDecision, Way, decide
 from compactor_cli.render.text import load_template, render
 
-# What messages take beside their texts, and what other hashes in the marker line may.
+# What messages take next to their texts, and what other hashes in the marker line may.
 _SLACK_TOKENS = 32
 _PLACEHOLDER = "7f3a9c1e5b8d2046"
 
@@ -67,12 +67,14 @@ class Engine(Protocol):
     """Decides on its own what becomes of a transcript that is to be compacted."""
 
     def compact(self, task: Task) -> Draft | None:
-        """The draft; None to leave the transcript as it is. May raise anything: it is named and stepped in for."""
+        """The draft; None to leave the transcript as it is. May raise anything: it is named and replaced by the
+        built-in one.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PluggedEngine:
+class PluginEngine:
     """An engine by its name, and what to do where it fails. None: it could not be loaded, ``failure`` says why."""
 
     name: str
@@ -87,7 +89,7 @@ class PluggedEngine:
         try:
             return _Planning.of(transcript, settings, counter, mode).plan(self.name, self.engine)
         except Exception as error:
-            raise plugin_failed(Group.ENGINES, self.name, error) from error
+            raise plugin_failed(PluginGroup.ENGINES, self.name, error) from error
 
     def compact(
         self, transcript: Transcript, settings: Settings, counter: Counter, load_state: LoadState, mode: Mode
@@ -99,25 +101,25 @@ class PluggedEngine:
                 transcript,
                 settings,
                 counter=counter,
-                summariser=_Saying(text),
+                summariser=_FixedSummariser(text),
                 load_state=load_state,
                 plan=plan,
                 mode=mode,
             )
         except Exception as error:
-            raise plugin_failed(Group.ENGINES, self.name, error) from error
+            raise plugin_failed(PluginGroup.ENGINES, self.name, error) from error
         if plan.changes and not done.changed:
             raise PluginFailed(f"the engine {self.name} failed (what it made is no smaller)")
         return done
 
 
-def load_engine(name: str, when_failing: WhenFailing) -> PluggedEngine:
+def load_engine(name: str, when_failing: WhenFailing) -> PluginEngine:
     """The engine of this name; one that cannot be imported fails on each transcript. Raises UsageError: none has it."""
     try:
-        engine = load_plugin(Group.ENGINES, name)
+        engine = load_plugin(PluginGroup.ENGINES, name)
     except PluginFailed as failure:
-        return PluggedEngine(name=name, engine=None, when_failing=when_failing, failure=failure)
-    return PluggedEngine(name=name, engine=engine, when_failing=when_failing)
+        return PluginEngine(name=name, engine=None, when_failing=when_failing, failure=failure)
+    return PluginEngine(name=name, engine=engine, when_failing=when_failing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +132,7 @@ class _Planning:
     mode: Mode
     grouping: Grouping
     tokens: tuple[int, ...]
-    decision: Decision
+    decision: TriggerDecision
 
     @classmethod
     def of(cls, transcript: Transcript, settings: Settings, counter: Counter, mode: Mode) -> _Planning:
@@ -235,7 +237,7 @@ class _Planning:
         return saved
 
 
-class _Saying:
+class _FixedSummariser:
     """A summariser that says what it was given."""
 
     def __init__(self, text: str) -> None:
@@ -246,7 +248,7 @@ class _Saying:
         return Answer(summary=Summary(source=Source.PLUGIN, sections=(), prose=self._text))
 
 
-class PluggedSummariser:
+class PluginSummariser:
     """A summariser that another package brings; where it fails, the built-in one writes the summary."""
 
     def __init__(self, name: str, when_failing: WhenFailing, built_in: Summariser) -> None:
@@ -259,14 +261,14 @@ class PluggedSummariser:
         try:
             answer = self._asked(request)
         except Exception as error:
-            failure = plugin_failed(Group.SUMMARISERS, self._name, error)
+            failure = plugin_failed(PluginGroup.SUMMARISERS, self._name, error)
             if self._when_failing is WhenFailing.FAIL:
                 raise failure from error
             return replace(self._built_in.summarise(request), fell_back=failure.what)
         return answer
 
     def _asked(self, request: Request) -> Answer:
-        summariser: Summariser = load_plugin(Group.SUMMARISERS, self._name)
+        summariser: Summariser = load_plugin(PluginGroup.SUMMARISERS, self._name)
         answer = summariser.summarise(request)
         size_tokens = request.count(request.render(answer.summary))
         if size_tokens > request.budget_tokens:

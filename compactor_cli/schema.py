@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".schema.json"
 _URN = "urn:compact:schema:"
-# A wheel carries them inside the package; an editable install leaves them beside it.
+# A wheel carries them inside the package; an editable install leaves them next to it.
 _FOLDERS = (Path(__file__).parent / "schemas", Path(__file__).parents[1] / "schemas")
 
 

@@ -27,7 +27,7 @@ DOCS = (ROOT / "docs/python-api.md").read_text(encoding="utf-8")
 
 
 def conversation(steps: int = 20) -> list[dict[str, Any]]:
-    """A task of so many steps, each with a call and its result."""
+    """A task of this many steps, each with a call and its result."""
     found: list[dict[str, Any]] = [{"role": "system", "content": "You are a careful agent."}]
     for step in range(steps):
         function = {"name": "read_file", "arguments": json.dumps({"path": f"src/part_{step}.py"})}
@@ -196,7 +196,7 @@ def test_no_file_is_written_and_what_is_not_used_is_not_loaded(work: Path) -> No
 
 
 def test_settings_are_made_of_a_preset_and_tables() -> None:
-    settings = Settings("hermes", target="2k", keep={"head_turns": 0, "tail_tokens": "8k"}, budget=600)
+    settings = Settings("default", target="2k", keep={"head_turns": 0, "tail_tokens": "8k"}, budget=600)
     assert (settings.keep.head_turns, settings.keep.tail_tokens, settings.budget.size.tokens) == (0, 8_000, 600)
     assert settings == Settings(target=2_000, keep={"head-turns": 0, "tail_tokens": 8_000}, budget={"size": "600"})
     assert pickle.loads(pickle.dumps(settings)) == settings

@@ -10,7 +10,7 @@ import pytest
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.doubts import doubts
+from compactor_cli.formats.problems import find_problems
 from compactor_cli.formats.sent import sent
 from compactor_cli.model.errors import InvariantError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action, Mode
@@ -52,7 +52,7 @@ def check(transcript: Transcript, settings: Settings) -> bool:
     assert not done.plan.edits
     (again,) = opened(done.output)
     assert again.dialect == transcript.dialect
-    assert len(doubts(again)) <= len(doubts(transcript))
+    assert len(find_problems(again)) <= len(find_problems(transcript))
     covered = set(done.plan.indices(Action.COVER))
     assert all(again.messages[i].superseded for i in covered if not transcript.messages[i].superseded)
     kept = [i for i in done.plan.indices(Action.KEEP) if not transcript.messages[i].is_meta]
@@ -112,7 +112,7 @@ def test_a_format_without_a_boundary_is_refused_by_name() -> None:
 
 
 def pi_session(*said: dict[str, object]) -> bytes:
-    """A session of pi whose entries hang on each other in this order."""
+    """A session of pi whose entries link to each other in this order."""
     lines: list[dict[str, object]] = [{"type": "session", "version": 3, "id": "S", "cwd": "/w"}]
     for n, message in enumerate(said):
         parent = f"{n - 1:08}" if n else None

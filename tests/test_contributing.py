@@ -15,11 +15,11 @@ SAMPLE = ROOT / "samples/claude-code.jsonl"
 PRESET = '# Little stays.\nabout = "keeps the newest 2,000 tokens"\n\n[keep]\ntail_tokens = 2_000\n'
 OPTION = """\
     Option(
-        "min_share", ("--min-share",), Kind.RATIO, "Fail where less survives.", metavar="SHARE",
+        "min_share", ("--min-share",), OptionKind.RATIO, "Fail where less survives.", metavar="SHARE",
         into="min_retention_ratio",
     ),
 """
-ROW = "    SectionPlan(section=Section.PLACES, build=_places, large=0.05, small=0.05, talk=0.0, drop=1),\n"
+ROW = "    SectionPlan(section=Section.PLACES, build=_places, large=0.05, small=0.05, conversation=0.0, drop=1),\n"
 BUILDER = """\
 def _places(analysis: Analysis, tokens: int, meter: Meter) -> tuple[Item, ...]:
     folders = sorted({state.path.rpartition("/")[0] for state in analysis.files} - {""})

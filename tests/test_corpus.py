@@ -94,7 +94,7 @@ def is_transcript(path: Path) -> bool:
 
 
 def is_side_file(path: Path) -> bool:
-    """Beside the sessions lie what describes them, and logs of which only the header is left."""
+    """Next to the sessions lie what describes them, and logs of which only the header is left."""
     return path.name.endswith((".meta.json", "state.json")) or path.parent.name == "test_eval_set"
 
 

@@ -223,9 +223,11 @@ def rollout_with_a_sealed_summary(turns: int) -> Transcript:
 
     sealed = {"type": "compaction", "encrypted_content": "x" * 9_000}
     history = {"message": "", "replacement_history": [message("user", "fix the parser"), sealed]}
-    talk = [message(role, f"{role} {i} " + "says a word " * 60) for i in range(turns) for role in ("user", "assistant")]
+    conversation = [
+        message(role, f"{role} {i} " + "says a word " * 60) for i in range(turns) for role in ("user", "assistant")
+    ]
     payloads = [("session_meta", {"id": "s", "cwd": "/app"}), ("compacted", history)]
-    payloads += [("response_item", item) for item in talk]
+    payloads += [("response_item", item) for item in conversation]
     lines = [{"timestamp": "2026-01-01T00:00:00Z", "type": kind, "payload": payload} for kind, payload in payloads]
     return transcript_of(lines)
 

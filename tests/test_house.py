@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
 import subprocess
 import sys
+import tokenize
 from collections import Counter
 from pathlib import Path
 
@@ -100,3 +103,145 @@ def test_modules_of_tests_have_names_of_their_own() -> None:
     """Without packages, pytest imports them by their bare names."""
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     assert not [name for name, times in names.items() if times > 1]
+
+
+# No folder's own language: what the field calls each.
+BANNED_NAMES = {
+    "wishes": "run_options",
+    "orders": "run_config",
+    "sinks": "outputs",
+    "talk": "conversation",
+    "teller": "print_report",
+    "told": "shown, or what it holds",
+    "said": "text, or what it holds",
+    "untold": "hidden",
+    "misfit": "OverflowPolicy",
+    "tempo": "rate_limits",
+    "pace": "rate_limiter",
+    "islands": "kept_middle",
+    "imitate": "new_message",
+    "doubts": "problems",
+    "homeless": "unplaced",
+    "depot": "archive_on_change",
+    "hung": "linked",
+    "mended": "repaired",
+    "asking": "model_options",
+}
+BANNED_PHRASES = {
+    r"\bof ours\b": "written by compact",
+    r"\bby the user's wish": "at the user's request",
+    r"\btold apart\b": "distinguished",
+    r"\bsays nothing\b": "carries no information",
+    r"\b(gives|give) way\b": "is dropped first",
+    r"\bh(angs|ung) on\b": "links to",
+    r"\bmend the\b": "fix the",
+    r"(?<!there )\bis no (table|list|text|share)\b": "is not a …",
+    r"\bthe likeness\b": "shaped like",
+    r"\bgoes before\b": "takes precedence over",
+    r"\bso many\b": "this many",
+}
+# Files under this many lines join their only importer, but for these.
+SMALL_LINES = 40
+SMALL_FILES = {
+    "run/merge_windows.py": "another Counter than its importer's",
+}
+CLIENTS = re.compile(
+    r"claude|codex|gemini|qwen|kimi|opencode|\bcline\b|\broo\b|letta|openhands|copilot|hermes", re.IGNORECASE
+)
+CLIENT_FREE = ("digest", "plan", "render", "group", "model", "read", "llm", "archive", "run")
+# To be moved to formats/ as data, or models' and servers' names rather than clients'.
+NAMES_CLIENTS = {
+    "archive/retrieve.py": "an embedding model's name",
+    "digest/attached.py": "how one client loads skills",
+    "digest/clean.py": "how other clients open their summaries",
+    "digest/client_summaries.py": "how other clients head their summaries",
+    "digest/commands.py": "how clients report exit codes",
+    "digest/edits.py": "the patch format has a client's name",
+    "digest/transcript_events.py": "how clients name the working directory",
+    "llm/breaker.py": "where the numbers come from",
+    "llm/keys.py": "a provider's name",
+    "llm/model.py": "a preset's name",
+    "llm/model_calls.py": "a model's name",
+    "llm/model_client.py": "where the numbers come from",
+    "model/settings.py": "a preset's name",
+    "model/transcript.py": "an example in a docstring",
+    "plan/budget.py": "where the numbers come from",
+    "plan/own_call.py": "how clients ask for a summary",
+    "plan/make_plan.py": "how clients ask for a summary",
+    "plan/vocabulary.py": "a model family's name",
+    "render/convert.py": "a format's name",
+    "render/to_conversation.py": "a format's name",
+}
+
+
+def _tokens(path: Path) -> list[tokenize.TokenInfo]:
+    return list(tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_names_and_prose_are_in_the_words_of_the_field(path: Path) -> None:
+    tokens = _tokens(path)
+    names = {token.string for token in tokens if token.type == tokenize.NAME}
+    wrong = {name: BANNED_NAMES[name.strip("_")] for name in names if name.strip("_") in BANNED_NAMES}
+    assert not wrong, f"say instead: {wrong}"
+    prose = "\n".join(token.string for token in tokens if token.type in (tokenize.STRING, tokenize.COMMENT))
+    phrases = {found[0]: better for phrase, better in BANNED_PHRASES.items() if (found := re.search(phrase, prose))}
+    assert not phrases, f"say instead: {phrases}"
+
+
+def test_a_small_file_with_one_importer_joins_it() -> None:
+    importers: dict[str, set[Path]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                    importers.setdefault(name, set()).add(path)
+    small = {
+        str(path.relative_to(PACKAGE))
+        for path in MODULES
+        if path.name != "__init__.py"
+        and path.read_text(encoding="utf-8").count("\n") < SMALL_LINES
+        and len(importers.get(".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts)), ())) == 1
+    }
+    assert small <= SMALL_FILES.keys()
+
+
+def test_no_client_is_named_outside_the_formats() -> None:
+    named = {
+        str(path.relative_to(PACKAGE))
+        for path in MODULES
+        if path.relative_to(PACKAGE).parts[0] in CLIENT_FREE
+        and any(
+            CLIENTS.search(re.sub(r"compactor_cli\.formats\S*", "", token.string))
+            for token in _tokens(path)
+            if token.type in (tokenize.STRING, tokenize.COMMENT)
+        )
+    }
+    assert named <= NAMES_CLIENTS.keys()
+
+
+def test_no_class_has_the_name_of_another() -> None:
+    names = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not [name for name, times in names.items() if times > 1 and name not in SAME_NAMED]
+
+
+# Another concept of the same name that plug-ins see, or that is to be taken apart.
+# The public settings are made of tables; the others are of two subjects that have no other word.
+SAME_NAMED = ("Task", "Draft", "Part", "Finished", "Settings", "Filter", "Conversation")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_public_name_is_documented(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    found = [node for body in (tree.body, *(node.body for node in inside)) for node in body]
+    public = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    named = [node for node in found if isinstance(node, public) and not node.name.startswith("_")]
+    # The signatures of one function share the docstring of its last.
+    named = [node for node in named if "overload" not in {ast.unparse(one) for one in node.decorator_list}]
+    assert not [node.name for node in named if not ast.get_docstring(node)]

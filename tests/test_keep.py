@@ -11,7 +11,7 @@ import pytest
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import get
 from compactor_cli.model.marker import find_marker
@@ -58,7 +58,7 @@ def test_what_stays_is_sent_in_its_order_and_a_second_run_changes_nothing(name: 
 
 
 def made(tree: str, number: int = 30) -> Transcript:
-    """A session of a client whose records hang on each other: asked once, then calls with their results."""
+    """A session of a client whose records link to each other: asked once, then calls with their results."""
     lines = [_line(tree, 0, "user", "Please survey the harbour.")]
     for n in range(1, number):
         words = f"gauge_{n}.csv " * 40 if n % 7 == 0 else "and so it goes on " * 40
@@ -123,7 +123,7 @@ def test_appended_boundaries_keep_apart_only_where_the_client_can() -> None:
 def test_an_opencode_summary_stands_before_what_is_kept_right_behind_the_head() -> None:
     source = opened((SAMPLES / "opencode-export.json").read_bytes())
     head, island = source.records[0].value["info"]["id"], source.records[1].value["info"]["id"]
-    cut = Cut(before=(0,), after=(1, len(source.records) - 1))
+    cut = InsertionPoint(before=(0,), after=(1, len(source.records) - 1))
     new = get("opencode").insert(source, cut, (Insertion(role=Role.USER, text="What was done.", is_summary=True),))
     ids = [json.loads(raw)["info"]["id"] for raw in new]
     assert [head, *ids, island] == sorted([head, *ids, island])

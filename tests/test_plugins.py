@@ -1,4 +1,4 @@
-"""Parts that other packages bring: found when asked for, checked, stepped in for where they fail.
+"""Parts that other packages bring: found when asked for, checked, replaced by the built-in one where they fail.
 
 The package of docs/engines.md is what is installed here, as `pip install --target` leaves it: a module, and a
 folder of metadata that names its entry points.

@@ -62,7 +62,7 @@ class Box:
     def run(
         self, command: list[str], *, variables: dict[str, str] | None = None, server: bool = False, timeout: float = 170
     ) -> Ran:
-        """Run a command; with ``server``, beside a model server whose address replaces ``{server}``.
+        """Run a command; with ``server``, next to a model server whose address replaces ``{server}``.
 
         Raises ``subprocess.TimeoutExpired`` when the command is not done in ``timeout`` seconds (all of it is ended).
         """

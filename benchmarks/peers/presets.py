@@ -1,4 +1,4 @@
-"""Presets beside the packages they are made after: which messages does each keep of the same transcripts?
+"""Presets next to the packages they are made after: which messages does each keep of the same transcripts?
 
     python benchmarks/peers/presets.py TRANSCRIPTS [--work DIR] [--peer NAME]… [--show N]
 
@@ -33,8 +33,8 @@ from compactor_cli.model.errors import CompactError
 from compactor_cli.model.plan import Action, Plan
 from compactor_cli.model.settings import Settings, Size, Strategy
 from compactor_cli.model.transcript import Message, Role, Text, Transcript
-from compactor_cli.plan.cut import Cutter
-from compactor_cli.plan.ground import survey
+from compactor_cli.plan.cut_limits import measure_limits
+from compactor_cli.plan.layout import LayoutSearch
 from compactor_cli.plan.tokens import arguments_text, count_messages, counter_for
 from compactor_cli.presets import load_preset
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -54,9 +54,9 @@ Kept = dict[int, "str | None"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """A package, and what of ours is set beside it. ``fit``: the transcript as this package takes it.
+    """A package, and what of this package is set next to it. ``fit``: the transcript as this package takes it.
 
-    ``limited``: it is told how many tokens may stay; ``forced``: it compacts however little there is.
+    ``limited``: it is given how many tokens may stay; ``forced``: it compacts however little there is.
     """
 
     preset: str
@@ -73,11 +73,11 @@ def _talk(messages: Chat) -> Chat:
 
 
 def _from_user_on(messages: Chat) -> Chat:
-    """From the first message of the user on, behind at most one system message."""
-    talk = _talk(messages)
-    first = next((n for n, message in enumerate(talk) if message["role"] == "user"), len(talk))
+    """From the first message of the user on, after at most one system message."""
+    conversation = _talk(messages)
+    first = next((n for n, message in enumerate(conversation) if message["role"] == "user"), len(conversation))
     system = [message for message in messages[:1] if message["role"] == "system"]
-    return [*system, *talk[first:]]
+    return [*system, *conversation[first:]]
 
 
 PEERS = {
@@ -200,8 +200,8 @@ def ours(peer: Peer, messages: Chat, limit: int) -> tuple[Kept, Plan]:
 def _cut(transcript: Transcript, settings: Settings) -> list[int]:
     """What would stay if a summary were worth its tokens."""
     tokens_of = count_messages(counter_for("chars/4"), transcript.messages)
-    ground = survey(transcript, group(transcript.messages), tokens_of)
-    cut = Cutter(ground=ground, settings=settings).natural()
+    ground = measure_limits(transcript, group(transcript.messages), tokens_of)
+    cut = LayoutSearch(ground=ground, settings=settings).natural()
     return [*range(cut.head_stop), *range(cut.tail_start, len(transcript.records))]
 
 
@@ -313,12 +313,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="where the environments are kept (default: a folder that is removed)")
     parser.add_argument("--peer", action="append", choices=tuple(PEERS), help="only this one; may be said again")
     parser.add_argument("--show", type=int, default=3, help="differences shown per peer (default 3)")
-    wishes = parser.parse_args()
-    found = list(transcripts(wishes.transcripts))
+    run_options = parser.parse_args()
+    found = list(transcripts(run_options.transcripts))
     with tempfile.TemporaryDirectory() as temporary:
-        work = wishes.work or Path(temporary)
+        work = run_options.work or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
-        lines = [compared(name, PEERS[name], found, work, wishes.show) for name in wishes.peer or PEERS]
+        lines = [compared(name, PEERS[name], found, work, run_options.show) for name in run_options.peer or PEERS]
     print(f"{'peer':12} {'all':>6} {'same':>6} {'idle':>6}  others")
     print("\n".join(lines))
 

@@ -1,4 +1,4 @@
-"""Ours beside other tools on the same data, in one run: time, memory, size and what is left of the conversation.
+"""Ours next to other tools on the same data, in one run: time, memory, size and what is left of the conversation.
 
     python benchmarks/peers/speed.py            # a Claude Code session of 45 MB, 500 trajectories
     python benchmarks/peers/speed.py --quick    # a tenth of both
@@ -30,7 +30,7 @@ TARGET_TOKENS = 15_250
 SUMMARY_TOKENS = 750
 AT_ONCE = 50
 TIMEOUT_SECONDS = 1_200
-# The compressor's own tokenizer is a download; like that one, this is tiktoken behind transformers.
+# The compressor's own tokenizer is a download; like that one, this is tiktoken after transformers.
 TOKENIZER = f'''
 import tiktoken
 from transformers import PreTrainedTokenizer
@@ -104,8 +104,10 @@ def trajectories(folder: Path, environments: Path, rows: int) -> None:
     header(f"{rows} trajectories", source)
     contest = Contest(folder=folder, source=source)
     size = ("-t", str(TARGET_TOKENS), "--budget", str(SUMMARY_TOKENS))
-    asking = ("-m", f"openai/{MODEL}", "--api-base", f"{SERVER_URL}/v1", "--llm-concurrency", str(AT_ONCE))
-    contest.run(f"compact, a model's summary, {AT_ONCE} at once", lambda *files: _compact((*size, *asking), *files))
+    model_options = ("-m", f"openai/{MODEL}", "--api-base", f"{SERVER_URL}/v1", "--llm-concurrency", str(AT_ONCE))
+    contest.run(
+        f"compact, a model's summary, {AT_ONCE} at once", lambda *files: _compact((*size, *model_options), *files)
+    )
     contest.run("compact, offline", lambda *files: _compact(size, *files))
     hermes = install(environments / "hermes", "hermes-agent==0.19.0", "transformers==4.57.1", "tiktoken==0.12.0")
     contest.run(f"hermes-agent 0.19.0, {AT_ONCE} at once", lambda *files: _hermes(hermes, *files))

@@ -1,6 +1,6 @@
 """Atomic: a file is there as a whole or not at all.
 
-A writer fills a new file beside the target; only when everything is on the disk does it take the target's
+A writer fills a new file next to the target; only when everything is on the disk does it take the target's
 name. Whatever happens before (an error, Ctrl-C, a full disk), the target is as it was and nothing is left.
 """
 

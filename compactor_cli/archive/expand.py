@@ -1,4 +1,4 @@
-"""Expand: the records behind an id, a summary's reference or a marker line, as they were."""
+"""Expand: the records that an id names, a summary's reference or a marker line, as they were."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from compactor_cli.archive.originals import load_transcript
+from compactor_cli.archive.stored_transcripts import load_transcript
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.records import Record
@@ -20,7 +20,7 @@ _FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker lin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
+class ExpandedRecord:
     """One archived record and what it says; ``sha256`` is of its transcript, ``number`` counts from 1."""
 
     sha256: str
@@ -34,11 +34,11 @@ class Original:
         return record_id(self.sha256, self.number - 1)
 
 
-def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[Original]:
+def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[ExpandedRecord]:
     """The records that ``names`` stand for, in the order given.
 
     A name is an id (``54453b50:12``, ``54453b50:4-9``, also in brackets), a hash (all records), or a marker line (the
-    records its summary stands for). Behind a hash or marker line, references as summaries print them (``[12]``) mean
+    records its summary stands for). After a hash or marker line, references as summaries print them (``[12]``) mean
     records of that transcript, and these alone. Raises UsageError for what is none of these, InputError where the
     archive has no such transcript, more than one, or not that many records.
     """
@@ -78,13 +78,13 @@ def _marked(text: str) -> Reference | None:
     return Reference(transcript=marker.transcript, ranges=((marker.first, marker.last),)) if marker else None
 
 
-def _records(transcript: Transcript, first: int, last: int) -> Iterator[Original]:
+def _records(transcript: Transcript, first: int, last: int) -> Iterator[ExpandedRecord]:
     count = len(transcript.records)
     if not 1 <= first <= last <= count:
         what = f"{transcript.sha256[:16]} has the records 1-{count}, not {first}{f'-{last}' if last != first else ''}"
         raise InputError(what, next_step="give numbers within")
     for number in range(first, last + 1):
         i = number - 1
-        yield Original(
+        yield ExpandedRecord(
             sha256=transcript.sha256, number=number, record=transcript.records[i], message=transcript.messages[i]
         )

@@ -18,7 +18,7 @@ from pathlib import Path
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, sync_opened
 from compactor_cli.model.errors import Unreadable
 
-BESIDE = ".transcripts"
+LOCAL_ARCHIVE = ".transcripts"
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # A pipe in the place of a file is not waited for: it is refused when it is open.
@@ -89,7 +89,7 @@ def _check_own(status: os.stat_result, path: Path) -> None:
 
 @contextlib.contextmanager
 def _opened_root(root: Path) -> Iterator[int]:
-    is_found = root.name == BESIDE
+    is_found = root.name == LOCAL_ARCHIVE
     with _closing(_open(str(root), _FOLDER | (os.O_NOFOLLOW if is_found else 0), 0, None, root)) as descriptor:
         if is_found:
             _check_own(os.fstat(descriptor), root)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.archive.atomic import PRIVATE_FOLDER_MODE, make_folders
 from compactor_cli.archive.folder import check_plain, open_inside, opened_folder
-from compactor_cli.archive.indexing import Original, add_original, create_tables, remove_originals, unix_seconds
+from compactor_cli.archive.indexing import IndexedOriginal, add_original, create_tables, remove_originals, unix_seconds
 from compactor_cli.archive.layout import BLOB_ENDINGS, SHA256_CHARS, SIDECAR_ENDING, is_hex
 from compactor_cli.archive.leftovers import sweep
 from compactor_cli.archive.manifest import read_entries
@@ -44,7 +44,7 @@ ODD_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
 Progress = Callable[[int, int], object]
 
 
-class Start(StrEnum):
+class IndexStart(StrEnum):
     """What to begin with."""
 
     KNOWN = "known"  # from what is indexed already
@@ -63,9 +63,9 @@ def index_file(archive: Path) -> Path:
 
 @contextlib.contextmanager
 def opened(
-    archive: Path, start: Start = Start.KNOWN, progress: Progress = lambda done, total: None
+    archive: Path, start: IndexStart = IndexStart.KNOWN, progress: Progress = lambda done, total: None
 ) -> Iterator[sqlite3.Connection]:
-    """The index of an archive, up to date. ``progress`` is told the originals indexed, and how many there are.
+    """The index of an archive, up to date. ``progress`` receives the originals indexed, and how many there are.
 
     Raises `Unreadable` if there is no such folder, `OutputError` where the index cannot be written, UsageError where
     SQLite has no full-text search; `sqlite3.DatabaseError` of the caller's own statements is let through.
@@ -79,19 +79,19 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
 
 
-def _updated(archive: Path, file: Path, start: Start, progress: Progress) -> sqlite3.Connection:
-    if start is Start.NOTHING:
+def _updated(archive: Path, file: Path, start: IndexStart, progress: Progress) -> sqlite3.Connection:
+    if start is IndexStart.NOTHING:
         _remove(file)
     database = _current(archive, file, start, progress)
     if database is None:
         _remove(file)
-        database = _current(archive, file, Start.NOTHING, progress)
+        database = _current(archive, file, IndexStart.NOTHING, progress)
     if database is None:
         raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
     return database
 
 
-def _current(archive: Path, file: Path, start: Start, progress: Progress) -> sqlite3.Connection | None:
+def _current(archive: Path, file: Path, start: IndexStart, progress: Progress) -> sqlite3.Connection | None:
     """The index up to date; None: it is damaged, of another version, or mostly of originals that are gone."""
     import sqlite3
 
@@ -106,7 +106,7 @@ def _current(archive: Path, file: Path, start: Start, progress: Progress) -> sql
             advice = "make room, or let it be written"
             raise OutputError(f"the index cannot be used ({error})", place=str(file), next_step=advice) from error
         except ODD_VALUES:
-            if start is Start.NOTHING:
+            if start is IndexStart.NOTHING:
                 raise
             return None
         stack.pop_all()
@@ -178,7 +178,7 @@ def _locked(archive: Path) -> Iterator[None]:
 def _update(database: sqlite3.Connection, archive: Path, progress: Progress) -> bool:
     """Index what is new, forget what is gone; whether the index is still mostly of what is there."""
     shards, gone_shards = _changed_shards(database, archive)
-    new: list[Original] = []
+    new: list[IndexedOriginal] = []
     gone: list[str] = []
     for name in (*shards, *gone_shards):
         known = dict(database.execute("SELECT sha256, look FROM originals WHERE sha256 GLOB ?", (f"{name}*",)))
@@ -213,7 +213,7 @@ def _is_shard(entry: os.DirEntry[str]) -> bool:
     return len(entry.name) == 2 and is_hex(entry.name) and entry.is_dir(follow_symlinks=False)
 
 
-def _stored(shard: Path) -> Iterator[Original]:
+def _stored(shard: Path) -> Iterator[IndexedOriginal]:
     """The originals in a folder, in the order of their hashes."""
     if shard.is_symlink() or not shard.is_dir():
         return
@@ -225,7 +225,7 @@ def _stored(shard: Path) -> Iterator[Original]:
             continue
         sidecar = names.get(f"{sha256}{SIDECAR_ENDING}")
         status = sidecar.stat() if sidecar else None
-        yield Original(
+        yield IndexedOriginal(
             sha256=sha256,
             path=shard / name,
             sidecar=shard / sidecar.name if sidecar else None,
@@ -234,16 +234,16 @@ def _stored(shard: Path) -> Iterator[Original]:
         )
 
 
-def _add(database: sqlite3.Connection, archive: Path, new: list[Original], progress: Progress) -> None:
+def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal], progress: Progress) -> None:
     """Index these originals, in batches that are each whole or not there."""
-    told = _told(archive) if new else {}
+    listed = _listed_sources(archive) if new else {}
     waiting = iter(new)
     done = 0
     while done < len(new):
         size_chars = 0
         with _transaction(database):
             for original in waiting:
-                source, archived = told.get(original.sha256, ("", None))
+                source, archived = listed.get(original.sha256, ("", None))
                 known = replace(original, source=source, archived=archived or original.archived)
                 size_chars += add_original(database, known)
                 done += 1
@@ -252,7 +252,7 @@ def _add(database: sqlite3.Connection, archive: Path, new: list[Original], progr
                     break
 
 
-def _told(archive: Path) -> dict[str, tuple[str, int | None]]:
+def _listed_sources(archive: Path) -> dict[str, tuple[str, int | None]]:
     """Source and time of each original, as the manifest last says."""
     try:
         entries = [entry for _, entry in read_entries(archive) if entry]

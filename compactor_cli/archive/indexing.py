@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactor_cli.archive.layout import read_parts
-from compactor_cli.archive.originals import transcripts_in
+from compactor_cli.archive.stored_transcripts import transcripts_in
 from compactor_cli.archive.terms import add_words, create_words
 from compactor_cli.archive.texts import searched_text, tools_of
 from compactor_cli.llm.flatten import tool_names
@@ -44,7 +44,7 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
+class IndexedOriginal:
     """A stored original, and what is known of it. ``look`` changes when its list of transcripts does."""
 
     sha256: str
@@ -64,7 +64,7 @@ def create_tables(database: sqlite3.Connection) -> None:
     database.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (16 << 20,))
 
 
-def add_original(database: sqlite3.Connection, original: Original) -> int:
+def add_original(database: sqlite3.Connection, original: IndexedOriginal) -> int:
     """Index what was compacted of an original; the characters indexed. One that cannot be read is noted as such."""
     row = (original.sha256, original.look, original.source, original.archived, "")
     number = database.execute(
@@ -97,7 +97,7 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), signed=True)
 
 
-def _compacted(original: Original) -> Iterator[Transcript]:
+def _compacted(original: IndexedOriginal) -> Iterator[Transcript]:
     """The transcripts that can be asked for by their hash: those that were compacted."""
     wanted = {original.sha256: OnInvalid.KEEP}
     if original.sidecar:
@@ -113,7 +113,7 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
     names = tool_names(transcript.messages)
     size_chars = 0
     for i, message in enumerate(transcript.messages):
-        text = searched_text(message) if _is_said(message) else ""
+        text = searched_text(message) if _is_conversation(message) else ""
         if not text.strip():
             continue
         size_chars += len(text)
@@ -123,8 +123,10 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
     return size_chars
 
 
-def _is_said(message: Message) -> bool:
-    """Whether it is part of the conversation. What a summary of ours says is in the archive in its own words."""
+def _is_conversation(message: Message) -> bool:
+    """Whether it is part of the conversation. What a summary written by compact says is in the archive in its own
+    words.
+    """
     return not message.is_meta and (message.summary is None or message.summary.origin != "compact")
 
 
@@ -141,7 +143,7 @@ def _text(database: sqlite3.Connection, text: str) -> int:
 
 
 def unix_seconds(timestamp: str) -> int | None:
-    """A time as clients write it (ISO 8601, seconds or milliseconds since 1970); None: it is no time."""
+    """A time as clients write it (ISO 8601, seconds or milliseconds since 1970); None: it is not a time."""
     with suppress(ValueError, OverflowError):
         number = float(timestamp)
         return int(number / 1_000 if number > _MOST_SECONDS else number)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, make_folders
 from compactor_cli.archive.layout import default_archive_dir, stored_blobs
-from compactor_cli.archive.manifest import MANIFEST, Entry, read_entries
-from compactor_cli.archive.restore import Found, find
+from compactor_cli.archive.manifest import MANIFEST, ManifestEntry, read_entries
+from compactor_cli.archive.restore import FoundOriginal, find
 from compactor_cli.model.errors import CompactError, InputError
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
 
@@ -30,7 +30,7 @@ class Listed:
     """A line of the manifest of one of several archives."""
 
     archive: Path
-    entry: Entry
+    entry: ManifestEntry
 
     @property
     def path(self) -> Path:
@@ -87,7 +87,7 @@ def listed(archives: Iterable[Path]) -> Iterator[Listed]:
             yield from (Listed(archive=archive, entry=entry) for _, entry in read_entries(archive) if entry)
 
 
-def original_of(path: str, archives: Iterable[Path]) -> Found:
+def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
     """What was archived when this file was last compacted in its place; else what its newest summary was made from.
 
     Raises `InputError` if these archives do not know.
@@ -97,7 +97,7 @@ def original_of(path: str, archives: Iterable[Path]) -> Found:
     of_path = [item for item in listed(folders) if item.entry.source in names and item.path.exists()]
     if of_path:
         newest = max(of_path, key=lambda item: item.entry.compacted_at)
-        return Found(sha256=newest.entry.sha256, path=newest.path)
+        return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     for name in reversed(tuple(markers_in(path)) if Path(path).is_file() else ()):
         return find(folders, name)
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"

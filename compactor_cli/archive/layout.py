@@ -18,7 +18,7 @@ from pathlib import Path
 import orjson
 
 from compactor_cli.archive.atomic import followed
-from compactor_cli.archive.folder import BESIDE, stored_opener
+from compactor_cli.archive.folder import LOCAL_ARCHIVE, stored_opener
 from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -61,9 +61,9 @@ class Part:
 
 
 def default_archive_dir(path: str, *, in_place: bool) -> Path:
-    """``.transcripts/`` beside the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
+    """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
     if in_place and path != STDIN:
-        return followed(path).parent / BESIDE
+        return followed(path).parent / LOCAL_ARCHIVE
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
     # The XDG specification has relative paths ignored.
     home = data if data.is_absolute() else Path.home() / ".local" / "share"

@@ -16,9 +16,9 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from compactor_cli.archive.folder import BESIDE
+from compactor_cli.archive.folder import LOCAL_ARCHIVE
 from compactor_cli.archive.live_file import append_late
-from compactor_cli.archive.manifest import Entry, read_entries
+from compactor_cli.archive.manifest import ManifestEntry, read_entries
 from compactor_cli.model.errors import CompactError
 
 _NAME = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
@@ -58,7 +58,7 @@ def clear(folders: Iterable[Path], archives: Iterable[Path], warn: Callable[[str
 
 
 def _named(folder: Path) -> list[Path]:
-    if folder.name == BESIDE and folder.is_symlink():
+    if folder.name == LOCAL_ARCHIVE and folder.is_symlink():
         return []
     try:
         with os.scandir(folder) as entries:
@@ -69,7 +69,7 @@ def _named(folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def _held(path: Path) -> Iterator[int | None]:
-    """The file, held; None if a process has it, if it is gone, or if it is no file of this user's."""
+    """The file, held; None if a process has it, if it is gone, or if it is not a file of this user's."""
     import fcntl
 
     try:
@@ -110,7 +110,7 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
     return False
 
 
-def _originals(archive: Path, size_bytes: int, descriptor: int) -> Iterator[Entry]:
+def _originals(archive: Path, size_bytes: int, descriptor: int) -> Iterator[ManifestEntry]:
     """The originals in the archive that the file begins with, the longest first."""
     from compactor_cli.archive.undo import holds, prefix_hashes
 
@@ -124,7 +124,7 @@ def _originals(archive: Path, size_bytes: int, descriptor: int) -> Iterator[Entr
             yield entry
 
 
-def _appended(folder: Path, entry: Entry, late: bytes) -> bool:
+def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:
     """Append what came late to the file that has the original's name, in this folder alone."""
     name = Path(entry.source).name
     if not name or not late:

@@ -52,7 +52,7 @@ class _Lease(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class OpenWriter:
     """A process that has a file open for writing."""
 
     pid: int
@@ -161,7 +161,7 @@ def remove_pieces(path: str, pieces: list[tuple[int, int]]) -> None:
             draft.write(whole)
 
 
-def writers(status: os.stat_result) -> tuple[Writer, ...]:
+def writers(status: os.stat_result) -> tuple[OpenWriter, ...]:
     """The processes that have the file open for writing, of those that this user may look at (Linux; else none)."""
     if not Path("/proc/self/fdinfo").is_dir():
         return ()
@@ -170,7 +170,7 @@ def writers(status: os.stat_result) -> tuple[Writer, ...]:
         if entry.name.isdigit() and _has_open(entry.path, status):
             with contextlib.suppress(OSError):
                 name = Path(entry.path, "comm").read_text(errors="replace").strip()
-                found.append(Writer(pid=int(entry.name), name=name))
+                found.append(OpenWriter(pid=int(entry.name), name=name))
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ _NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ManifestEntry:
     """One archived original.
 
     ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
@@ -39,11 +39,11 @@ class Entry:
 
 
 def now() -> str:
-    """The time for `Entry.compacted_at`, in seconds."""
+    """The time for `ManifestEntry.compacted_at`, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def append_entry(folder: Path, entry: Entry) -> None:
+def append_entry(folder: Path, entry: ManifestEntry) -> None:
     """Add a line, durably; whoever else adds one at the same time waits.
 
     On an error the manifest is as it was. Raises `OutputError`, and `Unreadable` for a manifest that is a link.
@@ -63,7 +63,7 @@ def append_entry(folder: Path, entry: Entry) -> None:
         raise output_error(error, str(path)) from error
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: ManifestEntry) -> bytes:
     source = os.fsencode(entry.source).decode("utf-8", "backslashreplace")
     value = dataclasses.asdict(entry) | {"source": source}
     if not entry.written_sha256:
@@ -84,7 +84,7 @@ def _append(descriptor: int, line: bytes) -> None:
         raise
 
 
-def read_entries(folder: Path) -> Iterator[tuple[int, Entry | None]]:
+def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
     """(line number, entry) of each line that is not blank; None for a line that is no entry.
 
     Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read, `Unreadable`
@@ -100,11 +100,11 @@ def read_entries(folder: Path) -> Iterator[tuple[int, Entry | None]]:
                 yield number, _entry(line)
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> ManifestEntry | None:
     try:
         value = orjson.loads(line)
-        known = {field.name: value[field.name] for field in dataclasses.fields(Entry) if field.name in value}
-        entry = Entry(**known)
+        known = {field.name: value[field.name] for field in dataclasses.fields(ManifestEntry) if field.name in value}
+        entry = ManifestEntry(**known)
     except (ValueError, TypeError, KeyError):
         return None
     values = dataclasses.asdict(entry)

@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundOriginal:
     """Something that can be restored: ``length`` bytes (-1: all) from ``offset`` on, unpacked, of a stored file.
 
     ``on_invalid``: as in `Part`.
@@ -32,7 +32,7 @@ class Found:
     on_invalid: OnInvalid = OnInvalid.KEEP
 
 
-def find(folders: Iterable[str | Path], prefix: str) -> Found:
+def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
     """The one original, else the one transcript inside an original, whose SHA-256 begins with ``prefix``.
 
     Raises `UsageError` for less than `MIN_PREFIX_CHARS` hex digits, `InputError` if there is none, or more
@@ -61,7 +61,7 @@ class Writable(Protocol):
         """Take the next bytes."""
 
 
-def restore(found: Found, file: Writable) -> int:
+def restore(found: FoundOriginal, file: Writable) -> int:
     """Write the bytes to ``file``; returns their number.
 
     Raises `Unreadable` if they are damaged: at the end, when the hash is known, so write to a file that
@@ -80,7 +80,7 @@ def restore(found: Found, file: Writable) -> int:
 
 
 def restore_to(
-    found: Found,
+    found: FoundOriginal,
     path: str | Path,
     existing: Existing = Existing.REFUSE,
     warn: Callable[[str], object] = lambda text: None,
@@ -93,27 +93,29 @@ def restore_to(
         return restore(found, file)
 
 
-def _by_hash(found: Iterable[Found]) -> dict[str, Found]:
+def _by_hash(found: Iterable[FoundOriginal]) -> dict[str, FoundOriginal]:
     """One for each hash: copies of the same bytes are no ambiguity."""
-    one: dict[str, Found] = {}
+    one: dict[str, FoundOriginal] = {}
     for item in found:
         one.setdefault(item.sha256, item)
     return one
 
 
-def _originals(folder: Path, prefix: str) -> Iterator[Found]:
-    return (Found(sha256=sha256, path=path) for sha256, path in stored_blobs(folder, prefix))
+def _originals(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
+    return (FoundOriginal(sha256=sha256, path=path) for sha256, path in stored_blobs(folder, prefix))
 
 
-def _inside(folder: Path, prefix: str) -> Iterator[Found]:
+def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
     for original, sidecar in stored_sidecars(folder):
         parts = [part for part in read_parts(sidecar) if part.sha256.startswith(prefix)]
         for _, path in stored_blobs(folder, original) if parts else ():
             yield from (_found(part, path) for part in parts)
 
 
-def _found(part: Part, path: Path) -> Found:
-    return Found(sha256=part.sha256, path=path, offset=part.offset, length=part.length, on_invalid=part.on_invalid)
+def _found(part: Part, path: Path) -> FoundOriginal:
+    return FoundOriginal(
+        sha256=part.sha256, path=path, offset=part.offset, length=part.length, on_invalid=part.on_invalid
+    )
 
 
 def _slice(pieces: Iterable[bytes], offset: int, length: int) -> Iterator[bytes]:

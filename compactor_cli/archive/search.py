@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compactor_cli.archive.index import ODD_VALUES, Progress, Start, is_damage, opened
-from compactor_cli.archive.originals import load_transcript
+from compactor_cli.archive.index import ODD_VALUES, IndexStart, Progress, is_damage, opened
+from compactor_cli.archive.stored_transcripts import load_transcript
 from compactor_cli.archive.terms import match_all, match_any, wanted_words
 from compactor_cli.archive.texts import searched_text
 from compactor_cli.model.errors import CompactError
@@ -74,7 +74,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """Hits, the best first. ``any_word``: nothing holds all words of the query; these hold some.
 
     ``troubles``: originals that could not be indexed, with the reason.
@@ -91,9 +91,9 @@ def search(
     *,
     only: Filter | None = None,
     limit: int = 10,
-    start: Start = Start.KNOWN,
+    start: IndexStart = IndexStart.KNOWN,
     progress: Progress = lambda done, total: None,
-) -> Found:
+) -> SearchResult:
     """The best ``limit`` records, each with a snippet. The indexes are brought up to date first.
 
     Every word must occur (see `match_all`); where no record holds all of them, any. Raises as `match_all` and
@@ -105,7 +105,7 @@ def search(
     loose = [hit for answer in asked for hit in answer.loose]
     best = _each_once(sorted(exact or loose, key=lambda hit: -hit.score))[:limit]
     load = lru_cache(maxsize=limit)(lambda archive, sha256: load_transcript([archive], sha256))
-    return Found(
+    return SearchResult(
         hits=tuple(replace(hit, snippet=_snippet_of(hit, query, load)) for hit in best),
         any_word=bool(best) and not exact,
         troubles=tuple(trouble for answer in asked for trouble in answer.troubles),
@@ -136,7 +136,7 @@ class _Answer(NamedTuple):
     troubles: tuple[str, ...]
 
 
-def _asked(archive: Path, wanted: _Wanted, start: Start, progress: Progress) -> _Answer:
+def _asked(archive: Path, wanted: _Wanted, start: IndexStart, progress: Progress) -> _Answer:
     """What the index of this archive says; a damaged one is made anew."""
     import sqlite3
 
@@ -147,7 +147,7 @@ def _asked(archive: Path, wanted: _Wanted, start: Start, progress: Progress) -> 
         # A damaged file may also answer with values of any type.
         if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
             raise
-        with opened(archive, Start.NOTHING, progress) as database:
+        with opened(archive, IndexStart.NOTHING, progress) as database:
             return _answer(database, archive, wanted)
 
 
@@ -160,7 +160,7 @@ def _answer(database: sqlite3.Connection, archive: Path, wanted: _Wanted) -> _An
 def _hits(database: sqlite3.Connection, archive: Path, match: str, wanted: _Wanted) -> tuple[Hit, ...]:
     """The best records, each text once: where it was archived last.
 
-    Without a filter, the best texts are those of the best records, but for those that are in no record any more.
+    Without a filter, the best texts are those of the best records, except for those that are in no record any more.
     """
     if wanted.only == Filter():
         best = wanted.limit + _SPARE
@@ -204,7 +204,7 @@ def _rows(database: sqlite3.Connection, archive: Path, match: str, wanted: _Want
 
 
 def _conditions(only: Filter) -> tuple[list[str], list[Any]]:
-    said = (
+    filters = (
         (only.session, "(t.sha256 GLOB ? || '*' OR instr(o.source, ?) > 0)", (only.session.lower(), only.session)),
         (only.role, "r.role = ?", (only.role,)),
         (
@@ -217,8 +217,8 @@ def _conditions(only: Filter) -> tuple[list[str], list[Any]]:
     )
     conditions = ["1"]
     values: list[Any] = []
-    for is_said, condition, parameters in said:
-        if is_said:
+    for is_given, condition, parameters in filters:
+        if is_given:
             conditions.append(condition)
             values += parameters
     return conditions, values

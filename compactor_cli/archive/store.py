@@ -33,7 +33,7 @@ from compactor_cli.archive.layout import (
     stored_name,
     unpacked,
 )
-from compactor_cli.archive.manifest import Entry, append_entry, now
+from compactor_cli.archive.manifest import ManifestEntry, append_entry, now
 from compactor_cli.model.errors import OutputError, Unreadable
 from compactor_cli.read.compression import Compression, packing
 from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Opener, open_stream
@@ -68,12 +68,12 @@ class Archive:
         source: str,
         compacted_at: str = "",
         written: tuple[str, int] = ("", 0),
-    ) -> Entry:
+    ) -> ManifestEntry:
         """Add a stored original to the manifest; ``compacted_at`` is now unless it is given.
 
         ``written``: SHA-256 and size of the file that takes the original's place, if one does.
         """
-        entry = Entry(
+        entry = ManifestEntry(
             sha256=blob.sha256,
             bytes=blob.size_bytes,
             stored=blob.stored,

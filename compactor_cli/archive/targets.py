@@ -26,13 +26,13 @@ from compactor_cli.archive.atomic import (
 from compactor_cli.archive.live_file import replace
 from compactor_cli.model.errors import CompactError, OutputError, UsageError
 from compactor_cli.read.compression import Compression, compression_named, packing
-from compactor_cli.read.sources import Source
+from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import STDIN, Stream, look_at
 
 STDOUT = "-"
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """What kind of place a result goes to."""
 
     STDOUT = "stdout"
@@ -46,7 +46,7 @@ class Target:
     """Where one result goes. ``path`` is ``-`` for standard output."""
 
     path: str
-    kind: Kind
+    kind: TargetKind
     compression: Compression = Compression.NONE
     existing: Existing = Existing.REFUSE
 
@@ -67,7 +67,7 @@ class Destination:
     compress: Compression = Compression.NONE
 
 
-def plan_targets(sources: Sequence[Source], destination: Destination) -> tuple[Target, ...]:
+def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tuple[Target, ...]:
     """The target of each source. Nothing is made or touched.
 
     Raises `UsageError` if several results would be joined, if two sources have one target, if a target is
@@ -87,7 +87,7 @@ def plan_targets(sources: Sequence[Source], destination: Destination) -> tuple[T
     return targets
 
 
-def _in_place(source: Source, destination: Destination) -> Target:
+def _in_place(source: InputSource, destination: Destination) -> Target:
     if source.path == STDIN:
         option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
         raise UsageError(f"standard input cannot be {what}", next_step=f"name a file, or leave {option} out")
@@ -95,11 +95,11 @@ def _in_place(source: Source, destination: Destination) -> Target:
         # Refused before it is opened: a pipe that nobody writes to would be waited for.
         raise UsageError("is not a regular file", place=source.path, next_step="leave it out, or write with -o")
     existing = Existing.REPLACE if destination.force else Existing.REFUSE
-    kind = Kind.APPEND if destination.append else Kind.IN_PLACE
+    kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
     return Target(path=source.path, kind=kind, existing=existing)
 
 
-def _mirrored(source: Source, destination: Destination) -> Target:
+def _mirrored(source: InputSource, destination: Destination) -> Target:
     name = "stdin.jsonl" if source.path == STDIN else source.name
     compression = compression_named(name)
     if compression is Compression.NONE:
@@ -110,7 +110,7 @@ def _mirrored(source: Source, destination: Destination) -> Target:
 
 def _single(destination: Destination) -> Target:
     if destination.output in ("", STDOUT):
-        return Target(path=STDOUT, kind=Kind.STDOUT, compression=destination.compress)
+        return Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress)
     named = compression_named(destination.output)
     compression = destination.compress if named is Compression.NONE else named
     folder = Path(destination.output).parent
@@ -121,7 +121,7 @@ def _single(destination: Destination) -> Target:
 
 def _file(path: Path, compression: Compression, destination: Destination) -> Target:
     existing = Existing.REPLACE if destination.force else Existing.REFUSE
-    return Target(path=str(path), kind=Kind.FILE, compression=compression, existing=existing)
+    return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing)
 
 
 def _check_not_joined(targets: Sequence[Target]) -> None:
@@ -131,11 +131,11 @@ def _check_not_joined(targets: Sequence[Target]) -> None:
         )
 
 
-def _check_apart(sources: Sequence[Source], targets: Sequence[Target]) -> None:
+def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> None:
     inputs = {_identity(source.path) for source in sources if source.path != STDIN}
     taken: dict[object, str] = {}
     for source, target in zip(sources, targets, strict=True):
-        if target.kind is not Kind.FILE or is_special(target.path):
+        if target.kind is not TargetKind.FILE or is_special(target.path):
             continue
         if Path(target.path).is_dir():
             raise UsageError("is a directory", place=target.path, next_step="use --output-dir, or name a file in it")
@@ -174,7 +174,7 @@ def check_replaceable(path: str, existing: Existing) -> None:
         advice = "use -f to replace it under this name only, or -o for a new file"
         raise OutputError(f"has {status.st_nlink} hard links", place=path, next_step=advice)
     if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
-        raise OutputError("is read-only", place=path, next_step="use -f to replace it all the same")
+        raise OutputError("is read-only", place=path, next_step="use -f to replace it anyway")
 
 
 Ready = Callable[[str, int], object]
@@ -194,13 +194,13 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
     and size of what is about to replace it. ``warn``: as in `atomic_writer`. Raises `OutputError` for what cannot be
     written.
     """
-    if target.kind is Kind.STDOUT:
+    if target.kind is TargetKind.STDOUT:
         opened = _standard_output()
-    elif target.kind is Kind.IN_PLACE:
+    elif target.kind is TargetKind.IN_PLACE:
         opened = _replacement(target, source, ready, warn)
     else:
         opened = _new_file(target, _mode(source), warn)
-    compression = source.compression if target.kind is Kind.IN_PLACE else target.compression
+    compression = source.compression if target.kind is TargetKind.IN_PLACE else target.compression
     with opened as file, packing(file, compression) as packer:
         yield packer
 

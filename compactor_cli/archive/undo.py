@@ -17,8 +17,8 @@ import orjson
 from compactor_cli.archive.atomic import atomic_writer
 from compactor_cli.archive.layout import SHA256_CHARS, is_hex, stored_blobs
 from compactor_cli.archive.live_file import check_no_writer, check_unchanged, replace
-from compactor_cli.archive.manifest import Entry, read_entries
-from compactor_cli.archive.restore import Found, restore
+from compactor_cli.archive.manifest import ManifestEntry, read_entries
+from compactor_cli.archive.restore import FoundOriginal, restore
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable
 from compactor_cli.read.compression import compression_of, packing
@@ -39,8 +39,8 @@ class Undone:
 class Compacted:
     """A file that begins with what a compaction wrote; ``added_bytes`` were written after that."""
 
-    entry: Entry
-    original: Found
+    entry: ManifestEntry
+    original: FoundOriginal
     look: Look
     added_bytes: int
 
@@ -97,7 +97,7 @@ def added_records(path: str, compacted: Compacted) -> tuple[int, str]:
     return _lines_from(path, compacted.entry.written_bytes)
 
 
-def holds(archive: Path, entry: Entry) -> bool:
+def holds(archive: Path, entry: ManifestEntry) -> bool:
     """Whether an archive holds the original of this entry, undamaged."""
     try:
         _verified(archive, entry)
@@ -120,7 +120,7 @@ def prefix_hashes(descriptor: int, sizes: Iterable[int]) -> dict[int, str]:
     return hashes
 
 
-def _entries(folder: Path, size_bytes: int) -> Iterator[Entry]:
+def _entries(folder: Path, size_bytes: int) -> Iterator[ManifestEntry]:
     """The entries of originals that may have stood in a file of this size."""
     try:
         for _, entry in read_entries(folder):
@@ -130,11 +130,11 @@ def _entries(folder: Path, size_bytes: int) -> Iterator[Entry]:
         raise unreadable(error, str(folder)) from error
 
 
-def _verified(folder: Path, entry: Entry) -> Found:
+def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:
     """The stored original, once its bytes were found to have the hash. Raises `Unreadable`."""
     is_hash = len(entry.sha256) == SHA256_CHARS and is_hex(entry.sha256)
     for sha256, path in stored_blobs(folder, entry.sha256) if is_hash else ():
-        found = Found(sha256=sha256, path=path)
+        found = FoundOriginal(sha256=sha256, path=path)
         if restore(found, _Nowhere()) != entry.bytes:
             break
         return found
@@ -149,7 +149,7 @@ class _Nowhere:
         return len(data)
 
 
-def _refusal(path: str, look: Look, original: Entry | None) -> OutputError:
+def _refusal(path: str, look: Look, original: ManifestEntry | None) -> OutputError:
     if original is None or original.bytes >= look.size_bytes:
         advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
         return OutputError(_NOT_WRITTEN, place=path, next_step=advice)

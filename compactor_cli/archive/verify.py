@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compactor_cli.archive.folder import BESIDE, opened_folder
+from compactor_cli.archive.folder import LOCAL_ARCHIVE, opened_folder
 from compactor_cli.archive.journal import JOURNAL_START
 from compactor_cli.archive.layout import (
     SIDECAR_ENDING,
@@ -22,7 +22,7 @@ from compactor_cli.archive.layout import (
 )
 from compactor_cli.archive.layout import content as stored
 from compactor_cli.archive.leftovers import find_leftovers
-from compactor_cli.archive.manifest import MANIFEST, Entry, read_entries
+from compactor_cli.archive.manifest import MANIFEST, ManifestEntry, read_entries
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
 from compactor_cli.read.jsonl import OnInvalid
 
@@ -33,7 +33,7 @@ _COPY = "look for another copy of the archive"
 class Verification:
     """What was checked and what is wrong. ``unlisted``: sound originals that the manifest does not name.
 
-    ``leftovers``: what killed runs left in the archive folder and, of ``.transcripts``, beside it.
+    ``leftovers``: what killed runs left in the archive folder and, of ``.transcripts``, next to it.
     """
 
     originals: int
@@ -88,7 +88,7 @@ def verify(folder: str | Path) -> Verification:
 
 
 def _leftovers(root: Path) -> Iterator[Path]:
-    for folder in (root, root.absolute().parent) if root.name == BESIDE else (root,):
+    for folder in (root, root.absolute().parent) if root.name == LOCAL_ARCHIVE else (root,):
         yield from find_leftovers(folder)
     yield from sorted(root.glob(f"{JOURNAL_START}*"))
 
@@ -171,7 +171,7 @@ def _lonely(root: Path) -> Iterator[InputError]:
 
 
 def _manifest(
-    root: Path, entries: Iterable[tuple[int, Entry | None]], originals: Mapping[str, _Checked]
+    root: Path, entries: Iterable[tuple[int, ManifestEntry | None]], originals: Mapping[str, _Checked]
 ) -> tuple[set[str], list[InputError]]:
     """The stored files that the manifest names, and what is wrong with it, given what was found."""
     listed: set[str] = set()
@@ -190,7 +190,7 @@ def _manifest(
     return listed, problems
 
 
-def _fits(entry: Entry, found: _Checked) -> bool:
+def _fits(entry: ManifestEntry, found: _Checked) -> bool:
     return Path(entry.stored).name.partition(".")[0] == entry.sha256 and entry.bytes == found.size_bytes
 
 

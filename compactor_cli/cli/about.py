@@ -6,7 +6,7 @@ import json
 
 import click
 
-from compactor_cli.cli.table import table
+from compactor_cli.cli.text_table import table
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
@@ -38,21 +38,23 @@ def formats(as_json: bool) -> int:
     output: the client whose sessions these are, the library whose format it is, or nothing but this program. Those
     of plug-ins come last.
     """
+    from compactor_cli.formats.capabilities import NAMES, SHORT_NAMES, names_of
+    from compactor_cli.formats.conversation import Writing
     from compactor_cli.formats.evidence import known
-    from compactor_cli.formats.holds import NAMES, SHORT_NAMES, names_of
     from compactor_cli.formats.registry import all_dialects
-    from compactor_cli.formats.talk import Writing
-    from compactor_cli.model.plugins import Group, plugin_names
+    from compactor_cli.model.plugins import PluginGroup, plugin_names
 
     dialects = all_dialects()
-    plugged = [name for name in plugin_names(Group.DIALECTS) if name not in {dialect.name for dialect in dialects}]
+    plugged = [
+        name for name in plugin_names(PluginGroup.DIALECTS) if name not in {dialect.name for dialect in dialects}
+    ]
     if as_json:
         for dialect in dialects:
             about = {"name": dialect.name, "about": dialect.title, "holds": names_of(dialect.holds)}
             evidence = known(dialect.name)._asdict()
             click.echo(json.dumps({**about, "to": isinstance(dialect, Writing), **evidence}, ensure_ascii=False))
         for name in plugged:
-            evidence = known(name, is_plugged=True)._asdict()
+            evidence = known(name, is_plugin=True)._asdict()
             click.echo(json.dumps({"name": name, "about": "(a plug-in)", **evidence}, ensure_ascii=False))
         return 0
     rows: list[tuple[str, ...]] = [
@@ -66,7 +68,7 @@ def formats(as_json: bool) -> int:
         for dialect in dialects
     ]
     rows += [
-        (name, "(a plug-in)", known(name, is_plugged=True).evidence.value, *[""] * (len(NAMES) + 1)) for name in plugged
+        (name, "(a plug-in)", known(name, is_plugin=True).evidence.value, *[""] * (len(NAMES) + 1)) for name in plugged
     ]
     click.echo(table(("format", "what it is", "by", "to", *SHORT_NAMES), rows), nl=False)
     click.echo("\n" + ", ".join(f"{short}: {name}" for short, name in zip(SHORT_NAMES, NAMES.values(), strict=True)))

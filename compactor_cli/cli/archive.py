@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 
 from compactor_cli.archive.known import is_archive, listed, stored_size
-from compactor_cli.archive.prune import Candidate, candidates, remove
+from compactor_cli.archive.prune_archive import Candidate, candidates, remove
 from compactor_cli.cli.console import Console, counted, visible
-from compactor_cli.cli.originals import ARCHIVE_DIR, archives
-from compactor_cli.cli.table import clipped, table
-from compactor_cli.presets import values
+from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
+from compactor_cli.cli.text_table import clipped, table
+from compactor_cli.presets import units as values
 
 _SHOWN_HASH_CHARS = 12
 _MIN_PATH_CHARS = 20

@@ -7,24 +7,35 @@ from typing import Any
 import click
 
 from compactor_cli.cli.command import Sectioned, Sections, parameter
-from compactor_cli.cli.options import CONTROL, INPUT, MODEL, OUTPUT, RUN, Kind, Option, Scope
+from compactor_cli.cli.options import CONTROL, INPUT, MODEL, OUTPUT, RUN, Option, OptionKind, Scope
 
 _ONLY = Scope.COMMAND_LINE
 SCALE = (
-    Option("shard", ("--shard",), Kind.TEXT, "Do share I of N; every share is the same for all.", _ONLY, "I/N"),
-    Option("split", ("--split",), Kind.TEXT, "Part files larger than SIZE (default 128M; 0: none).", _ONLY, "SIZE"),
+    Option("shard", ("--shard",), OptionKind.TEXT, "Do share I of N; every share is the same for all.", _ONLY, "I/N"),
+    Option(
+        "split", ("--split",), OptionKind.TEXT, "Part files larger than SIZE (default 128M; 0: none).", _ONLY, "SIZE"
+    ),
     Option(
         "column",
         ("--column",),
-        Kind.TEXT,
+        OptionKind.TEXT,
         "The column of Parquet that holds conversations; or several (chosen,rejected), or inside one (extra.chat).",
         _ONLY,
         "NAME",
     ),
-    Option("engine", ("--engine",), Kind.CHOICE, "Who does the work (default local).", _ONLY, choices=("local", "ray")),
-    Option("address", ("--address",), Kind.TEXT, "The Ray cluster; default: one on this machine.", _ONLY, "ADDRESS"),
+    Option(
+        "engine",
+        ("--engine",),
+        OptionKind.CHOICE,
+        "Who does the work (default local).",
+        _ONLY,
+        choices=("local", "ray"),
+    ),
+    Option(
+        "address", ("--address",), OptionKind.TEXT, "The Ray cluster; default: one on this machine.", _ONLY, "ADDRESS"
+    ),
 )
-ROUNDS = Option("rounds", ("--rounds",), Kind.COUNT, "Rounds of jobs at most (default 4).", _ONLY, "N")
+ROUNDS = Option("rounds", ("--rounds",), OptionKind.COUNT, "Rounds of jobs at most (default 4).", _ONLY, "N")
 # A batch job asks one model at its own pace.
 _LIVE = ("model_for", "verify_pass", "llm_concurrency", "rpm", "tpm", "cache")
 _LEFT_OUT = (
@@ -111,15 +122,15 @@ def batch() -> None:
     """
 
 
-def _run(operands: tuple[str, ...], **said: Any) -> int:
+def _run(operands: tuple[str, ...], **given_options: Any) -> int:
     """Compact JSONL and Parquet, shard by shard.
 
     An output that is finished by the same options is not made again: start it anew after any failure, with any number
-    of shares. Rows that fail are passed on unchanged, and set down beside the output in OUTPUT.failed.
+    of shares. Rows that fail are passed on unchanged, and set down next to the output in OUTPUT.failed.
     """
     from compactor_cli.cli.batch_run import run
 
-    return run(operands, {name: value for name, value in said.items() if value not in (None, ())})
+    return run(operands, {name: value for name, value in given_options.items() if value not in (None, ())})
 
 
 def command_of(kind: type[Sectioned], callback: Any, name: str) -> click.Command:
@@ -129,7 +140,7 @@ def command_of(kind: type[Sectioned], callback: Any, name: str) -> click.Command
     return kind(name, params=[*taken, operands], callback=callback, help=callback.__doc__)
 
 
-def _submit(operands: tuple[str, ...], **said: Any) -> int:
+def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
     """Have a model's summaries made by a provider's batch jobs, at its price for them.
 
     Sends the first round and returns; `compactor batch collect` goes on. What was asked for, and every reply, is kept
@@ -137,7 +148,7 @@ def _submit(operands: tuple[str, ...], **said: Any) -> int:
     """
     from compactor_cli.cli.batch_jobs import submit
 
-    return submit(operands, {name: value for name, value in said.items() if value not in (None, ())})
+    return submit(operands, {name: value for name, value in given_options.items() if value not in (None, ())})
 
 
 @click.command()

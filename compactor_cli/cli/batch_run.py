@@ -1,4 +1,4 @@
-"""A run over shards: configuration, the shards of this share, the engine, and what is told about it."""
+"""A run over shards: configuration, the shards of this share, the engine, and what is printed about it."""
 
 from __future__ import annotations
 
@@ -19,125 +19,127 @@ from compactor_cli.archive.leftovers import clear
 from compactor_cli.cli.batch import SCALE
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
-from compactor_cli.cli.models import model_orders, tell_models, tell_spent
+from compactor_cli.cli.model_options import model_config, print_models, print_spent
 from compactor_cli.cli.progress import Progress
-from compactor_cli.cli.run import FELL_BACK, check_names
-from compactor_cli.cli.wishes import Wishes, check
+from compactor_cli.cli.run_command import FELL_BACK, check_names
+from compactor_cli.cli.run_options import RunOptions, check
 from compactor_cli.cli.written import output_file
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings
-from compactor_cli.presets import values
+from compactor_cli.presets import units as values
 from compactor_cli.read.sources import Walk, find_sources
-from compactor_cli.scale.metrics import Metrics
-from compactor_cli.scale.options import Finished, ShardOptions
-from compactor_cli.scale.run import ShardResult, run_gated, run_here
+from compactor_cli.scale.run_shards import ShardResult, run_gated, run_here
+from compactor_cli.scale.shard_metrics import ShardMetrics
+from compactor_cli.scale.shard_options import FinishedPolicy, ShardOptions
 from compactor_cli.scale.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, plan_shards, share
 
 if TYPE_CHECKING:
-    from compactor_cli.run.models import ModelOrders
+    from compactor_cli.run.model_run import ModelConfig
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What was asked for: `options.OPTIONS` as wishes and settings, and the options of shards as they were said."""
+class ParsedArguments:
+    """What was asked for: `options.OPTIONS` as run options and settings, and the options of shards as they were
+    given.
+    """
 
     operands: tuple[str, ...]
-    wishes: Wishes
+    run_options: RunOptions
     settings: Settings
     own: Mapping[str, str]
 
 
-def read(operands: Sequence[str], given: Mapping[str, Any]) -> Said:
-    """The wishes, checked. Raises `UsageError`."""
+def read(operands: Sequence[str], given: Mapping[str, Any]) -> ParsedArguments:
+    """The run options, checked. Raises `UsageError`."""
     names = {option.name for option in SCALE}
     configuration = configure({k: v for k, v in given.items() if k not in names}, os.environ, Path.cwd())
-    wishes = Wishes(**configuration.options)
-    check(wishes, given)
-    check_names(configuration.settings, wishes)
-    if not wishes.output_dir:
+    run_options = RunOptions(**configuration.options)
+    check(run_options, given)
+    check_names(configuration.settings, run_options)
+    if not run_options.output_dir:
         raise UsageError("the outputs have no place to go", next_step="name one: --output-dir DIR")
     own = {name: value for name, value in given.items() if name in names}
     if own.get("engine", "local") not in ("local", "ray"):
         raise UsageError(f"no engine is called {own['engine']}", next_step="local or ray", place="--engine")
     if "address" in own and own.get("engine") != "ray":
         raise UsageError("--address is about a Ray cluster", next_step="add --engine ray")
-    return Said(operands=tuple(operands), wishes=wishes, settings=configuration.settings, own=own)
+    return ParsedArguments(operands=tuple(operands), run_options=run_options, settings=configuration.settings, own=own)
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     """Do the share of the shards; the exit code. Raises `CompactError` for what concerns the whole run."""
-    said = read(operands, given)
-    wishes = said.wishes
-    console = Console("compactor", wishes.level, wishes.color)
-    shards = _share(planned(said), said.own.get("shard", ""))
-    orders = model_orders(wishes, said.settings) if wishes.model else None
-    if orders:
-        from compactor_cli.run.models import check_setup
+    arguments = read(operands, given)
+    run_options = arguments.run_options
+    console = Console("compactor", run_options.level, run_options.color)
+    shards = _share(planned(arguments), arguments.own.get("shard", ""))
+    run_config = model_config(run_options, arguments.settings) if run_options.model else None
+    if run_config:
+        from compactor_cli.run.model_run import check_setup
 
         # Machines of a cluster may have keys in environments of their own.
-        check_setup(orders, has_keys_elsewhere=said.own.get("engine") == "ray")
-    if not {"shard", "address"} & said.own.keys():
+        check_setup(run_config, has_keys_elsewhere=arguments.own.get("engine") == "ray")
+    if not {"shard", "address"} & arguments.own.keys():
         # Locks of other machines are not always seen: what others may be writing is left alone.
-        clear({Path(shard.output).parent for shard in shards}, filter(None, (_archive(wishes),)), console.warn)
+        clear({Path(shard.output).parent for shard in shards}, filter(None, (_archive(run_options),)), console.warn)
     results: list[ShardResult] = []
     with ExitStack() as stack:
         shown = Progress(label="compactor batch", total=len(shards), unit="shard", shown=console.watched)
         progress = stack.enter_context(shown)
         console.before_line = progress.make_room
         try:
-            with closing(_engine(said, shards, orders, console, stack)) as engine:
+            with closing(_engine(arguments, shards, run_config, console, stack)) as engine:
                 for result in engine:
                     results.append(result)
-                    tell(result, console)
+                    print_shard(result, console)
                     progress.advance(1)
         finally:
             console.finish()
-    metrics = sum((result.metrics for result in results), Metrics())
-    tell_all(metrics, console)
-    if wishes.report:
-        _write_report(wishes.report, said, metrics, results)
+    metrics = sum((result.metrics for result in results), ShardMetrics())
+    print_result(metrics, console)
+    if run_options.report:
+        _write_report(run_options.report, arguments, metrics, results)
     code = 3 if any(result.exit_code for result in results) else 0
-    return code or (FELL_BACK if wishes.strict and metrics.fell_back else 0)
+    return code or (FELL_BACK if run_options.strict and metrics.fell_back else 0)
 
 
-def _archive(wishes: Wishes) -> Path | None:
-    return Path(wishes.archive_dir) if wishes.archive_dir else None
+def _archive(run_options: RunOptions) -> Path | None:
+    return Path(run_options.archive_dir) if run_options.archive_dir else None
 
 
-def planned(said: Said) -> tuple[Shard, ...]:
+def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
     """The shards of all inputs."""
-    wishes = said.wishes
+    run_options = arguments.run_options
     walk = Walk(
-        include=wishes.include or INCLUDE,
-        exclude=wishes.exclude,
-        hidden=wishes.hidden,
-        skip=tuple(filter(None, (wishes.output_dir, wishes.archive_dir))),
+        include=run_options.include or INCLUDE,
+        exclude=run_options.exclude,
+        hidden=run_options.hidden,
+        skip=tuple(filter(None, (run_options.output_dir, run_options.archive_dir))),
     )
     sources = find_sources(
-        said.operands,
-        recursive=wishes.recursive,
+        arguments.operands,
+        recursive=run_options.recursive,
         walk=walk,
-        files_from=wishes.files_from,
-        null_separated=wishes.null,
+        files_from=run_options.files_from,
+        null_separated=run_options.null,
     )
-    split = said.own.get("split")
+    split = arguments.own.get("split")
     split_bytes = DEFAULT_SPLIT_BYTES if split is None else values.size_bytes(split, "--split")
-    return plan_shards(sources, wishes.output_dir, split_bytes)
+    return plan_shards(sources, run_options.output_dir, split_bytes)
 
 
-def shard_options(said: Said) -> ShardOptions:
+def shard_options(arguments: ParsedArguments) -> ShardOptions:
     """The options of all shards."""
-    wishes = said.wishes
+    run_options = arguments.run_options
     return ShardOptions(
-        settings=said.settings,
-        dialect=wishes.format,
-        on_invalid=wishes.invalid,
-        archive_dir=_absolute_name(wishes.archive_dir),
-        key_file=_absolute_name(wishes.key_file),
-        column=said.own.get("column", ""),
-        finished=Finished.REDO if wishes.force else Finished.SKIP,
+        settings=arguments.settings,
+        dialect=run_options.format,
+        on_invalid=run_options.invalid,
+        archive_dir=_absolute_name(run_options.archive_dir),
+        key_file=_absolute_name(run_options.key_file),
+        column=arguments.own.get("column", ""),
+        finished=FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP,
     )
 
 
@@ -146,37 +148,41 @@ def _share(shards: Sequence[Shard], text: str) -> tuple[Shard, ...]:
         return tuple(shards)
     found = _SHARE.fullmatch(text)
     if not found or int(found[1]) > int(found[2]):
-        raise UsageError(f"“{text}” is no share", next_step="write I/N, from 1/N to N/N", place="--shard")
+        raise UsageError(f"“{text}” is not a share", next_step="write I/N, from 1/N to N/N", place="--shard")
     return share(shards, int(found[1]), int(found[2]))
 
 
 def _engine(
-    said: Said, shards: Sequence[Shard], orders: ModelOrders | None, console: Console, stack: ExitStack
+    arguments: ParsedArguments,
+    shards: Sequence[Shard],
+    run_config: ModelConfig | None,
+    console: Console,
+    stack: ExitStack,
 ) -> Generator[ShardResult, None, None]:
-    options = dataclasses.replace(shard_options(said), models=orders)
-    if said.own.get("engine") == "ray":
-        return _on_ray(said, shards, options, console, stack)
-    processes = min(said.wishes.processes, len(shards))
-    if orders and processes > 1:
-        tell_end = partial(tell_spent, model=said.wishes.model, console=console)
-        return run_gated(shards, options, processes=processes, tell=tell_end)
-    if orders is None:
-        return run_here(shards, options, processes=said.wishes.processes)
-    from compactor_cli.run.models import ModelRun
+    options = dataclasses.replace(shard_options(arguments), models=run_config)
+    if arguments.own.get("engine") == "ray":
+        return _on_ray(arguments, shards, options, console, stack)
+    processes = min(arguments.run_options.processes, len(shards))
+    if run_config and processes > 1:
+        tell_end = partial(print_spent, model=arguments.run_options.model, console=console)
+        return run_gated(shards, options, processes=processes, emit=tell_end)
+    if run_config is None:
+        return run_here(shards, options, processes=arguments.run_options.processes)
+    from compactor_cli.run.model_run import ModelRun
 
-    models = stack.enter_context(ModelRun(orders))
-    stack.callback(tell_models, models, console)
+    models = stack.enter_context(ModelRun(run_config))
+    stack.callback(print_models, models, console)
     return run_here(shards, options, models=models)
 
 
 def _on_ray(
-    said: Said, shards: Sequence[Shard], options: ShardOptions, console: Console, stack: ExitStack
+    arguments: ParsedArguments, shards: Sequence[Shard], options: ShardOptions, console: Console, stack: ExitStack
 ) -> Generator[ShardResult, None, None]:
     from compactor_cli.scale.on_ray import RayRun
 
-    run = RayRun(options, address=said.own.get("address", ""), processes=said.wishes.processes)
+    run = RayRun(options, address=arguments.own.get("address", ""), processes=arguments.run_options.processes)
     if options.models:
-        stack.callback(lambda: tell_spent(run.spent, said.wishes.model, console))
+        stack.callback(lambda: print_spent(run.spent, arguments.run_options.model, console))
     # Workers have working directories of their own.
     return run.results([_absolute(shard) for shard in shards])
 
@@ -189,7 +195,7 @@ def _absolute(shard: Shard) -> Shard:
     return dataclasses.replace(shard, input=_absolute_name(shard.input), output=_absolute_name(shard.output))
 
 
-def tell(result: ShardResult, console: Console) -> None:
+def print_shard(result: ShardResult, console: Console) -> None:
     """Say what became of one shard."""
     metrics, output = result.metrics, result.shard.output
     if result.error:
@@ -203,7 +209,7 @@ def tell(result: ShardResult, console: Console) -> None:
         console.warn(f"{output}: {metrics.failed:,} rows failed and were passed on unchanged: see {output}.failed")
 
 
-def tell_all(metrics: Metrics, console: Console) -> None:
+def print_result(metrics: ShardMetrics, console: Console) -> None:
     """Say what became of all."""
     before = f", {metrics.shards_skipped:,} finished before" if metrics.shards_skipped else ""
     failed = f", {metrics.shards_failed:,} failed" if metrics.shards_failed else ""
@@ -217,15 +223,15 @@ def tell_all(metrics: Metrics, console: Console) -> None:
         console.warn(f"{metrics.left:,} of {asked:,} conversations were left as they were: the model gave no summary")
 
 
-def _rows(metrics: Metrics) -> str:
+def _rows(metrics: ShardMetrics) -> str:
     return f"{metrics.rows:,} conversations, {metrics.tokens_before:,} → {metrics.tokens_after:,} tokens"
 
 
-def _write_report(path: str, said: Said, metrics: Metrics, results: Sequence[ShardResult]) -> None:
+def _write_report(path: str, arguments: ParsedArguments, metrics: ShardMetrics, results: Sequence[ShardResult]) -> None:
     """What happened, as JSON."""
     report = {
         "version": __version__,
-        "settings": dataclasses.asdict(said.settings),
+        "settings": dataclasses.asdict(arguments.settings),
         "metrics": dataclasses.asdict(metrics),
         "shards": [dataclasses.asdict(result) for result in sorted(results, key=lambda result: result.shard.output)],
     }

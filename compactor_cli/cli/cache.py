@@ -17,8 +17,8 @@ def stats() -> int:
     """How many replies there are, their size, and what they cost."""
     from datetime import UTC, datetime
 
-    from compactor_cli.llm.places import replies_file
-    from compactor_cli.llm.replies import ReplyCache
+    from compactor_cli.llm.reply_cache import ReplyCache
+    from compactor_cli.llm.user_dirs import replies_file
 
     store = ReplyCache(replies_file())
     found = store.stats()
@@ -37,9 +37,9 @@ def stats() -> int:
 @click.option("--max-bytes", metavar="N", type=int, default=None, help="Then the longest unused, down to N bytes.")
 def prune(older_than: str, max_bytes: int | None) -> int:
     """Remove replies that were not used for long."""
-    from compactor_cli.llm.places import replies_file
-    from compactor_cli.llm.replies import ReplyCache
-    from compactor_cli.presets import values
+    from compactor_cli.llm.reply_cache import ReplyCache
+    from compactor_cli.llm.user_dirs import replies_file
+    from compactor_cli.presets import units as values
 
     store = ReplyCache(replies_file())
     gone = store.prune(older_than_seconds=values.seconds(older_than, "--older-than"), max_bytes=max_bytes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.options import COMMON, OPTIONS, SECTIONS, Kind, Option
+from compactor_cli.cli.options import COMMON, OPTIONS, SECTIONS, Option, OptionKind
 from compactor_cli.cli.version import version_option
 
 HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
@@ -121,12 +121,12 @@ def make_command(run: Callable[..., int]) -> click.Command:
 def parameter(option: Option) -> click.Option:
     """The click option. Values stay as they were written: one reader serves all layers."""
     more: dict[str, Any] = {"help": option.help, "default": None}
-    if option.kind is Kind.FLAG:
+    if option.kind is OptionKind.FLAG:
         more["is_flag"] = True
-    elif option.kind is Kind.TALLY:
+    elif option.kind is OptionKind.TALLY:
         more["count"] = True
-    elif option.kind is not Kind.PAIR:
+    elif option.kind is not OptionKind.PAIR:
         more["type"] = click.UNPROCESSED
-        more["multiple"] = option.kind is Kind.LIST
+        more["multiple"] = option.kind is OptionKind.LIST
         more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
     return click.Option([*option.flags, option.name], **more)

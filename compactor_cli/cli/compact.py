@@ -23,12 +23,12 @@ def main(arguments: Sequence[str]) -> int:
     return invoke(command, "compact", arguments)
 
 
-def _run(operands: tuple[str, ...], **said: Any) -> int:
-    given = {name: value for name, value in said.items() if value is not None and value != ()}
+def _run(operands: tuple[str, ...], **given_options: Any) -> int:
+    given = {name: value for name, value in given_options.items() if value is not None and value != ()}
     if not operands and not {"files_from", "last"} & given.keys() and _is_terminal_input():
         sys.stderr.write(SHORT_USAGE)
         return USAGE
-    from compactor_cli.cli.run import run
+    from compactor_cli.cli.run_command import run
 
     return run(operands, given)
 

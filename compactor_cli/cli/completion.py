@@ -73,14 +73,14 @@ def _dialects() -> Iterable[str]:
 
 
 def _written() -> Iterable[str]:
+    from compactor_cli.formats.conversation import Writing
     from compactor_cli.formats.registry import all_dialects
-    from compactor_cli.formats.talk import Writing
 
     return (*(dialect.name for dialect in all_dialects() if isinstance(dialect, Writing)), "markdown", "text")
 
 
 def _templates() -> Iterable[str]:
-    from compactor_cli.render.names import template_names
+    from compactor_cli.render.template_names import template_names
 
     return template_names()
 

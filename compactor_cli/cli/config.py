@@ -18,7 +18,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.cli.options import OPTIONS, PROJECT_OPTIONS, PROJECT_TABLES, REFUSED_IN_PROJECT, Kind, Option, Scope
+from compactor_cli.cli.options import (
+    OPTIONS,
+    PROJECT_OPTIONS,
+    PROJECT_TABLES,
+    REFUSED_IN_PROJECT,
+    Option,
+    OptionKind,
+    Scope,
+)
 from compactor_cli.cli.reading import read_value, setting
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings
@@ -63,16 +71,16 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     project = _project(folder)
     layers = [_command_line(given), _environment(environ), project, _user(environ)]
     layers = [layer for layer in layers if layer.options or layer.tables]
-    said: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for layer in reversed(layers):
-        said |= layer.options
-    preset = load_preset(said.get("preset", DEFAULT))
+        merged |= layer.options
+    preset = load_preset(merged.get("preset", DEFAULT))
     settings = preset.with_environment(environ)
     for layer in reversed(layers):
         weaker, settings = settings, _laid_over(settings, layer)
         if layer is project and settings.min_retention_ratio < weaker.min_retention_ratio:
             raise _refused("ask for less to survive than you do", "min-retention", layer.where)
-    options = {name: value for name, value in said.items() if not _BY_NAME[name].into}
+    options = {name: value for name, value in merged.items() if not _BY_NAME[name].into}
     sources = (*(layer.where for layer in layers), f"preset {preset.name}")
     return Configuration(settings=settings, options=options, sources=sources)
 
@@ -96,13 +104,13 @@ def _environment(environ: Mapping[str, str]) -> Layer:
         option = _known(variable.removeprefix(PREFIX).lower(), "environment", variable)
         value: Any = environ[variable]
         options[option.name] = read_value(
-            option, value.split(os.pathsep) if option.kind is Kind.LIST else value, variable
+            option, value.split(os.pathsep) if option.kind is OptionKind.LIST else value, variable
         )
     return Layer(where="environment", options=options, tables={})
 
 
 def _known(name: str, where: str, written: str) -> Option:
-    """The option of this name that may be said outside the command line."""
+    """The option of this name that may be given outside the command line."""
     option = _BY_NAME.get(name)
     if option is None:
         names = [item.name for item in OPTIONS if item.scope is not Scope.COMMAND_LINE]
@@ -112,7 +120,7 @@ def _known(name: str, where: str, written: str) -> Option:
             advice = nearest(written.replace("_", "-"), [name.replace("_", "-") for name in (*names, *_TABLES)])
         raise UsageError(f"unknown key {written}", next_step=advice or "see compact --help", place=where)
     if option.scope is Scope.COMMAND_LINE:
-        raise UsageError(f"{written} can only be said on the command line", next_step="leave it out", place=where)
+        raise UsageError(f"{written} can only be given on the command line", next_step="leave it out", place=where)
     return option
 
 
@@ -137,10 +145,10 @@ def _project(folder: Path) -> Layer:
 
 
 def _inner(table: Mapping[str, Any] | None, key: str, path: Path) -> Any:
-    """The table under this key, None if there is none. Raises UsageError for what is no table."""
+    """The table under this key, None if there is none. Raises UsageError for what is not a table."""
     found = table.get(key) if table is not None else None
     if found is not None and not isinstance(found, Mapping):
-        raise UsageError(f"{key} is no table", next_step="write [tool.compact] and keys below it", place=str(path))
+        raise UsageError(f"{key} is not a table", next_step="write [tool.compact] and keys below it", place=str(path))
     return found
 
 
@@ -222,9 +230,9 @@ def _table(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except RecursionError:
-        raise UsageError("nested too deeply", next_step="mend the file", place=str(path)) from None
+        raise UsageError("nested too deeply", next_step="fix the file", place=str(path)) from None
     except ValueError as error:  # not TOML, not UTF-8, a number of thousands of digits
-        raise UsageError(f"not valid TOML: {error}", next_step="mend the file", place=str(path)) from error
+        raise UsageError(f"not valid TOML: {error}", next_step="fix the file", place=str(path)) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", next_step="check its owner", place=str(path)) from error
 

@@ -1,4 +1,4 @@
-"""Console: what people are told, on standard error; standard output is left to the data."""
+"""Console: what people are shown, on standard error; standard output is left to the data."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ import click
 
 from compactor_cli.archive.known import each_once, original_of
 from compactor_cli.archive.layout import default_archive_dir
-from compactor_cli.archive.originals import transcripts_in
+from compactor_cli.archive.stored_transcripts import transcripts_in
 from compactor_cli.archive.texts import text_of
 from compactor_cli.cli.console import counted, visible
-from compactor_cli.cli.originals import ARCHIVE_DIR, archives
-from compactor_cli.cli.table import table
+from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
+from compactor_cli.cli.text_table import table
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.dropped import Dropped
 from compactor_cli.digest.dropped import dropped as dropped_from
@@ -47,7 +47,7 @@ class _Left:
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help=f"So many at most (default {MOST_SHOWN}).")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help=f"At most this many (default {MOST_SHOWN}).")
 @click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line; all of them without --limit.")
 @ARCHIVE_DIR

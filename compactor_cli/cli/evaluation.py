@@ -13,7 +13,7 @@ from compactor_cli.model.errors import UsageError
 
 if TYPE_CHECKING:
     from compactor_cli.evaluate.baselines import Method
-    from compactor_cli.evaluate.cuts import Case
+    from compactor_cli.evaluate.cuts import EvalCase
     from compactor_cli.evaluate.results import EvalOptions, EvalResult
     from compactor_cli.model.settings import Size
 
@@ -140,7 +140,7 @@ def _ask(
 
 
 def _measure_replies(folder: str, questions: tuple[str, ...], as_json: bool) -> None:
-    from compactor_cli.evaluate.replies import render_replies, replies_json, run_replies
+    from compactor_cli.evaluate.model_replies import render_replies, replies_json, run_replies
 
     result = run_replies(folder, questions)
     if as_json:
@@ -152,7 +152,7 @@ def _measure_replies(folder: str, questions: tuple[str, ...], as_json: bool) -> 
 def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: dict[str, Any]) -> int:
     from compactor_cli.cli.console import Console
     from compactor_cli.cli.progress import Progress
-    from compactor_cli.evaluate.run import run_eval
+    from compactor_cli.evaluate.run_eval import run_eval
 
     options = _options(**measured)
     with Progress(label="compactor eval", total=0, unit="file", shown=Console("compactor").watched) as progress:
@@ -180,7 +180,7 @@ def _options(
     jobs: int,
 ) -> EvalOptions:
     from compactor_cli.evaluate.results import DEFAULT_BUDGETS, EvalOptions
-    from compactor_cli.presets import values
+    from compactor_cli.presets import units as values
 
     tail_tokens, parts = _tails(tails)
     if parts:
@@ -203,14 +203,14 @@ def _names(baselines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sizes(budgets: str | None) -> tuple[Size, ...]:
-    from compactor_cli.presets import values
+    from compactor_cli.presets import units as values
 
     return tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
 
 
 def _tails(given: Sequence[str], everywhere: int = DEFAULT_TAIL_TOKENS) -> tuple[int, tuple[tuple[str, int], ...]]:
     """The tail's tokens, and those for paths that hold a part: ``8k``, ``talk=500``."""
-    from compactor_cli.presets import values
+    from compactor_cli.presets import units as values
 
     parts: list[tuple[str, int]] = []
     for item in given:
@@ -229,7 +229,7 @@ class _Preset:
 
     name: str
 
-    def __call__(self, case: Case, budget_tokens: int) -> bytes:
+    def __call__(self, case: EvalCase, budget_tokens: int) -> bytes:
         from compactor_cli.digest.digest import Digest
         from compactor_cli.engine import compact_transcript
         from compactor_cli.model.settings import Size
@@ -259,11 +259,11 @@ def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
 
 def _show(result: EvalResult, as_json: bool) -> None:
     if as_json:
-        from compactor_cli.evaluate.report import to_json
+        from compactor_cli.evaluate.eval_json import to_json
 
         _write_json(to_json(result))
     else:
-        from compactor_cli.evaluate.table import render_table
+        from compactor_cli.evaluate.eval_table import render_table
 
         sys.stdout.write(render_table(result))
 

@@ -18,7 +18,7 @@ _OF_BATCH = ("--column", "--shard", "--split")
 
 
 def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> int:
-    """Run the command; the exit code. Errors are said on standard error."""
+    """Run the command; the exit code. Errors are printed on standard error."""
     _complete(command, program)
     try:
         with command.make_context(program, list(arguments)) as context:
@@ -53,7 +53,7 @@ def _flush() -> None:
 
 
 def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
-    """Say an error of ours, or a defect; the exit code. A broken pipe and a full disk are told apart."""
+    """Say an error of this package, or a defect; the exit code. A broken pipe and a full disk are distinguished."""
     from compactor_cli.model.errors import CompactError
 
     if isinstance(error, CompactError):

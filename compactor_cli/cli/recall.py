@@ -13,19 +13,19 @@ from typing import Any
 
 import click
 
-from compactor_cli.archive.expand import Original
+from compactor_cli.archive.expand import ExpandedRecord
 from compactor_cli.archive.expand import expand as expanded
-from compactor_cli.archive.index import Start
-from compactor_cli.archive.search import Filter, Found, Hit, marks
+from compactor_cli.archive.index import IndexStart
+from compactor_cli.archive.search import Filter, Hit, SearchResult, marks
 from compactor_cli.archive.search import search as searched
 from compactor_cli.cli.console import Color, Console, counted, is_terminal, painted, visible, wants_color
-from compactor_cli.cli.originals import ARCHIVE_DIR, archives
 from compactor_cli.cli.progress import Progress
-from compactor_cli.cli.view import said
+from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
+from compactor_cli.cli.view import message_fields
 from compactor_cli.llm.flatten import call_text
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult
-from compactor_cli.presets import values
+from compactor_cli.presets import units as values
 
 NOTHING_FOUND = 1
 ROLES = tuple(role.value for role in Role if role is not Role.META)
@@ -40,7 +40,7 @@ def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | 
     """Print archived records in full.
 
     An ID is HASH:RECORD as compactor search prints it, HASH:4-9 for several, HASH for all; the first 8 digits of the
-    hash are enough. A summary's marker line stands for what was summarised, and behind a marker line or a HASH the
+    hash are enough. A summary's marker line stands for what was summarised, and after a marker line or a HASH the
     references of that summary can be given as they stand there: compactor expand 54453b50 '[12]' '[4-9]'
     """
     found = expanded(archives(archive_dir), names)
@@ -61,14 +61,14 @@ def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | 
 @click.option("--tool", metavar="NAME", default="", help="Calls of this tool, and its results.")
 @click.option("--since", metavar="WHEN", help="Not older: 2026-11-21, 2026-11-21T10:00, or 7d (ago).")
 @click.option("--until", metavar="WHEN", help="Older than that.")
-@click.option("--limit", metavar="N", default=10, type=click.IntRange(min=1), help="So many at most (default 10).")
+@click.option("--limit", metavar="N", default=10, type=click.IntRange(min=1), help="At most this many (default 10).")
 @click.option("--rebuild", is_flag=True, help="Make the index anew, from the archive alone.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @ARCHIVE_DIR
 def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebuild: bool, **given: Any) -> int:
     """Find archived records by what they say, the best first; exit code 1 if there is none.
 
-    All words must occur: word, begin*, '"a phrase"', one OR other, and behind -- also -without. Chinese and Japanese
+    All words must occur: word, begin*, '"a phrase"', one OR other, and after -- also -without. Chinese and Japanese
     are found as they stand. Each archive has an index (INDEX.sqlite3 in it), which each search brings up to date; it
     can be deleted.
     """
@@ -82,7 +82,9 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
         since=_moment(given["since"], "--since"),
         until=_moment(given["until"], "--until"),
     )
-    found = _found(archive_dir, query, only, given["limit"], Start.NOTHING if rebuild else Start.KNOWN, console)
+    found = _found(
+        archive_dir, query, only, given["limit"], IndexStart.NOTHING if rebuild else IndexStart.KNOWN, console
+    )
     for trouble in found.troubles:
         console.warn(trouble)
     if found.any_word:
@@ -96,8 +98,8 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
 
 
 def _found(
-    archive_dir: str | None, query: Sequence[str], only: Filter, limit: int, start: Start, console: Console
-) -> Found:
+    archive_dir: str | None, query: Sequence[str], only: Filter, limit: int, start: IndexStart, console: Console
+) -> SearchResult:
     """What is found, with a bar while archives are indexed."""
     named = [folder for folder in archives(archive_dir) if archive_dir or folder.is_dir()]
     if not named:
@@ -123,13 +125,13 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def _expanded(original: Original) -> dict[str, Any]:
+def _expanded(original: ExpandedRecord) -> dict[str, Any]:
     when = {"time": original.message.timestamp} if original.message.timestamp else {}
     name = {"id": original.id, "transcript": original.sha256, "record": original.number}
-    return {**name, **when, **said(original.message)}
+    return {**name, **when, **message_fields(original.message)}
 
 
-def _shown(original: Original) -> str:
+def _shown(original: ExpandedRecord) -> str:
     """The record for people: who and when, then all it says; bookkeeping as it stands."""
     message = original.message
     head = "  ".join(filter(None, (original.id, message.role.value, message.timestamp)))

@@ -18,7 +18,7 @@ import click
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console, counted, is_terminal, visible
 from compactor_cli.cli.progress import Progress
-from compactor_cli.cli.table import clipped, table
+from compactor_cli.cli.text_table import clipped, table
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.session_places import (
@@ -32,7 +32,7 @@ from compactor_cli.formats.session_places import (
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Settings
-from compactor_cli.plan.reported import planned_report
+from compactor_cli.plan.plan_report import planned_report
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.plan.window import window_tokens
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -49,7 +49,7 @@ _AGES = ((365 * 86_400, "y"), (30 * 86_400, "mo"), (86_400, "d"), (3_600, "h"), 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredSession:
     """A session with its size. ``saved_tokens``: what compacting would take off; ``error``: why it was not counted."""
 
     session: SessionFile
@@ -120,16 +120,16 @@ def _chosen(names: Sequence[str]) -> tuple[Client, ...]:
     return tuple(client_named(name, known) for name in names) if names else known
 
 
-def _measured(found: Sequence[SessionFile], settings: Settings, bar: Progress) -> Iterator[Measured]:
+def _measured(found: Sequence[SessionFile], settings: Settings, bar: Progress) -> Iterator[MeasuredSession]:
     for session in found:
         try:
             yield _measure(session, settings)
         except CompactError as error:
-            yield Measured(session=session, project=session.project, error=str(error))
+            yield MeasuredSession(session=session, project=session.project, error=str(error))
         bar.advance(1)
 
 
-def _measure(session: SessionFile, settings: Settings) -> Measured:
+def _measure(session: SessionFile, settings: Settings) -> MeasuredSession:
     """What is in it and what a plan would leave of it. Raises CompactError."""
     mode = Mode.APPEND if session.client.append else Mode.REWRITE
     tokens = saved = window = 0
@@ -141,10 +141,12 @@ def _measure(session: SessionFile, settings: Settings) -> Measured:
             tokens += report.tokens_before
             saved += report.tokens_before - report.tokens_after
             window = max(window, window_tokens(transcript.model))
-    return Measured(session=session, project=session.project, tokens=tokens, window_tokens=window, saved_tokens=saved)
+    return MeasuredSession(
+        session=session, project=session.project, tokens=tokens, window_tokens=window, saved_tokens=saved
+    )
 
 
-def _value(item: Measured) -> dict[str, Any]:
+def _value(item: MeasuredSession) -> dict[str, Any]:
     session = item.session
     share = round(item.tokens / item.window_tokens, 4) if item.window_tokens else None
     return {
@@ -165,7 +167,7 @@ def _value(item: Measured) -> dict[str, Any]:
     }
 
 
-def _print(measured: Sequence[Measured], known: Sequence[Client], *, left: int, here: bool) -> None:
+def _print(measured: Sequence[MeasuredSession], known: Sequence[Client], *, left: int, here: bool) -> None:
     """The table, a line of totals, and what is not in the list."""
     width = shutil.get_terminal_size((100, 24)).columns
     if measured:
@@ -182,7 +184,7 @@ def _print(measured: Sequence[Measured], known: Sequence[Client], *, left: int, 
             sys.stdout.write(f"{client.title} keeps its sessions in a database; it writes one with: {client.export}\n")
 
 
-def _table(measured: Sequence[Measured], width: int) -> str:
+def _table(measured: Sequence[MeasuredSession], width: int) -> str:
     """The rows, the project clipped to what a terminal of this width leaves, the path in full where it fits."""
     rows = [_row(number, item) for number, item in enumerate(measured, 1)]
     paths = [(*row[:-1], _home(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
@@ -196,7 +198,7 @@ def _width(rows: Sequence[Sequence[object]]) -> int:
     return max(map(len, table(HEAD, rows).splitlines()))
 
 
-def _row(number: int, item: Measured) -> tuple[object, ...]:
+def _row(number: int, item: MeasuredSession) -> tuple[object, ...]:
     session = item.session
     sizes: tuple[object, ...] = (item.tokens, _share(item), item.saved_tokens or None)
     if item.error:
@@ -205,7 +207,7 @@ def _row(number: int, item: Measured) -> tuple[object, ...]:
     return (number, session.client.title, _home(item.project) or "?", age, *sizes, session.id[:_ID_CHARS])
 
 
-def _share(item: Measured) -> str | None:
+def _share(item: MeasuredSession) -> str | None:
     return f"{item.tokens / item.window_tokens:.0%}" if item.window_tokens else None
 
 
@@ -218,7 +220,7 @@ def _home(path: str) -> str:
     return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
 
 
-def _pick(measured: Sequence[Measured]) -> int:
+def _pick(measured: Sequence[MeasuredSession]) -> int:
     """Ask which session to compact, show how, and do it on a yes. Anything else leaves all as they are."""
     answer = click.prompt("compact which? (a number; Enter: none)", default="", show_default=False, err=True)
     if not answer.strip().isdigit() or not 1 <= int(answer) <= len(measured):
@@ -227,7 +229,7 @@ def _pick(measured: Sequence[Measured]) -> int:
     click.echo(f"  {visible(item.command)}", err=True)
     if not click.confirm("do it now?", default=False, err=True):
         return 0
-    from compactor_cli.cli.run import run
+    from compactor_cli.cli.run_command import run
 
     code = run([str(item.session.path)], {"append" if item.session.client.append else "in_place": True})
     if not code and item.session.resume_command:

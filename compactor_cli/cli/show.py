@@ -21,7 +21,7 @@ def show(operands: tuple[str, ...], **options: object) -> int:
     The page of one transcript has every record, marked with what becomes of it, and each reference in the summary
     leads to its record; that of several has their sizes, savings, losses and failures.
     """
-    from compactor_cli.cli.run import run
+    from compactor_cli.cli.run_command import run
 
     given = {name: value for name, value in options.items() if value is not None}
     if len(operands) > 1 and "html" not in given:

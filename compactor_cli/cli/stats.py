@@ -13,8 +13,8 @@ import click
 
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console
-from compactor_cli.cli.table import fitted_table, home_path, terminal_columns
-from compactor_cli.cli.wishes import Wishes
+from compactor_cli.cli.run_options import RunOptions
+from compactor_cli.cli.text_table import fitted_table, home_path, terminal_columns
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.group.turns import turns
@@ -25,7 +25,7 @@ from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.plan.window import window_tokens
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.read.sources import Source, find_sources
+from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.read.streams import STDIN, open_stream
 
 FAILED = 3
@@ -35,7 +35,7 @@ _OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns
 
 
 @dataclass(slots=True, kw_only=True)
-class Stats:
+class TranscriptStats:
     """One input counted. ``pressure_ratio``: the fullest conversation; None where no window is known.
 
     ``exchanges`` are calls with their results; ``orphans`` calls or results without their other half.
@@ -70,17 +70,17 @@ class Stats:
 @click.option("--model-window", metavar="MODEL", help="The window of this model.")
 @click.option("--tokenizer", metavar="NAME", help="What counts tokens.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
-def stats(operands: tuple[str, ...], as_json: bool, **said: object) -> int:
+def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> int:
     """Count records, messages, tokens, turns and exchanges of each input; without one, of standard input."""
-    given = {name: value for name, value in said.items() if value not in (None, ())}
+    given = {name: value for name, value in given_options.items() if value not in (None, ())}
     configuration = configure(given, os.environ, Path.cwd())
-    wishes = Wishes(**configuration.options)
+    run_options = RunOptions(**configuration.options)
     console = Console("compactor")
-    counted: list[Stats] = []
+    counted: list[TranscriptStats] = []
     failures = 0
-    for source in find_sources(operands or (STDIN,), recursive=wishes.recursive, walk=wishes.walk):
+    for source in find_sources(operands or (STDIN,), recursive=run_options.recursive, walk=run_options.walk):
         try:
-            counted.append(count(source, wishes, configuration.settings))
+            counted.append(count(source, run_options, configuration.settings))
         except CompactError as error:
             if source.is_candidate and isinstance(error, UnknownShape | InvalidLine):
                 continue
@@ -95,20 +95,20 @@ def stats(operands: tuple[str, ...], as_json: bool, **said: object) -> int:
     return FAILED if failures else 0
 
 
-def count(source: Source, wishes: Wishes, settings: Settings) -> Stats:
+def count(source: InputSource, run_options: RunOptions, settings: Settings) -> TranscriptStats:
     """One input counted, its conversations one by one. Raises CompactError."""
-    found = Stats(path=source.path, window_tokens=named_window_tokens(settings.trigger))
+    found = TranscriptStats(path=source.path, window_tokens=named_window_tokens(settings.trigger))
     counters: dict[str, Counter] = {}
     with open_stream(source.path) as stream:
-        records = read_records(stream.reader, source.path, wishes.invalid)
-        for transcript in open_transcripts(records, dialect=wishes.format, prefix=records.prefix):
+        records = read_records(stream.reader, source.path, run_options.invalid)
+        for transcript in open_transcripts(records, dialect=run_options.format, prefix=records.prefix):
             counter = counters.setdefault(transcript.model, counter_for(settings.tokenizer, transcript.model))
             _add(found, transcript, counter)
         found.invalid_lines = records.invalid_count
     return found
 
 
-def _add(found: Stats, transcript: Transcript, counter: Counter) -> None:
+def _add(found: TranscriptStats, transcript: Transcript, counter: Counter) -> None:
     grouping = group(transcript.messages)
     tokens = sum(count_messages(counter, transcript.messages))
     if transcript.dialect not in found.formats:
@@ -126,7 +126,7 @@ def _add(found: Stats, transcript: Transcript, counter: Counter) -> None:
         found.pressure_ratio = max(found.pressure_ratio or 0.0, round(tokens / window, 4))
 
 
-def _table(counted: Sequence[Stats]) -> str:
+def _table(counted: Sequence[TranscriptStats]) -> str:
     """The largest first; of several, the total last."""
     rows = [_row(item) for item in sorted(counted, key=lambda item: -item.tokens)]
     if len(rows) > 1:
@@ -135,7 +135,7 @@ def _table(counted: Sequence[Stats]) -> str:
     return fitted_table(HEAD, rows, terminal_columns(), optional=_OPTIONAL)
 
 
-def _row(found: Stats) -> tuple[object, ...]:
+def _row(found: TranscriptStats) -> tuple[object, ...]:
     share = None if found.pressure_ratio is None else f"{found.pressure_ratio:.0%}"
     name = "standard input" if found.path == STDIN else home_path(found.path)
     counts = (found.turns, found.exchanges, found.orphans, found.messages, found.records, found.conversations)

@@ -35,12 +35,12 @@ def view(file: str, dialect: str) -> int:
 
 def _lines(transcript: Transcript) -> Iterator[str]:
     for i, message in sent_messages(transcript):
-        value = {"record": i + 1, **said(message)}
+        value = {"record": i + 1, **message_fields(message)}
         # A half of a surrogate pair has no bytes in UTF-8.
         yield json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
-def said(message: Message) -> dict[str, Any]:
+def message_fields(message: Message) -> dict[str, Any]:
     """What a message says, as a JSON object; what is empty is left out."""
     parts = message.parts
     found: dict[str, Any] = {

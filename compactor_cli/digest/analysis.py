@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from compactor_cli.digest import counter_table as tables
 from compactor_cli.digest import state as states
-from compactor_cli.digest import table as tables
 from compactor_cli.digest.attached import Attached, attached
 from compactor_cli.digest.commands import Run, runs
+from compactor_cli.digest.counter_table import Table
 from compactor_cli.digest.decisions import Decision, decisions, overturned
-from compactor_cli.digest.errors import ErrorRecord, find_errors
-from compactor_cli.digest.events import Event, EventKind, events
+from compactor_cli.digest.error_records import ErrorRecord, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
-from compactor_cli.digest.language import Words, detect, words_of
+from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory
 from compactor_cli.digest.plan_state import PlanState, plan_state
 from compactor_cli.digest.readback import read_text
-from compactor_cli.digest.salience import Scores, score
+from compactor_cli.digest.salience_model import Scores, score
 from compactor_cli.digest.statements import Statement
-from compactor_cli.digest.table import Table
-from compactor_cli.digest.turns import Turn, finals, turns_of
-from compactor_cli.digest.user_words import SHORT_WORDS, SHORT_WORDS_OF_TALK, UserMessage, user_messages
+from compactor_cli.digest.transcript_events import Event, EventKind, events
+from compactor_cli.digest.turn_lines import DigestTurn, finals, turns_of
+from compactor_cli.digest.user_words import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
 from compactor_cli.model.summariser import Request
 from compactor_cli.model.summary import Section
@@ -43,7 +43,7 @@ class Analysis:
     events: tuple[Event, ...]
     kept: tuple[Event, ...]
     language: str
-    words: Words
+    words: FixedWords
     memory: Memory
     own_summaries: frozenset[int]
     state_used: str
@@ -57,7 +57,7 @@ class Analysis:
     runs: tuple[Run, ...]
     errors: tuple[ErrorRecord, ...]
     decisions: tuple[Decision, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[DigestTurn, ...]
     finals: frozenset[int]
     taken_back: frozenset[int]
     work: WorkState
@@ -127,7 +127,7 @@ def _reduced(found: Sequence[Event], own: frozenset[int], lines: Iterable[str]) 
 def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier: _Earlier) -> Analysis:
     memory = earlier.memory
     scores = score(table, focus=request.focus)
-    short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_TALK
+    short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT
     messages = _with_carried_words(memory, user_messages(found, short))
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept = events(request.transcript, request.kept)

@@ -26,7 +26,7 @@ _HEX_LETTERS = frozenset("abcdefABCDEF")
 _MOST_CHUNK_CHARS = 2_000
 
 
-class Kind(StrEnum):
+class AtomKind(StrEnum):
     """What an atom is."""
 
     URL = "url"
@@ -41,15 +41,15 @@ class Kind(StrEnum):
     ID = "id"
 
 
-_NUMBER = Kind.NUM
-_KIND_OF_GROUP = {kind.value: kind for kind in Kind}
+_NUMBER = AtomKind.NUM
+_KIND_OF_GROUP = {kind.value: kind for kind in AtomKind}
 
 
 class Atom(NamedTuple):
     """An atom with its kind."""
 
     text: str
-    kind: Kind
+    kind: AtomKind
 
 
 _EXTENSIONS = (
@@ -107,13 +107,13 @@ def _url_pattern() -> re.Pattern[str]:
     return re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\^,;]+")
 
 
-def _is_atom(text: str, kind: Kind) -> bool:
+def _is_atom(text: str, kind: AtomKind) -> bool:
     """What the pattern cannot say in one pass."""
-    if kind is Kind.ID:
+    if kind is AtomKind.ID:
         return len(text) <= _MOST_ID_CHARS and _id_pattern().search(text) is not None
-    if kind is Kind.PATH:
+    if kind is AtomKind.PATH:
         return "/" in text[:-1] and any(char.isalpha() for char in text)
-    if kind is Kind.NUM:
+    if kind is AtomKind.NUM:
         return sum(char.isdigit() for char in text) >= 3
     return text not in _NOT_FILES
 
@@ -121,7 +121,7 @@ def _is_atom(text: str, kind: Kind) -> bool:
 def _read(chunk: str) -> Iterator[Atom]:
     for found in _chunk_pattern().finditer(chunk[:_MOST_CHUNK_CHARS]):
         kind = _KIND_OF_GROUP[found.lastgroup or "id"]
-        text = found[0].rstrip(".:-+~") if kind is Kind.PATH else found[0]
+        text = found[0].rstrip(".:-+~") if kind is AtomKind.PATH else found[0]
         if len(text) <= MOST_CHARS and _is_atom(text, kind):
             yield Atom(text, kind)
 
@@ -131,12 +131,12 @@ def _read_name(name: str) -> tuple[Atom, ...]:
     core = name.strip("_")
     if not core or len(name) < 5 or len(name) > _MOST_ID_CHARS:
         return ()
-    # What the pattern looks for, but for a capital letter inside.
+    # What the pattern looks for, except for a capital letter inside.
     has_sign = "_" in core or not core.isalpha()
     if not has_sign and _id_pattern().search(core) is None:
         return ()
     is_hex = name[0] in _HEX_LETTERS and not name.isalpha() and _hex_pattern().fullmatch(name) is not None
-    return (Atom(name, Kind.HEX if is_hex else Kind.ID),)
+    return (Atom(name, AtomKind.HEX if is_hex else AtomKind.ID),)
 
 
 def atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
@@ -165,7 +165,7 @@ def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
     if "://" not in text:
         return text, ()
     pattern = _url_pattern()
-    urls = tuple(Atom(found[:MOST_CHARS].rstrip(".:!?*_"), Kind.URL) for found in pattern.findall(text))
+    urls = tuple(Atom(found[:MOST_CHARS].rstrip(".:!?*_"), AtomKind.URL) for found in pattern.findall(text))
     return pattern.sub(" ", text), urls
 
 
@@ -194,6 +194,6 @@ def atom_texts(text: str) -> set[str]:
     return found
 
 
-def atom_kinds(text: str) -> dict[str, Kind]:
+def atom_kinds(text: str) -> dict[str, AtomKind]:
     """The distinct atoms of a text with their kinds, in order of first sight."""
     return {atom.text: atom.kind for atom in find_atoms(text)}

@@ -1,4 +1,5 @@
-"""Attached: what a client loads or starts beside the conversation, and the agent goes on with: skills, background work.
+"""Attached: what a client loads or starts next to the conversation, and the agent goes on with: skills, background
+work.
 
 As Claude Code writes it (2.0 to 2.1): a skill is the tool ``Skill`` and a text with its folder; what runs in the
 background is a call with ``run_in_background``, an id in its result, and a notice or a stop when it ends.
@@ -10,9 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.language import Words
-from compactor_cli.digest.quote import Meter, head, records_of
+from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.quote import TokenCache, head, records_of
+from compactor_cli.digest.transcript_events import Event, EventKind
 from compactor_cli.model.summary import Item
 
 _FOLDER = re.compile(r"\ABase directory for this skill: (\S+)")
@@ -24,7 +25,7 @@ _NAME_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class BackgroundWork:
     """Something that runs in the background: its id, what it is to do, and the record that started it (-1: carried)."""
 
     id: str
@@ -37,13 +38,13 @@ class Attached:
     """Skills by name with the record that loaded them (-1: carried), and the work not seen to end, oldest first."""
 
     skills: tuple[tuple[str, int], ...] = ()
-    running: tuple[Work, ...] = ()
+    running: tuple[BackgroundWork, ...] = ()
 
 
 @dataclass(slots=True)
 class _Reader:
     skills: dict[str, int] = field(default_factory=dict)
-    running: dict[str, Work] = field(default_factory=dict)
+    running: dict[str, BackgroundWork] = field(default_factory=dict)
 
     def read(self, events: Sequence[Event], event: Event) -> None:
         if event.kind is EventKind.CALL:
@@ -73,7 +74,7 @@ class _Reader:
         if _argument(call, "run_in_background") == "True" and (found := _STARTED.search(event.text)):
             key = found[1] or found[2]
             about = _argument(call, "description") or head(_argument(call, "command"), _NAME_CHARS) or call.name
-            self.running[key] = Work(id=key, about=about, record=call.record)
+            self.running[key] = BackgroundWork(id=key, about=about, record=call.record)
         elif call.name in _LOOKS and _ENDED.search(event.text):
             self.running.pop(_argument(call, "task_id") or _argument(call, "bash_id"), None)
 
@@ -101,7 +102,7 @@ def attached(
     return Attached(skills=skills, running=tuple(w for w in reader.running.values() if w.id in started - ended))
 
 
-def attached_items(found: Attached, room_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
+def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
     """A line for the skills and one for each running work, as many as there is room for."""
     names = ", ".join(name for name, _ in found.skills)
     offers = (
@@ -114,7 +115,7 @@ def attached_items(found: Attached, room_tokens: int, meter: Meter, words: Words
         offers.append(Item(text=text, records=_records((work.record,))))
     items: list[Item] = []
     for offer in offers:
-        cost = meter.item(offer)
+        cost = token_cache.item(offer)
         if cost <= room_tokens:
             room_tokens -= cost
             items.append(offer)

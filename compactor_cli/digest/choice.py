@@ -15,13 +15,12 @@ from math import log
 
 from compactor_cli.digest import words
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.labels import Labels
-from compactor_cli.digest.salience import Scores
+from compactor_cli.digest.salience_model import Scores
 from compactor_cli.digest.statements import (
     MAX_CHARS,
-    Form,
     Statement,
+    StatementForm,
     is_narration,
     is_noise,
     is_scrap,
@@ -29,6 +28,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     windowed,
 )
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
@@ -52,7 +52,7 @@ MAX_OUTPUTS = (6, 40)
 SCRAP_FACTOR, SOURCE_FACTOR = 0.5, 0.6
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
-# Statements that name the focus are told around it, in about so many characters.
+# Statements that name the focus are told around it, in about this many characters.
 _FOCUS_CHARS = 200
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
@@ -72,7 +72,7 @@ class Worth:
         self._scores = scores
         self._spoken = scores.table.spoken
         self._known: dict[str, float] = {}
-        self._facts: dict[tuple[str, Form], dict[str, float]] = {}
+        self._facts: dict[tuple[str, StatementForm], dict[str, float]] = {}
 
     def of_word(self, word: str) -> float:
         """The worth of a word: often said, in few messages; 0 for one that nobody said or that carries no meaning."""
@@ -88,14 +88,14 @@ class Worth:
         is_name = self._spoken.names[word] * 2 >= events
         return (1 + 0.5 * log(times)) * log(1 + self._spoken.total / max(1, events)) * (NAME_FACTOR if is_name else 1.0)
 
-    def facts(self, text: str, form: Form = Form.SENTENCE) -> dict[str, float]:
+    def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[str, float]:
         """The facts of a text with their worth; names of the table stand for themselves.
 
         In a tool's output, words that somebody said count less: they may be there by chance.
         """
         if (known := self._facts.get((text, form))) is not None:
             return known
-        factor = OUTPUT_WORD_FACTOR if form is Form.OUTPUT else 1.0
+        factor = OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
         found = {word: factor * value for word in set(words.raw_terms(text)) if (value := self.of_word(word))}
         for atom in atom_texts(text):
             chance = self._scores.of(atom)
@@ -151,7 +151,7 @@ class _Choice:
     taken: list[int] = field(default_factory=list)
 
     def take(self, max_outputs: int) -> None:
-        """Takes what tells most until nothing fits or tells anything, at most so many lines of one answer."""
+        """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
         known = frozenset(self.taken)
         heap = [(-self._gain(i), i) for i in range(len(self.candidates)) if i not in known]
         heapify(heap)
@@ -180,7 +180,7 @@ class _Choice:
         candidate = self.candidates[number]
         cost = _cost(candidate, self.opened, self.count)
         group = (candidate.event, candidate.label)
-        is_output = candidate.form is Form.OUTPUT
+        is_output = candidate.form is StatementForm.OUTPUT
         is_focused = names(candidate.text, self.focus)
         if cost > self.left or (is_output and not is_focused and self.outputs[group] >= max_outputs):
             return
@@ -279,10 +279,10 @@ def _spoken_statements(
     focus: frozenset[str],
 ) -> Iterator[Statement]:
     for place, (text, form, lead) in enumerate(statements_of(event.text)):
-        if is_noise(text) or (form is Form.SENTENCE and is_narration(text)):
+        if is_noise(text) or (form is StatementForm.SENTENCE and is_narration(text)):
             continue
-        factor = CODE_FACTOR if form is Form.CODE else CUE_FACTOR if cues(text) else 1.0
-        if form is Form.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
+        factor = CODE_FACTOR if form is StatementForm.CODE else CUE_FACTOR if cues(text) else 1.0
+        if form is StatementForm.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
             factor *= REMARK_FACTOR
         yield Statement(
             text=shortened(text, scores, focus),
@@ -327,7 +327,7 @@ def _outputs(
             text=shortened(text, scores, focus),
             event=event_number,
             place=place,
-            form=Form.OUTPUT,
+            form=StatementForm.OUTPUT,
             label=label,
             record=event.record,
             at_tokens=starts[event_number],

@@ -1,6 +1,6 @@
 """Cleaning: what clients wrap around words, taken off before anything is counted or quoted.
 
-Everything here only removes, but for the command line that stands for a wrapped slash command and for line
+Everything here only removes, except for the command line that stands for a wrapped slash command and for line
 breaks in long lines of JSON.
 """
 
@@ -26,7 +26,7 @@ def _ansi() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _window() -> re.Pattern[str]:
-    # SWE-agent's file viewer: a head, then every line behind its number.
+    # SWE-agent's file viewer: a head, then every line after its number.
     return re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
 
 
@@ -65,7 +65,7 @@ def _prompt() -> re.Pattern[str]:
 
 
 def without_prompt(text: str) -> str:
-    """Without the prompt that SWE-agent's shell puts behind every output."""
+    """Without the prompt that SWE-agent's shell puts after every output."""
     return _prompt().sub("", text) if text.rstrip().endswith("\nbash-$") else text
 
 
@@ -151,5 +151,5 @@ def summary_words(text: str) -> str:
     text = without_block(text, "analysis")
     if text.lstrip().startswith(_CONTINUED):
         text = text.lstrip().partition("\n")[2]
-    _, mark, told = text.partition("\nSummary:\n")
-    return (told if mark and told.strip() else text).strip()
+    _, mark, body = text.partition("\nSummary:\n")
+    return (body if mark and body.strip() else text).strip()

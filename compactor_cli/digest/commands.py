@@ -9,12 +9,12 @@ from enum import StrEnum
 from functools import cache
 
 from compactor_cli.digest.edits import editor_step, patch_of
-from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
 from compactor_cli.digest.quote import ELLIPSIS, head
 from compactor_cli.digest.tools import command_of
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, results_of
 
 
-class Outcome(StrEnum):
+class CommandOutcome(StrEnum):
     """How a command ended."""
 
     OK = "ok"
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of a command. ``key`` is the same for runs that do the same; ``code`` is -1 where it is not told.
+    """One run of a command. ``key`` is the same for runs that do the same; ``code`` is -1 where it is not shown.
 
     ``line`` is the first line that says what went wrong, or what a test, build or commit that went well reports.
     """
@@ -34,7 +34,7 @@ class Run:
     event: int
     record: int
     result_record: int
-    outcome: Outcome
+    outcome: CommandOutcome
     code: int = -1
     line: str = ""
     is_look: bool = False
@@ -57,7 +57,7 @@ def _changes_world() -> re.Pattern[str]:
     )
 
 
-# Commands that change nothing and only show: told last.
+# Commands that change nothing and only show: listed last.
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
     " sleep ps env printenv date whoami type jq xxd hexdump column printf cd basename dirname true export set"
@@ -78,8 +78,8 @@ _CODE_WORDS = ("exit", "returncode")
 def _code() -> re.Pattern[str]:
     # Claude Code "Exit code 1" · Codex "exited with code 1", "exit_code": 1 · Gemini "Exit Code: 1" · mini-swe
     # "<returncode>1" · OpenHands "finished with exit code 1"
-    told = r"(?:exit(?:ed)?[ _]?(?:with )?(?:status |code)|returncode)[\"'>]?[ :=]*(-?\d{1,3})\b"
-    return re.compile(told, re.IGNORECASE)
+    code_pattern = r"(?:exit(?:ed)?[ _]?(?:with )?(?:status |code)|returncode)[\"'>]?[ :=]*(-?\d{1,3})\b"
+    return re.compile(code_pattern, re.IGNORECASE)
 
 
 @cache
@@ -195,16 +195,16 @@ def _looks(words: list[str]) -> bool:
     return words[0] in _LOOKING and "-i" not in words[1:2]
 
 
-def _outcome(result: Event | None, look: bool) -> tuple[Outcome, int]:
+def _outcome(result: Event | None, look: bool) -> tuple[CommandOutcome, int]:
     if result is None or result.is_refusal:
-        return Outcome.UNKNOWN, -1
+        return CommandOutcome.UNKNOWN, -1
     code = _exit_code(result.text)
     if code > 0 or result.is_error:
-        return Outcome.FAILED, code
+        return CommandOutcome.FAILED, code
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
     if code < 0 and not look and any(_failure().match(line) for line in _edges(result.text)):
-        return Outcome.FAILED, -1
-    return Outcome.OK, code
+        return CommandOutcome.FAILED, -1
+    return CommandOutcome.OK, code
 
 
 def _exit_code(text: str) -> int:
@@ -220,10 +220,10 @@ def _edges(text: str) -> list[str]:
     return lines if len(lines) <= 40 else lines[:20] + lines[-20:]
 
 
-def _line(text: str, outcome: Outcome, look: bool) -> str:
-    if outcome is Outcome.FAILED:
+def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
+    if outcome is CommandOutcome.FAILED:
         return error_line(text)
-    if look or outcome is Outcome.UNKNOWN:
+    if look or outcome is CommandOutcome.UNKNOWN:
         return ""
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
@@ -253,7 +253,7 @@ def _reports(line: str) -> bool:
 def error_line(text: str) -> str:
     """What went wrong, in one line: a traceback's end, the places that a compiler or linter names, or the last line.
 
-    Empty where nothing but an exit code is told.
+    Empty where nothing but an exit code is given.
     """
     lines = [line for line in text[:200_000].split("\n") if any(map(str.isalpha, line))]
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)

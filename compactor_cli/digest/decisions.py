@@ -1,7 +1,7 @@
 """Decisions: a question with the reply that chose, sentences that choose with their reason, and what was overturned.
 
 A proposal is no decision until the user takes it; a question answered by a question is none; what a later message of
-the user overturns is no longer told as settled.
+the user overturns is no longer shown as settled.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.quote import COLONS, QUESTION_MARKS, one_line, opening, records_of, sentences
+from compactor_cli.digest.transcript_events import Event, EventKind
 from compactor_cli.digest.user_words import last_question
 
 _MIN_CHARS, _MAX_CHARS = 12, 320

@@ -9,13 +9,13 @@ from compactor_cli.digest import state
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Worth, candidates_of, choose
 from compactor_cli.digest.decisions import chooses, gives_reason
-from compactor_cli.digest.facts import remembered_commands
+from compactor_cli.digest.fact_items import remembered_commands
 from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, carried_files
-from compactor_cli.digest.names import name_items
-from compactor_cli.digest.quote import Meter
-from compactor_cli.digest.salience import focus_names
+from compactor_cli.digest.name_items import name_items
+from compactor_cli.digest.quote import TokenCache
+from compactor_cli.digest.salience_model import focus_names
 from compactor_cli.digest.sections import (
     DROP_ORDER,
     HEADING_TOKENS,
@@ -25,7 +25,7 @@ from compactor_cli.digest.sections import (
     texts_of,
 )
 from compactor_cli.digest.statements import Statement
-from compactor_cli.digest.turns import line_of
+from compactor_cli.digest.turn_lines import line_of
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
@@ -56,7 +56,7 @@ class Digest:
     def with_analysis(self, request: Request) -> tuple[Answer, Analysis]:
         """`summarise`, and what is known of the records: for who adds to a text that somebody else wrote of them."""
         analysis = analyse(request)
-        writer = _Writer(request=request, analysis=analysis, meter=Meter(count=request.count))
+        writer = _Writer(request=request, analysis=analysis, token_cache=TokenCache(count=request.count))
         summary = writer.write()
         lost, retention = loss(analysis, request.render(summary))
         summary = replace(summary, lost=lost, retention=retention)
@@ -90,13 +90,13 @@ def _has_cue(text: str) -> bool:
 class _Writer:
     request: Request
     analysis: Analysis
-    meter: Meter
+    token_cache: TokenCache
     remembered: Sequence[Statement] = ()
 
     def write(self) -> Summary:
         budget = self.request.budget_tokens
         available = budget - self._tokens({})
-        sections = build_sections(self.analysis, available, self.meter) if available > 0 else {}
+        sections = build_sections(self.analysis, available, self.token_cache) if available > 0 else {}
         left = budget - self._tokens(sections)
         if left >= _MIN_HISTORY_TOKENS:
             sections = self._filled(sections, left, available)
@@ -108,15 +108,15 @@ class _Writer:
         names_tokens = min(int(available * share), left // 3)
         lines = {}
         if self.request.kept_by == HIERARCHICAL:
-            lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.meter)
+            lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.token_cache)
             names_tokens = min(names_tokens, left // 6)
         candidates = self._candidates(left)
         worth, focus = Worth(self.analysis.scores), focus_names(self.request.focus)
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
-        asked = room = left - names_tokens - sum(map(self.meter.item, lines.values()))
+        asked = room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, most = sections, 0
         for _ in range(_MAX_ROUNDS):
-            chosen = choose(candidates, shown, asked, self.meter.text, worth, focus=focus)
+            chosen = choose(candidates, shown, asked, self.token_cache.text, worth, focus=focus)
             filled = self._with_history(sections, chosen, lines)
             used = self._tokens(filled) - self._tokens(sections)
             if most < used <= left - names_tokens // 2:
@@ -128,7 +128,7 @@ class _Writer:
         self.remembered = self._to_remember(candidates)
         unused = self.request.budget_tokens - self._tokens(best) - HEADING_TOKENS
         most = max(names_tokens, int(available * share))
-        names = name_items(self.analysis, texts_of(best), min(unused, most), self.meter)
+        names = name_items(self.analysis, texts_of(best), min(unused, most), self.token_cache)
         return {**best, Section.NAMES: names}
 
     def _candidates(self, tokens: int) -> list[Statement]:
@@ -182,7 +182,7 @@ class _Writer:
             for section in DROP_ORDER:
                 items = kept.get(section, [])
                 while items and over > 0:
-                    over -= self.meter.item(items.pop())
+                    over -= self.token_cache.item(items.pop())
         if self._tokens(kept) > self.request.budget_tokens:
             return {}
         return {section: tuple(items) for section, items in kept.items()}

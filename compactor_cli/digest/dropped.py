@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.atoms import Kind, atom_texts
+from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.errors import Status
-from compactor_cli.digest.events import Event
+from compactor_cli.digest.counter_table import KINDS
+from compactor_cli.digest.error_records import Status
 from compactor_cli.digest.loss import rules_in, squeezed
 from compactor_cli.digest.plan_state import State
 from compactor_cli.digest.quote import ELLIPSIS
-from compactor_cli.digest.table import KINDS
 from compactor_cli.digest.text_search import TextSearch
+from compactor_cli.digest.transcript_events import Event
 
 # How likely a thing is needed whatever names it holds (chosen, not fitted); its names can only raise that.
 _STANDING = 0.6  # what the user asked to hold, open steps, errors that still fail
@@ -25,7 +25,7 @@ _SETTLED = 0.3  # decisions, files that were changed, commands that changed the 
 _PASSING = 0.0
 # Names are many and mostly noise: those most likely to be used again stand for all.
 _MOST_NAMES = 200
-_FILE_KINDS = (Kind.PATH, Kind.FILE)
+_FILE_KINDS = (AtomKind.PATH, AtomKind.FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def _names(analysis: Analysis) -> Iterator[_Thing]:
     kinds = analysis.table.columns.kinds
     names = [name for name in analysis.scores.top(len(kinds)) if kinds[analysis.table.atoms[name]] not in files]
     for name in names[:_MOST_NAMES]:
-        kind = "number" if kinds[analysis.table.atoms[name]] == KINDS.index(Kind.NUM) else "name"
+        kind = "number" if kinds[analysis.table.atoms[name]] == KINDS.index(AtomKind.NUM) else "name"
         yield _Thing(kind=kind, text=name, base=_PASSING, record=_last_record(analysis.events, name))
 
 

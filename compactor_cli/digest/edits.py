@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.events import Event, ToolKind, results_of
 from compactor_cli.digest.tools import argument, command_of
+from compactor_cli.digest.transcript_events import Event, ToolKind, results_of
 
 if TYPE_CHECKING:
     from compactor_cli.digest.files import FileOperation

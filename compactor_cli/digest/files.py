@@ -10,8 +10,8 @@ from enum import StrEnum
 from functools import cache
 
 from compactor_cli.digest.edits import added_names, changes_of, editor_step, patch_of, viewed_file
-from compactor_cli.digest.events import Event, EventKind, ToolKind, results_of
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of, short_name
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, results_of
 
 
 class FileAction(StrEnum):

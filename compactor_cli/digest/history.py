@@ -8,15 +8,15 @@ from dataclasses import replace
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.files import FileAction
 from compactor_cli.digest.labels import short_names
-from compactor_cli.digest.quote import Meter, listed, records_of
-from compactor_cli.digest.statements import Form, Statement
-from compactor_cli.digest.turns import Turn, line_of, name_of, shared_line
+from compactor_cli.digest.quote import TokenCache, listed, records_of
+from compactor_cli.digest.statements import Statement, StatementForm
+from compactor_cli.digest.turn_lines import DigestTurn, line_of, name_of, shared_line
 from compactor_cli.digest.words import terms
 from compactor_cli.group.topics import topics
 from compactor_cli.model.summary import Item
 
 _LINE_CHARS = 240
-# A line of a turn takes about so many tokens; so many turns of one topic share one at most.
+# A line of a turn takes about this many tokens; this many turns of one topic share one at most.
 _LINE_TOKENS, _TURNS_PER_LINE = 40, 6
 # By hierarchy, every turn has a line, and all of them at most this share of the summary.
 HIERARCHY_RATIO = 0.5
@@ -51,7 +51,7 @@ def remembered_items(chosen: Sequence[Statement]) -> tuple[Item, ...]:
     return tuple(_grouped([statement for statement in chosen if statement.event < 0], 0, None))
 
 
-def turn_lines(analysis: Analysis, budget_tokens: int, meter: Meter) -> dict[int, Item]:
+def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:
     """A line for every turn; where not all fit, the oldest share one with the turns of their topic."""
     turns = analysis.turns
     single = min(len(turns), max(1, budget_tokens // (2 * _LINE_TOKENS)))
@@ -61,22 +61,22 @@ def turn_lines(analysis: Analysis, budget_tokens: int, meter: Meter) -> dict[int
     changed = _changed_by_turn(analysis)
     found: dict[int, Item] = {}
     left = budget_tokens
-    lines: list[tuple[Sequence[Turn], str]] = [
+    lines: list[tuple[Sequence[DigestTurn], str]] = [
         (group, shared_line(group, analysis.events, _LINE_CHARS)) for group in _by_topic(turns[: len(turns) - single])
     ]
     for turn in turns[len(turns) - single :]:
         lines.append(([turn], line_of(turn, analysis.events, chars, changed.get(turn.number, ()))))
     for group, text in reversed(lines):
         item = Item(text=text, records=records_of(analysis.events[turn.first].record for turn in (group[0], group[-1])))
-        if text and (cost := meter.item(item)) <= left:
+        if text and (cost := token_cache.item(item)) <= left:
             found[group[0].number] = item
             left -= cost
     return found
 
 
-def _by_topic(turns: Sequence[Turn]) -> list[Sequence[Turn]]:
-    """Turns in groups of one topic, of so many at most."""
-    groups: list[Sequence[Turn]] = []
+def _by_topic(turns: Sequence[DigestTurn]) -> list[Sequence[DigestTurn]]:
+    """Turns in groups of one topic, of this many at most."""
+    groups: list[Sequence[DigestTurn]] = []
     for topic in topics([terms(turn.asked) for turn in turns]):
         group = turns[topic.start : topic.stop]
         groups += [group[start : start + _TURNS_PER_LINE] for start in range(0, len(group), _TURNS_PER_LINE)]
@@ -118,7 +118,7 @@ def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
     above: list[str] = []
     is_entry = False
     for statement in group:
-        entry = statement.form is not Form.SENTENCE
+        entry = statement.form is not StatementForm.SENTENCE
         piece = listed(statement.text.strip())
         leads = statement.lead.split("\n") if statement.lead else []
         if leads != above or not lines:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.edits import editor_step, viewed_file
-from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.quote import head
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 
 _MOST_CHARS = 80
 _LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description", "subject")
@@ -25,17 +25,17 @@ class Labels:
 
     def of(self, number: int) -> str:
         """The label of an event; empty for what was said."""
-        return self._told(number)[0]
+        return self._entry(number)[0]
 
     def is_file(self, number: int) -> bool:
         """Whether the label is the path of a file."""
-        return self._told(number)[1]
+        return self._entry(number)[1]
 
-    def _told(self, number: int) -> tuple[str, bool]:
-        told = self._known.get(number)
-        if told is None:
-            told = self._known[number] = self._read(number)
-        return told
+    def _entry(self, number: int) -> tuple[str, bool]:
+        entry = self._known.get(number)
+        if entry is None:
+            entry = self._known[number] = self._read(number)
+        return entry
 
     def _read(self, number: int) -> tuple[str, bool]:
         event = self._events[number]
@@ -48,13 +48,13 @@ class Labels:
 
     def _viewed(self, number: int) -> str:
         """The file that a command of an editor, or its result, is about."""
-        event, *behind = self._events[number : number + 2]
+        event, *following = self._events[number : number + 2]
         if event.tool is not ToolKind.COMMAND:
             return ""
         if event.kind is EventKind.CALL:
-            if not (editor_step(event) and behind and behind[0].call == number):
+            if not (editor_step(event) and following and following[0].call == number):
                 return ""
-            event = behind[0]
+            event = following[0]
         return viewed_file(event.text)
 
 
@@ -81,8 +81,8 @@ def _tool_label(call: Event) -> str:
     if call.tool is ToolKind.COMMAND:
         command = shown(command_of(call.arguments))
         return f"`{_short(command)}`" if command else call.name
-    told = argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
-    return f"{call.name} {_short(told)}".strip()
+    entry = argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
+    return f"{call.name} {_short(entry)}".strip()
 
 
 def _short(text: str) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-# A vote counts one message; longer pastes (logs, code) say nothing about the language of the one who pastes.
+# A vote counts one message; longer pastes (logs, code) carry no information about the language of the one who pastes.
 _VOTING_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class FixedWords:
     """The fixed words of one language."""
 
     request: str
@@ -67,7 +67,7 @@ class Words:
 
 
 _TABLE = {
-    "en": Words(
+    "en": FixedWords(
         request="Asked",
         goal="First request",
         earlier="Before that",
@@ -107,7 +107,7 @@ _TABLE = {
         since="then",
         start="From the start",
     ),
-    "zh": Words(
+    "zh": FixedWords(
         request="请求",
         goal="最初的请求",
         earlier="在此之前",
@@ -147,7 +147,7 @@ _TABLE = {
         since="之后",
         start="开始部分",
     ),
-    "ja": Words(
+    "ja": FixedWords(
         request="依頼",
         goal="最初の依頼",
         earlier="その前",
@@ -191,7 +191,7 @@ _TABLE = {
 LANGUAGES = tuple(_TABLE)
 
 
-def words_of(language: str) -> Words:
+def words_of(language: str) -> FixedWords:
     """The fixed words of a language, English where there is no table for it."""
     return _TABLE.get(language.partition("-")[0].lower(), _TABLE["en"])
 
@@ -258,7 +258,7 @@ def _latin(words: Iterable[str]) -> str:
 def detect(texts: Iterable[str]) -> str:
     """The language (BCP 47 primary tag) most of these messages are in; English where nothing tells.
 
-    Told apart by script: Chinese, Japanese, Korean, Russian; by common words: German, French, Spanish, Italian,
+    Distinguished by script: Chinese, Japanese, Korean, Russian; by common words: German, French, Spanish, Italian,
     Portuguese, Dutch. Fixed words are English where `words_of` has none in the language.
     """
     votes: dict[str, int] = {}

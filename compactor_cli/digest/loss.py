@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.atoms import Kind
+from compactor_cli.digest.atoms import AtomKind
 from compactor_cli.digest.commands import shown
+from compactor_cli.digest.counter_table import KINDS
 from compactor_cli.digest.plan_state import State
 from compactor_cli.digest.quote import ELLIPSIS, sentences
-from compactor_cli.digest.table import KINDS
 from compactor_cli.digest.text_search import TextSearch
 
 # A report names this many of each kind, the ones most likely to be missed first.
@@ -30,8 +30,8 @@ def loss(
     line = squeezed(text)
     shown_text, shown_numbers = TextSearch(line), TextSearch(" ".join(_digits().findall(line)))
     for kind, things in _things(analysis).items():
-        told = shown_numbers if kind == _NUMBERS else shown_text
-        missing = tuple(thing for thing in things if squeezed(thing) not in told)
+        haystack = shown_numbers if kind == _NUMBERS else shown_text
+        missing = tuple(thing for thing in things if squeezed(thing) not in haystack)
         if things:
             kept.append((kind, round(1.0 - len(missing) / len(things), 4)))
         if missing:
@@ -79,7 +79,7 @@ def rules_in(text: str) -> list[str]:
 
 
 def _numbers(analysis: Analysis) -> tuple[str, ...]:
-    code, p = KINDS.index(Kind.NUM), analysis.scores.rows
+    code, p = KINDS.index(AtomKind.NUM), analysis.scores.rows
     numbers = [row for row, kind in enumerate(analysis.table.columns.kinds) if kind == code]
     atoms = list(analysis.table.atoms)
     return tuple(atoms[row] for row in sorted(numbers, key=p.__getitem__, reverse=True)[:_MOST_NUMBERS])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from compactor_cli.digest.attached import Attached, Work
+from compactor_cli.digest.attached import Attached, BackgroundWork
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.plan_state import PlanState, State, Todo
 
@@ -58,7 +58,7 @@ class Memory:
 
     def attached(self) -> Attached:
         """The carried skills and background work."""
-        running = tuple(Work(id=key, about=about) for key, about in self.running)
+        running = tuple(BackgroundWork(id=key, about=about) for key, about in self.running)
         return Attached(skills=tuple((name, -1) for name in self.skills), running=running)
 
     def plan_state(self) -> PlanState:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.quote import (
     QUESTION_MARKS,
-    Meter,
+    TokenCache,
     chosen,
     clipped,
     head,
@@ -21,6 +20,7 @@ from compactor_cli.digest.quote import (
 )
 from compactor_cli.digest.statements import is_narration
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of, is_own
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 from compactor_cli.digest.user_words import UserMessage, last_question
 from compactor_cli.model.summary import Item
 
@@ -42,17 +42,19 @@ def newest_request(analysis: Analysis) -> UserMessage | None:
     return next((message for message in reversed(analysis.messages) if message.text), None)
 
 
-def now_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The newest request (with an earlier one where it is a few words), what was said last, the next open step."""
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
-    requests = list(_requests(analysis, int(budget_tokens * _REQUEST_RATIO), meter))
-    left = budget_tokens - sum(map(meter.item, requests))
+    requests = list(_requests(analysis, int(budget_tokens * _REQUEST_RATIO), token_cache))
+    left = budget_tokens - sum(map(token_cache.item, requests))
     quoted = [item.text for item in requests]
     standing = [
-        item for item in _standing(analysis, left, meter) if not any(_words_of(item) in text for text in quoted)
+        item
+        for item in _status_items(analysis, left, token_cache)
+        if not any(_words_of(item) in text for text in quoted)
     ]
     ranked = (*requests[:1], *standing[:1], *requests[1:], *standing[1:])
-    taken = set(chosen(ranked, budget_tokens, meter))
+    taken = set(chosen(ranked, budget_tokens, token_cache))
     return tuple(item for item in (*requests, *standing) if item in taken)
 
 
@@ -61,28 +63,28 @@ def _words_of(item: Item) -> str:
     return item.text.partition(": ")[2]
 
 
-def _requests(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:
+def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
     words = analysis.words
     newest = newest_request(analysis)
     if newest is None:
         return
-    yield _quoted(words.request, newest, budget_tokens, analysis, meter)
+    yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     if newest.replies_to:
         text = f"{words.replying}{words.colon}{opening(newest.replies_to, _MAX_REPLIED_CHARS)}"
         yield Item(text=text, records=records_of((newest.asked,)))
     longer = [m for m in analysis.messages if m.text and not m.is_short and m is not newest]
     if newest.is_short and longer:
-        yield _quoted(words.earlier, longer[-1], budget_tokens // 2, analysis, meter)
+        yield _quoted(words.earlier, longer[-1], budget_tokens // 2, analysis, token_cache)
 
 
-def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, meter: Meter) -> Item:
+def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
     words = analysis.words
-    text = clipped(message.text, max(12, budget_tokens - 10), meter)
+    text = clipped(message.text, max(12, budget_tokens - 10), token_cache)
     stopped = f" ({words.stopped}{words.colon}`{message.stopped}`)" if message.stopped else ""
     return Item(text=f"{label}{words.colon}{text}{stopped}", records=records_of((message.record,)))
 
 
-def _standing(analysis: Analysis, budget_tokens: int, meter: Meter) -> Iterator[Item]:
+def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
     """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
     words = analysis.words
     last = _last_telling(analysis)
@@ -149,7 +151,7 @@ def ending(text: str, chars: int) -> str:
     return f"{opening(line, chars * 2 // 3)} … {tail(line, chars // 4)}"
 
 
-def question_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+def question_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The questions of the last speaker, if nothing said after them, kept records included, may be the answer."""
     last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
     if last is None or any(event.kind in _SPEAKERS and event.record > last.record for event in analysis.kept):
@@ -157,4 +159,6 @@ def question_items(analysis: Analysis, budget_tokens: int, meter: Meter) -> tupl
     asked = [
         text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS
     ]
-    return chosen((Item(text=text, records=(last.record,)) for text in asked[-_MAX_QUESTIONS:]), budget_tokens, meter)
+    return chosen(
+        (Item(text=text, records=(last.record,)) for text in asked[-_MAX_QUESTIONS:]), budget_tokens, token_cache
+    )

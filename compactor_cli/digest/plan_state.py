@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind
-from compactor_cli.digest.language import Words
-from compactor_cli.digest.quote import Meter, clipped, head, one_line, records_of, tidy
+from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.quote import TokenCache, clipped, head, one_line, records_of, tidy
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.group.todos import TodoReplay
@@ -52,7 +52,7 @@ def _step_text(text: str) -> str:
     return line if len(line) <= _MOST_STEP_CHARS else head(line, _MOST_STEP_CHARS)
 
 
-def plan_items(state: PlanState, budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
+def plan_items(state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
     """What is in progress and open first, then what is done on one line, then a plan's text as far as it fits."""
     offers = [
         Item(text=f"{label}{words.colon}{todo.text}", records=records_of((todo.record,)))
@@ -62,29 +62,31 @@ def plan_items(state: PlanState, budget_tokens: int, meter: Meter, words: Words)
     items: list[Item] = []
     left = budget_tokens
     for item in offers:
-        if (cost := meter.item(item)) > left:
+        if (cost := token_cache.item(item)) > left:
             break
         items.append(item)
         left -= cost
-    done = _done_item(state.of(State.DONE), left, meter, words)
-    left -= sum(meter.item(item) for item in done)
-    return (*items, *done, *_text_item(state, left, meter, words))
+    done = _done_item(state.of(State.DONE), left, token_cache, words)
+    left -= sum(token_cache.item(item) for item in done)
+    return (*items, *done, *_text_item(state, left, token_cache, words))
 
 
-def _done_item(todos: Sequence[Todo], budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
+def _done_item(
+    todos: Sequence[Todo], budget_tokens: int, token_cache: TokenCache, words: FixedWords
+) -> tuple[Item, ...]:
     """The newest steps that are done, as many as fit, in order."""
     for start in range(len(todos)):
         shown = todos[start:]
         text = f"{words.done}{words.colon}{words.stop.join(todo.text for todo in shown)}"
         item = Item(text=text, records=records_of(todo.record for todo in shown))
-        if meter.item(item) <= budget_tokens:
+        if token_cache.item(item) <= budget_tokens:
             return (item,)
     return ()
 
 
-def _text_item(state: PlanState, budget_tokens: int, meter: Meter, words: Words) -> tuple[Item, ...]:
+def _text_item(state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
     is_old = any(todo.record > state.record for todo in state.todos)
     if not state.text or is_old or budget_tokens < 40:
         return ()
-    text = clipped(state.text, budget_tokens - 16, meter)
+    text = clipped(state.text, budget_tokens - 16, token_cache)
     return (Item(text=f"{words.plan}{words.colon}{text}", records=records_of((state.record,))),) if text else ()

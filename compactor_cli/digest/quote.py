@@ -21,7 +21,7 @@ _LIST_SPREAD_CHARS = 400
 
 
 @dataclass(slots=True, kw_only=True)
-class Meter:
+class TokenCache:
     """Tokens of texts and items as they will be written, each counted once."""
 
     count: Callable[[str], int]
@@ -35,7 +35,7 @@ class Meter:
         return tokens
 
     def item(self, item: Item) -> int:
-        """Tokens of an item with its list mark, line break and the records behind it."""
+        """Tokens of an item with its list mark, line break and the records after it."""
         indent = "  " * item.depth
         body = item.text.replace("\n", f"\n{indent}  ")
         return self.text(f"\n{indent}- {body}{tag(item.records)}")
@@ -59,7 +59,7 @@ def _is_dense(char: str) -> bool:
 
 
 def _may_cut(text: str, at: int) -> bool:
-    """Whether a cut before this character leaves whole words: at a blank, or beside a character that is a word."""
+    """Whether a cut before this character leaves whole words: at a blank, or next to a character that is a word."""
     if not 0 < at < len(text):
         return True
     return text[at].isspace() or text[at - 1].isspace() or _is_dense(text[at]) or _is_dense(text[at - 1])
@@ -81,15 +81,15 @@ def tail(text: str, chars: int) -> str:
     return text[at:].lstrip()
 
 
-def clipped(text: str, tokens: int, meter: Meter) -> str:
+def clipped(text: str, tokens: int, token_cache: TokenCache) -> str:
     """The text if it fits, else its first three quarters and last quarter around an ellipsis; at most ``tokens``."""
-    if len(text) <= tokens * _MOST_CHARS_PER_TOKEN and meter.text(text) <= tokens:
+    if len(text) <= tokens * _MOST_CHARS_PER_TOKEN and token_cache.text(text) <= tokens:
         return text
     sample = text[: max(1, tokens * _MOST_CHARS_PER_TOKEN)]
-    chars = int(len(sample) / max(1, meter.text(sample)) * (tokens - 2))
+    chars = int(len(sample) / max(1, token_cache.text(sample)) * (tokens - 2))
     while chars > 0:
         cut = _both_ends(text, chars)
-        if not cut or meter.text(cut) <= tokens:
+        if not cut or token_cache.text(cut) <= tokens:
             return cut
         chars = int(chars * 0.9)
     return ""
@@ -182,7 +182,7 @@ def tidy(text: str) -> str:
 def verbatim(text: str) -> str:
     """A text without blank lines and trailing blanks, its words untouched.
 
-    A list item of its own stands behind the line before it: on a line, it would be taken for one of a template's.
+    A list item of its own stands after the line before it: on a line, it would be taken for one of a template's.
     """
     lines: list[str] = []
     for line in text.split("\n"):
@@ -201,14 +201,14 @@ def listed(line: str) -> str:
     return f"{line[: len(line) - len(body)]}• {body[2:]}" if body.startswith("- ") else line
 
 
-def chosen(offers: Iterable[Item], budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+def chosen(offers: Iterable[Item], budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The items that fit when taken in this order; one that does not fit is passed over."""
     left = budget_tokens
     taken: list[Item] = []
     for item in offers:
         if left < 6:
             break
-        cost = meter.item(item)
+        cost = token_cache.item(item)
         if cost <= left:
             taken.append(item)
             left -= cost

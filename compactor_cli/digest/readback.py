@@ -1,11 +1,11 @@
-"""Reading back: the memory that a summary's own text holds, where no state was kept beside it."""
+"""Reading back: the memory that a summary's own text holds, where no state was kept next to it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from compactor_cli.digest.language import LANGUAGES, Words, words_of
+from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
 from compactor_cli.digest.memory import Memory
 from compactor_cli.digest.plan_state import State
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
@@ -23,27 +23,27 @@ def read_text(
         sections = max(sections, theirs, key=len)
     if not sections:
         return Memory(lines=tuple(("", line.strip()) for line in text.split("\n") if line.strip()))
-    told = {section: tuple(item for item in items if item.text) for section, items in sections.items()}
+    listed = {section: tuple(item for item in items if item.text) for section, items in sections.items()}
     files: list[tuple[str, bool, int, int, bool, str]] = []
-    for text_line in _texts(told, Section.FILES):
+    for text_line in _texts(listed, Section.FILES):
         files.extend(_file(text_line))
-    todos, plan = _plan(_texts(told, Section.PLAN))
-    task = _texts(told, Section.TASK)
-    history = told.get(Section.HISTORY, ())
+    todos, plan = _plan(_texts(listed, Section.PLAN))
+    task = _texts(listed, Section.TASK)
+    history = listed.get(Section.HISTORY, ())
     return Memory(
-        users=(*_user_texts(told), *_after(task, "earlier"), *_after(task, "request")),
+        users=(*_user_texts(listed), *_after(task, "earlier"), *_after(task, "request")),
         files=tuple(reversed(files)),
         todos=todos,
         plan=plan,
-        commands=_texts(told, Section.COMMANDS)[::-1],
-        errors=(*_texts(told, Section.ERRORS), *_open_errors(_texts(told, Section.PLAN)))[::-1],
-        decisions=_texts(told, Section.DECISIONS),
-        lines=_labelled_lines((*told.get(Section.PREVIOUS, ()), *history)),
+        commands=_texts(listed, Section.COMMANDS)[::-1],
+        errors=(*_texts(listed, Section.ERRORS), *_open_errors(_texts(listed, Section.PLAN)))[::-1],
+        decisions=_texts(listed, Section.DECISIONS),
+        lines=_labelled_lines((*listed.get(Section.PREVIOUS, ()), *history)),
     )
 
 
-def _user_texts(told: Mapping[Section, Sequence[Item]]) -> tuple[str, ...]:
-    return tuple(text for text in _texts(told, Section.USER) if not _after((text,), "stopped"))
+def _user_texts(listed: Mapping[Section, Sequence[Item]]) -> tuple[str, ...]:
+    return tuple(text for text in _texts(listed, Section.USER) if not _after((text,), "stopped"))
 
 
 def _open_errors(lines: Iterable[str]) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def _open_errors(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(line for line in lines if any(mark in line for mark in marks))
 
 
-def _error_marks(words: Words) -> tuple[str, str]:
+def _error_marks(words: FixedWords) -> tuple[str, str]:
     return words.failing, words.changed
 
 
@@ -81,8 +81,8 @@ def _labelled(lines: list[str]) -> tuple[str, list[str]]:
     return "", lines
 
 
-def _texts(told: Mapping[Section, Sequence[Item]], section: Section) -> tuple[str, ...]:
-    return tuple(item.text for item in told.get(section, ()))
+def _texts(listed: Mapping[Section, Sequence[Item]], section: Section) -> tuple[str, ...]:
+    return tuple(item.text for item in listed.get(section, ()))
 
 
 def _headings(render: Callable[[Summary], str]) -> dict[str, Section]:
@@ -137,7 +137,7 @@ def _file(line: str) -> list[tuple[str, bool, int, int, bool, str]]:
     return []
 
 
-def _facts(path: str, facts: str, words: Words) -> tuple[str, bool, int, int, bool, str] | None:
+def _facts(path: str, facts: str, words: FixedWords) -> tuple[str, bool, int, int, bool, str] | None:
     created, edits, reads, deleted, moved = False, 0, 0, False, ""
     for fact in facts.partition(f"{words.colon}+ ")[0].split(words.comma):
         word, _, times = fact.partition(" ×")
@@ -165,8 +165,8 @@ def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, str], ...], str]:
             words = words_of(language)
             for label, state in ((words.doing, State.DOING), (words.open, State.OPEN), (words.done, State.DONE)):
                 if line.startswith(label + words.colon):
-                    told = line[len(label + words.colon) :]
-                    steps = told.split(words.stop) if state is State.DONE else [told]
+                    listed = line[len(label + words.colon) :]
+                    steps = listed.split(words.stop) if state is State.DONE else [listed]
                     todos.extend((state.value, step) for step in steps)
             if line.startswith(words.plan + words.colon):
                 plan = line[len(words.plan + words.colon) :]

@@ -14,19 +14,19 @@ from functools import partial
 from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.attached import attached_items
-from compactor_cli.digest.commands import Outcome, Run, shown
+from compactor_cli.digest.client_summaries import whole_summaries
+from compactor_cli.digest.commands import CommandOutcome, Run, shown
 from compactor_cli.digest.decisions import Decision
-from compactor_cli.digest.errors import ErrorRecord, Status
-from compactor_cli.digest.facts import fact_items
+from compactor_cli.digest.error_records import ErrorRecord, Status
+from compactor_cli.digest.fact_items import fact_items
 from compactor_cli.digest.file_items import content_items, file_items
 from compactor_cli.digest.plan_state import plan_items
-from compactor_cli.digest.previous import whole_summaries
-from compactor_cli.digest.quote import ELLIPSIS, Meter, chosen, clipped, opening, records_of
+from compactor_cli.digest.quote import ELLIPSIS, TokenCache, chosen, clipped, opening, records_of
 from compactor_cli.digest.user_words import UserMessage, water_level
 from compactor_cli.digest.work_state import is_test
 from compactor_cli.model.summary import Item, Section
 
-Build = Callable[[Analysis, int, Meter], tuple[Item, ...]]
+Build = Callable[[Analysis, int, TokenCache], tuple[Item, ...]]
 
 HEADING_TOKENS = 6
 _MIN_TOKENS = 8
@@ -34,13 +34,13 @@ _MIN_TOKENS = 8
 SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
 _MIN_QUOTE_TOKENS = 24
 _MIN_REPEAT_TOKENS = 150
-# Shorter replies (yes, go on) are told with what they reply to only.
+# Shorter replies (yes, go on) are shown with what they reply to only.
 _MIN_SHORT_CHARS = 14
 _MAX_PATHS = 4
 _MAX_COMMAND_CHARS = 90
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
 _RECENCY = 2.0
-# An error of so many events ago is still what the work is about.
+# An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
 # Where very many files were changed, their paths may take more than the ledger's share.
 _PATH_TOKENS = 12
@@ -51,7 +51,7 @@ _PREVIOUS_RATIO = 0.3
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
 # What the index of names may take: where nothing is about files, names and numbers are what was looked up.
-_NAMES_RATIO, _NAMES_RATIO_OF_TALK = 0.08, 0.25
+_NAMES_RATIO, _NAMES_RATIO_OF_CHAT = 0.08, 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,24 +65,24 @@ class SectionPlan:
     build: Build
     large: float
     small: float
-    talk: float
+    conversation: float
     drop: int
 
     def budget(self, tokens: int, coding: float) -> int:
-        """Its tokens out of so many, by size and by how much of the conversation is about files (0 to 1)."""
+        """Its tokens out of this many, by size and by how much of the conversation is about files (0 to 1)."""
         size = min(1.0, max(0.0, (tokens - SMALL_TOKENS) / (LARGE_TOKENS - SMALL_TOKENS)))
-        small = self.small * coding + self.talk * (1.0 - coding)
-        large = self.large * coding + self.talk * (1.0 - coding)
+        small = self.small * coding + self.conversation * (1.0 - coding)
+        large = self.large * coding + self.conversation * (1.0 - coding)
         return int(tokens * (large * size + small * (1.0 - size)))
 
 
 def names_ratio(coding: float) -> float:
     """The share of the index of names, by how much of the conversation is about files (0 to 1)."""
-    return _NAMES_RATIO * coding + _NAMES_RATIO_OF_TALK * (1.0 - coding)
+    return _NAMES_RATIO * coding + _NAMES_RATIO_OF_CHAT * (1.0 - coding)
 
 
-def build_sections(analysis: Analysis, tokens: int, meter: Meter) -> dict[Section, tuple[Item, ...]]:
-    """The items of every section of known cost, for a summary of so many tokens without its frame."""
+def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> dict[Section, tuple[Item, ...]]:
+    """The items of every section of known cost, for a summary of this many tokens without its frame."""
     found: dict[Section, tuple[Item, ...]] = {}
     for row in SECTIONS:
         room = row.budget(tokens, analysis.scores.coding) - HEADING_TOKENS
@@ -92,14 +92,14 @@ def build_sections(analysis: Analysis, tokens: int, meter: Meter) -> dict[Sectio
         if row.section is Section.TASK and len(analysis.messages) == 1:
             room += _share(Section.USER, tokens, analysis)  # the only request is quoted here and nowhere else
         if row.section is Section.USER:
-            room += max(0, _unused(found, tokens, analysis, meter)) // 3
+            room += max(0, _unused(found, tokens, analysis, token_cache)) // 3
         build = partial(_wants, shown=texts_of(found)) if row.section is Section.USER else row.build
-        found[row.section] = build(analysis, room, meter) if room > _MIN_TOKENS else ()
-    found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), meter, analysis.words)
+        found[row.section] = build(analysis, room, token_cache) if room > _MIN_TOKENS else ()
+    found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
     if analysis.restore_files:
-        found[Section.FILES] += content_items(analysis, int(tokens * _CONTENTS_RATIO), meter)
+        found[Section.FILES] += content_items(analysis, int(tokens * _CONTENTS_RATIO), token_cache)
     found[Section.PREVIOUS] = whole_summaries(
-        analysis.events, analysis.own_summaries, int(tokens * _PREVIOUS_RATIO), meter
+        analysis.events, analysis.own_summaries, int(tokens * _PREVIOUS_RATIO), token_cache
     )
     return found
 
@@ -108,21 +108,23 @@ def _share(section: Section, tokens: int, analysis: Analysis) -> int:
     return sum(row.budget(tokens, analysis.scores.coding) for row in SECTIONS if row.section is section)
 
 
-def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: Analysis, meter: Meter) -> int:
+def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
     given = sum(row.budget(tokens, analysis.scores.coding) for row in SECTIONS if row.section in found)
-    return given - sum(meter.item(item) for items in found.values() for item in items)
+    return given - sum(token_cache.item(item) for items in found.values() for item in items)
 
 
-def _open(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+def _open(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
     words = analysis.words
-    todos = plan_items(analysis.plan, budget_tokens, meter, words)
+    todos = plan_items(analysis.plan, budget_tokens, token_cache, words)
     done = tuple(
         item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}"))
     )
     undone = tuple(item for item in todos if item not in done)
     unfixed = (_error_item(error, analysis) for error in reversed(analysis.errors) if _is_open(error, analysis))
-    return chosen((*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, meter)
+    return chosen(
+        (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, token_cache
+    )
 
 
 def _is_open(error: ErrorRecord, analysis: Analysis) -> bool:
@@ -179,7 +181,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))
 
 
-def _fixed(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+def _fixed(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """Errors that were fixed, with what fixed them: those with an edit first, newest first."""
     words = analysis.words
     fixed = [error for error in analysis.errors if error.status is Status.FIXED]
@@ -191,10 +193,12 @@ def _fixed(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, 
         for text in reversed(analysis.memory.errors)
         if not (words.failing in text or words.changed in text) and not any(line in text for line in known)
     )
-    return chosen((*(_error_item(error, analysis) for error in ranked), *carried), budget_tokens, meter)
+    return chosen((*(_error_item(error, analysis) for error in ranked), *carried), budget_tokens, token_cache)
 
 
-def _wants(analysis: Analysis, budget_tokens: int, meter: Meter, *, shown: Iterable[str] = ()) -> tuple[Item, ...]:
+def _wants(
+    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[str] = ()
+) -> tuple[Item, ...]:
     """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size.
 
     Those that one of the texts ``shown`` quotes whole are left out.
@@ -204,21 +208,25 @@ def _wants(analysis: Analysis, budget_tokens: int, meter: Meter, *, shown: Itera
     quoted = tuple(shown)
     # Where there is little room, what Now quotes in part makes way for what nothing else tells.
     newest = now.newest_request(analysis) if quoted and budget_tokens < _MIN_REPEAT_TOKENS else None
-    said = [m for m in analysis.messages if m.stopped or not (m is newest or any(m.text in text for text in quoted))]
-    places = {id(message): place for place, message in enumerate(said)}
-    kept = _affordable([m for m in said if not m.is_short], budget_tokens)
-    costs = [meter.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept]
+    shown_messages = [
+        m for m in analysis.messages if m.stopped or not (m is newest or any(m.text in text for text in quoted))
+    ]
+    places = {id(message): place for place, message in enumerate(shown_messages)}
+    kept = _affordable([m for m in shown_messages if not m.is_short], budget_tokens)
+    costs = [
+        token_cache.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept
+    ]
     level = water_level(costs, budget_tokens)
     items = {
         places[id(message)]: _user_item(
-            message, message.text if cost <= level else clipped(message.text, level - 8, meter), analysis
+            message, message.text if cost <= level else clipped(message.text, level - 8, token_cache), analysis
         )
         for message, cost in zip(kept, costs, strict=True)
     }
-    left = budget_tokens - sum(map(meter.item, items.values()))
-    for message in reversed([m for m in said if m.is_short and len(m.text) >= _MIN_SHORT_CHARS]):
+    left = budget_tokens - sum(map(token_cache.item, items.values()))
+    for message in reversed([m for m in shown_messages if m.is_short and len(m.text) >= _MIN_SHORT_CHARS]):
         item = _user_item(message, message.text, analysis)
-        if places[id(message)] not in items and (cost := meter.item(item)) <= left:
+        if places[id(message)] not in items and (cost := token_cache.item(item)) <= left:
             items[places[id(message)]] = item
             left -= cost
     return tuple(items[place] for place in sorted(items) if items[place].text)
@@ -243,12 +251,12 @@ def _affordable(messages: Sequence[UserMessage], budget_tokens: int) -> list[Use
     return first + list(rest[len(rest) - (most - len(first)) :])
 
 
-def _settled(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
+def _settled(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The strongest and newest decisions that fit, in the order they were made."""
     found = [one for one in analysis.decisions if one.weight >= 2.0]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
     items = [_decision_item(one, analysis) for one in found]
-    taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, meter)}
+    taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}
     return tuple(item for item in items if item.text in taken)
 
 
@@ -258,23 +266,23 @@ def _decision_item(decision: Decision, analysis: Analysis) -> Item:
     return Item(text=f"{decision.text}{rest}", records=decision.records)
 
 
-def _facts(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    return fact_items(analysis, budget_tokens, meter)
+def _facts(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    return fact_items(analysis, budget_tokens, token_cache)
 
 
-def _files(analysis: Analysis, budget_tokens: int, meter: Meter) -> tuple[Item, ...]:
-    return file_items(analysis.files, frozenset(analysis.work.uncommitted), budget_tokens, meter, analysis.words)
+def _files(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    return file_items(analysis.files, frozenset(analysis.work.uncommitted), budget_tokens, token_cache, analysis.words)
 
 
 SECTIONS: tuple[SectionPlan, ...] = (
-    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.40, talk=0.34, drop=10),
-    SectionPlan(section=Section.PLAN, build=_open, large=0.10, small=0.12, talk=0.06, drop=9),
-    SectionPlan(section=Section.QUESTIONS, build=now.question_items, large=0.03, small=0.04, talk=0.02, drop=6),
-    SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.10, talk=0.02, drop=5),
-    SectionPlan(section=Section.ERRORS, build=_fixed, large=0.06, small=0.03, talk=0.02, drop=3),
-    SectionPlan(section=Section.DECISIONS, build=_settled, large=0.05, small=0.0, talk=0.02, drop=2),
-    SectionPlan(section=Section.COMMANDS, build=_facts, large=0.08, small=0.05, talk=0.34, drop=1),
-    SectionPlan(section=Section.USER, build=_wants, large=0.17, small=0.10, talk=0.15, drop=8),
+    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.40, conversation=0.34, drop=10),
+    SectionPlan(section=Section.PLAN, build=_open, large=0.10, small=0.12, conversation=0.06, drop=9),
+    SectionPlan(section=Section.QUESTIONS, build=now.question_items, large=0.03, small=0.04, conversation=0.02, drop=6),
+    SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.10, conversation=0.02, drop=5),
+    SectionPlan(section=Section.ERRORS, build=_fixed, large=0.06, small=0.03, conversation=0.02, drop=3),
+    SectionPlan(section=Section.DECISIONS, build=_settled, large=0.05, small=0.0, conversation=0.02, drop=2),
+    SectionPlan(section=Section.COMMANDS, build=_facts, large=0.08, small=0.05, conversation=0.34, drop=1),
+    SectionPlan(section=Section.USER, build=_wants, large=0.17, small=0.10, conversation=0.15, drop=8),
 )
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (
@@ -303,4 +311,4 @@ def runs_of(analysis: Analysis) -> list[Run]:
     for run in analysis.runs:
         newest.pop(run.key, None)
         newest[run.key] = run
-    return [run for run in newest.values() if run.outcome is not Outcome.UNKNOWN]
+    return [run for run in newest.values() if run.outcome is not CommandOutcome.UNKNOWN]

@@ -1,4 +1,4 @@
-"""State: the counter table and the remembered statements as bytes, kept beside a summary.
+"""State: the counter table and the remembered statements as bytes, kept next to a summary.
 
 Bounds: the atoms most likely to be used again (50,000), the words said most (20,000) and 400 kB of statements, so a
 state is at most a few hundred kilobytes however long the history. What is within the bounds is exact.
@@ -17,9 +17,9 @@ from typing import Any
 import orjson
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.salience import Scores
-from compactor_cli.digest.statements import Form, Statement
-from compactor_cli.digest.table import Columns, Spoken, Table
+from compactor_cli.digest.counter_table import Columns, Spoken, Table
+from compactor_cli.digest.salience_model import Scores
+from compactor_cli.digest.statements import Statement, StatementForm
 from compactor_cli.read.compression import zstd
 
 MAX_ATOMS = 50_000
@@ -33,7 +33,7 @@ _MAGIC = b"compact-state/2\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class DigestState:
     """What a digest knows of records that are gone. ``extra``: what the sections remember, JSON values by name."""
 
     table: Table
@@ -63,7 +63,7 @@ def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mappi
     return packed
 
 
-def parse(data: bytes) -> State | None:
+def parse(data: bytes) -> DigestState | None:
     """The state of `serialise`; None for bytes that are none (damaged, or of another version)."""
     try:
         raw = _decompress(data)
@@ -72,7 +72,7 @@ def parse(data: bytes) -> State | None:
         start = len(_MAGIC) + 8
         stop = start + int.from_bytes(raw[len(_MAGIC) : start], "little")
         head = orjson.loads(raw[start:stop])
-        return State(
+        return DigestState(
             table=_table(head, raw[stop:]),
             statements=tuple(_unpacked(fields) for fields in head["statements"]),
             extra=dict(head["extra"]),
@@ -127,7 +127,7 @@ def _unpacked(values: Sequence[Any]) -> Statement:
         text=str(text),
         event=-1,
         place=0,
-        form=Form(form),
+        form=StatementForm(form),
         lead=str(lead),
         label=str(label),
         at_tokens=int(at_tokens),
@@ -135,19 +135,23 @@ def _unpacked(values: Sequence[Any]) -> Statement:
     )
 
 
-def _packed_words(said: Spoken) -> dict[str, Any]:
-    kept = sorted(nlargest(MAX_TERMS, said.times, key=lambda word: (said.times[word], word)))
-    counts = [[said.times[word], said.events[word], said.names[word]] for word in kept]
-    return {"total": said.total, "words": kept, "counts": counts}
+def _packed_words(spoken_words: Spoken) -> dict[str, Any]:
+    kept = sorted(nlargest(MAX_TERMS, spoken_words.times, key=lambda word: (spoken_words.times[word], word)))
+    counts = [[spoken_words.times[word], spoken_words.events[word], spoken_words.names[word]] for word in kept]
+    return {"total": spoken_words.total, "words": kept, "counts": counts}
 
 
 def _unpacked_words(values: Mapping[str, Any]) -> Spoken:
-    said = Spoken(total=int(values["total"]))
+    spoken_words = Spoken(total=int(values["total"]))
     for word, (times, events, names) in zip(values["words"], values["counts"], strict=True):
-        for counter, number in ((said.times, times), (said.events, events), (said.names, names)):
+        for counter, number in (
+            (spoken_words.times, times),
+            (spoken_words.events, events),
+            (spoken_words.names, names),
+        ):
             if number:
                 counter[str(word)] = int(number)
-    return said
+    return spoken_words
 
 
 def _table(head: Mapping[str, Any], body: bytes) -> Table:

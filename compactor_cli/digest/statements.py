@@ -16,13 +16,13 @@ _WINDOW_CHARS = 110
 GAP = " … "
 _MIN_CHARS = 6
 _MAX_LEAD_CHARS = 160
-# A word of so many characters is data, and so are so many marks in a row.
+# A word of this many characters is data, and so are this many marks in a row.
 _RUN_CHARS = 80
 _MAX_MARKS = 12
 _LETTERS = (ascii_letters + digits).encode()
 
 
-class Form(StrEnum):
+class StatementForm(StrEnum):
     """What a statement is."""
 
     SENTENCE = "sentence"
@@ -33,7 +33,7 @@ class Form(StrEnum):
 
 
 class Statement(NamedTuple):
-    """A verbatim piece of an event; a tuple, as very many are made.
+    """A verbatim piece of an event; a tuple, since a great many are made.
 
     ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
     event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
@@ -44,7 +44,7 @@ class Statement(NamedTuple):
     text: str
     event: int
     place: int
-    form: Form = Form.SENTENCE
+    form: StatementForm = StatementForm.SENTENCE
     lead: str = ""
     label: str = ""
     record: int = -1
@@ -68,7 +68,7 @@ def _sentence_end() -> re.Pattern[str]:
     return re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
 
 
-def statements_of(text: str) -> Iterator[tuple[str, Form, str]]:
+def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     """The statements of a spoken text in order, with their form and what they stand under.
 
     Headings, and lines that introduce a list, are no statements of their own but the lead of what follows.
@@ -81,23 +81,23 @@ def statements_of(text: str) -> Iterator[tuple[str, Form, str]]:
         elif not line:
             continue
         elif fenced:
-            yield raw.rstrip(), Form.CODE, _lead(heading, colon)
+            yield raw.rstrip(), StatementForm.CODE, _lead(heading, colon)
         elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
             heading, colon = plain_line(line), ""
         elif line.startswith("|"):
             if row := plain_line(line):
-                yield row, Form.ROW, _lead(heading, colon)
+                yield row, StatementForm.ROW, _lead(heading, colon)
         elif _item().match(raw):
             number = _number().match(line)
             pieces = _pieces(plain_line(line[number.end() :] if number else line))
             # An entry keeps its number: what is left out of a list can then be seen.
             named = [f"{number[1]} {pieces[0]}", *pieces[1:]] if number and pieces else pieces
-            yield from ((piece, Form.ITEM, _lead(heading, colon)) for piece in named)
+            yield from ((piece, StatementForm.ITEM, _lead(heading, colon)) for piece in named)
         elif (shown := plain_line(line)).endswith((":", "：")) and len(shown) <= _MAX_LEAD_CHARS:
             colon = shown
         else:
             colon = ""  # it introduces what stands next only
-            yield from ((piece, Form.SENTENCE, heading) for piece in _pieces(shown))
+            yield from ((piece, StatementForm.SENTENCE, heading) for piece in _pieces(shown))
 
 
 def _lead(heading: str, colon: str) -> str:
@@ -149,7 +149,7 @@ def _noise() -> re.Pattern[str]:
 
 
 def is_noise(text: str) -> bool:
-    """Whether a text says nothing to a reader: brackets, rules, encoded or minified data."""
+    """Whether a text carries no information to a reader: brackets, rules, encoded or minified data."""
     if len(text) < _MIN_CHARS:
         return True
     letters = _letters(text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 # Letters or digits up to something else, and how many of them tell one from the others.
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 _KEY_CHARS = 4
-# Through less text, and up to so many times, a search costs less than an index of the text.
+# Through less text, and up to this many times, a search costs less than an index of the text.
 _LEAST_INDEXED_CHARS = 1 << 15
 _MOST_SEARCHES = 256
 

@@ -78,7 +78,7 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
     return kind or _by_words(short, arguments)
 
 
-# Tools by which an agent steers itself: what they answer says nothing of the work.
+# Tools by which an agent steers itself: what they answer carries no information on the work.
 _OWN_TOOLS = frozenset(
     "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
     " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
@@ -138,7 +138,7 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
 
 
 def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
-    """The names of a call's arguments with their values as text, those of nested ones behind their own name."""
+    """The names of a call's arguments with their values as text, those of nested ones after their own name."""
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
             nested = isinstance(value, (Mapping, list, tuple))

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.quote import QUESTION_MARKS, opening, sentences, verbatim
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
+from compactor_cli.digest.transcript_events import Event, EventKind
 from compactor_cli.digest.words import dense_share
 
 # A message of fewer words is a reply: it is read with what it replies to. Where a conversation is all talk, most
 # messages are short and hold the names and numbers that matter.
-SHORT_WORDS, SHORT_WORDS_OF_TALK = 8, 4
+SHORT_WORDS, SHORT_WORDS_OF_CHAT = 8, 4
 _CHARS_PER_WORD = 8
 # A longer message says itself what it is about.
 _MAX_REPLY_CHARS = 80
@@ -65,7 +65,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
 
 
 def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
-    """Whether a text has fewer words (Chinese and Japanese: about as many characters as so many words)."""
+    """Whether a text has fewer words (Chinese and Japanese: about as many characters as this many words)."""
     weight = len(text) * (1 + dense_share(text))
     return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
 

@@ -11,7 +11,7 @@ from functools import cache
 
 _DENSE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 
-# Words that say nothing alone; pairs and terms leave them out.
+# Words that carry no information alone; pairs and terms leave them out.
 _STOP = (
     "a about after all also an and any are as at be because been before but by can could did do does done for"
     " from get going had has have he her here him his how i if in into is it its just let like ll made make may"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from compactor_cli.digest.commands import Outcome, Run
-from compactor_cli.digest.events import Event, EventKind, results_of
+from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.files import FileAction, FileOperation, FileState
+from compactor_cli.digest.transcript_events import Event, EventKind, results_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def _commits(events: Sequence[Event], runs: Sequence[Run]) -> list[Commit]:
     found: list[Commit] = []
     for run in runs:
         result = results.get(run.event)
-        if result is None or "commit" not in run.command or run.outcome is Outcome.FAILED:
+        if result is None or "commit" not in run.command or run.outcome is CommandOutcome.FAILED:
             continue
         if line := _commit().search(result.text):
             found.append(Commit(branch=line[1], hash=line[2], event=run.event, record=result.record))
@@ -134,7 +134,7 @@ def _commits(events: Sequence[Event], runs: Sequence[Run]) -> list[Commit]:
 
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing test run, where files changed after it and none passed since."""
-    passed = [run for run in runs if run.outcome is Outcome.OK and is_test(run.command)]
+    passed = [run for run in runs if run.outcome is CommandOutcome.OK and is_test(run.command)]
     if not passed:
         return []
     since = tuple(change for change in changes if change.event > passed[-1].event)

@@ -15,7 +15,7 @@ TOTAL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class CaseGroup:
     """Cases that are reported together: one protocol, one dialect or all of them."""
 
     protocol: str
@@ -31,7 +31,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ScoreCell:
     """One measure of one method at one budget. ``micro`` is of all cases together."""
 
     micro: float
@@ -39,16 +39,16 @@ class Cell:
     cases: int
 
 
-def groups_of(cases: Sequence[CaseResult]) -> Iterator[Group]:
+def groups_of(cases: Sequence[CaseResult]) -> Iterator[CaseGroup]:
     """For each protocol all cases, then those of each dialect where there is more than one."""
     for protocol in Protocol:
         chosen = tuple(case for case in cases if case.protocol == protocol)
         if not chosen:
             continue
-        yield Group(protocol=protocol, dialect=TOTAL, cases=chosen)
+        yield CaseGroup(protocol=protocol, dialect=TOTAL, cases=chosen)
         for dialect in sorted({case.dialect for case in chosen}):
             of_dialect = tuple(case for case in chosen if case.dialect == dialect)
-            yield Group(protocol=protocol, dialect=dialect, cases=of_dialect)
+            yield CaseGroup(protocol=protocol, dialect=dialect, cases=of_dialect)
 
 
 def shares(cases: Iterable[CaseResult], method: str, budget: str, measure: Measure) -> Iterator[tuple[str, Share]]:
@@ -61,14 +61,14 @@ def shares(cases: Iterable[CaseResult], method: str, budget: str, measure: Measu
                     yield case.session, share
 
 
-def cell(found: Iterable[tuple[str, Share]]) -> Cell | None:
+def cell(found: Iterable[tuple[str, Share]]) -> ScoreCell | None:
     """The figures of these shares. None where nothing was measured."""
     every = tuple(found)
     mean = macro((session, share.ratio) for session, share in every)
     if mean is None:
         return None
     kept, total = sum(share.kept for _, share in every), sum(share.total for _, share in every)
-    return Cell(micro=kept / total, macro=mean, cases=len(every))
+    return ScoreCell(micro=kept / total, macro=mean, cases=len(every))
 
 
 def used(cases: Iterable[CaseResult], method: str, budget: str) -> tuple[float, float]:
@@ -88,7 +88,7 @@ def budgets_of(result: EvalResult, cases: Iterable[CaseResult]) -> list[str]:
     return [name for size in result.options.budgets if (name := label(size)) in given]
 
 
-def differences(result: EvalResult, group: Group, budget: str) -> Mapping[tuple[str, Measure], Difference]:
+def differences(result: EvalResult, group: CaseGroup, budget: str) -> Mapping[tuple[str, Measure], Difference]:
     """The digest minus each baseline, in this group at this budget."""
     found: dict[tuple[str, Measure], Difference] = {}
 

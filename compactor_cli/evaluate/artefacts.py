@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 from compactor_cli.evaluate.measures import Measure, Share
-from compactor_cli.evaluate.views import LINE_CHARS, SummaryView, lines_of, words
+from compactor_cli.evaluate.text_views import LINE_CHARS, SummaryView, lines_of, words
 
 # What is said in fewer words is said by chance, too.
 LEAST_LINE_WORDS = 4
-# A longer command is told by its beginning.
+# A longer command is given by its beginning.
 COMMAND_WORDS = 16
 _DONE = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
 _ITEM_KEYS = ("content", "step", "title", "description", "subject", "task", "text")
@@ -52,10 +52,10 @@ def score_artefacts(artefacts: Artefacts, summary: SummaryView) -> dict[Measure,
     return {
         Measure.EDITED: _share(_names_path(path, summary) for path in artefacts.edited),
         Measure.READ: _share(_names_path(path, summary) for path in artefacts.read),
-        Measure.COMMANDS: _said(artefacts.commands, summary),
-        Measure.TODOS: _said(artefacts.todos, summary),
-        Measure.DECISIONS: _said(artefacts.decisions, summary),
-        Measure.ERRORS: _said(artefacts.errors, summary),
+        Measure.COMMANDS: _share_named(artefacts.commands, summary),
+        Measure.TODOS: _share_named(artefacts.todos, summary),
+        Measure.DECISIONS: _share_named(artefacts.decisions, summary),
+        Measure.ERRORS: _share_named(artefacts.errors, summary),
     }
 
 
@@ -64,7 +64,7 @@ def _share(hits: Iterable[bool]) -> Share:
     return Share(kept=sum(every), total=len(every))
 
 
-def _said(texts: Iterable[str], summary: SummaryView) -> Share:
+def _share_named(texts: Iterable[str], summary: SummaryView) -> Share:
     return _share(f" {text} " in summary.flat_words for text in texts)
 
 
@@ -82,8 +82,8 @@ def _holds(text: str, path: str) -> bool:
     """Whether the path stands in the text and is no part of a longer name."""
     at = text.find(path)
     while at >= 0:
-        before, behind = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]
-        if not (before.isalnum() or before in ("_", "-", ".")) and not (behind.isalnum() or behind == "_"):
+        before, following = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]
+        if not (before.isalnum() or before in ("_", "-", ".")) and not (following.isalnum() or following == "_"):
             return True
         at = text.find(path, at + 1)
     return False

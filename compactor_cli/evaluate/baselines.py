@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.transcript_events import Event, EventKind
 from compactor_cli.evaluate.coverage import atom_list, coverage_order
-from compactor_cli.evaluate.cuts import Case
+from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.fit import Count, best, first, last, most
 from compactor_cli.evaluate.lexrank import lexrank_order, mmr_order
 from compactor_cli.evaluate.prose import prose
-from compactor_cli.evaluate.views import lines_of, pieces
+from compactor_cli.evaluate.text_views import lines_of, pieces
 from compactor_cli.model.errors import UsageError
 
 Write = Callable[[int], str]
@@ -35,7 +35,7 @@ class Method(Protocol):
         """The name in tables and options."""
         ...
 
-    def prepare(self, case: Case, count: Count) -> Write:
+    def prepare(self, case: EvalCase, count: Count) -> Write:
         """A function from a budget in tokens to the summary's text, at most that long."""
         ...
 
@@ -46,27 +46,27 @@ class Baseline:
 
     name: str
     about: str
-    function: Callable[[Case, Count], Write]
+    function: Callable[[EvalCase, Count], Write]
 
-    def prepare(self, case: Case, count: Count) -> Write:
+    def prepare(self, case: EvalCase, count: Count) -> Write:
         """See `Method`."""
         return self.function(case, count)
 
 
-def _told(event: Event) -> str:
+def _event_text(event: Event) -> str:
     return _LABELS.get(event.kind, "") + event.text
 
 
 def _whole(events: Iterable[Event]) -> str:
-    return "\n".join(_told(event) for event in events)
+    return "\n".join(_event_text(event) for event in events)
 
 
-def _tail(case: Case, count: Count) -> Write:
+def _tail(case: EvalCase, count: Count) -> Write:
     text = _whole(case.middle_events)
     return lambda budget: last(text, budget, count)
 
 
-def _head_tail(case: Case, count: Count) -> Write:
+def _head_tail(case: EvalCase, count: Count) -> Write:
     text = _whole(case.middle_events)
 
     def write(budget: int) -> str:
@@ -83,8 +83,8 @@ def _shortened(text: str, chars: int) -> str:
     return text[: (chars + 1) // 2] + _ELLIPSIS + (text[-(chars // 2) :] if chars > 1 else "")
 
 
-def _middle_out(case: Case, count: Count) -> Write:
-    texts = [_told(event) for event in case.middle_events]
+def _middle_out(case: EvalCase, count: Count) -> Write:
+    texts = [_event_text(event) for event in case.middle_events]
     longest = max((len(text) for text in texts), default=0)
 
     def make(chars: int) -> str:
@@ -99,27 +99,27 @@ def _filled(make: Callable[[int], str], longest: int, budget: int, count: Count,
     return make(chars) if chars else last("\n".join(_shortened(text, 1) for text in texts), budget, count)
 
 
-def _masking(case: Case, count: Count) -> Write:
-    masked = (_MASK if event.kind is EventKind.RESULT else _told(event) for event in case.middle_events)
+def _masking(case: EvalCase, count: Count) -> Write:
+    masked = (_MASK if event.kind is EventKind.RESULT else _event_text(event) for event in case.middle_events)
     text = "\n".join(masked)
     return lambda budget: last(text, budget, count)
 
 
-def _numbered_lines(case: Case) -> list[tuple[int, str]]:
+def _numbered_lines(case: EvalCase) -> list[tuple[int, str]]:
     """The distinct lines of the middle, long ones in pieces, numbered in order."""
-    every = (piece for event in case.middle_events for line in lines_of(_told(event)) for piece in pieces(line))
+    every = (piece for event in case.middle_events for line in lines_of(_event_text(event)) for piece in pieces(line))
     return list(enumerate(dict.fromkeys(every)))
 
 
-def _lexrank(case: Case, count: Count) -> Write:
+def _lexrank(case: EvalCase, count: Count) -> Write:
     return partial(_best, lexrank_order(_numbered_lines(case)), count)
 
 
-def _mmr(case: Case, count: Count) -> Write:
+def _mmr(case: EvalCase, count: Count) -> Write:
     return partial(_best, mmr_order(_numbered_lines(case), _query(case)), count)
 
 
-def _log_frequency(case: Case, count: Count) -> Write:
+def _log_frequency(case: EvalCase, count: Count) -> Write:
     return partial(_best, coverage_order(case.middle_events, _numbered_lines(case)), count)
 
 
@@ -127,12 +127,12 @@ def _best(ranked: list[tuple[int, str]], count: Count, budget: int) -> str:
     return best(ranked, budget, count)
 
 
-def _query(case: Case) -> str:
+def _query(case: EvalCase) -> str:
     asked = [event.text for event in case.prefix_events if event.kind is EventKind.USER]
     return "\n".join([*asked[-1:], _whole(case.tail_events)])
 
 
-def _bare_list(case: Case, count: Count) -> Write:
+def _bare_list(case: EvalCase, count: Count) -> Write:
     atoms = atom_list(case.middle_events)
 
     def write(budget: int) -> str:
@@ -144,7 +144,7 @@ def _bare_list(case: Case, count: Count) -> Write:
     return write
 
 
-def _prose(case: Case, count: Count) -> Write:
+def _prose(case: EvalCase, count: Count) -> Write:
     return lambda budget: prose(case, budget, count)
 
 

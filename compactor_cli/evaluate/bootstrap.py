@@ -72,7 +72,7 @@ def paired(ours: Mapping[str, float], theirs: Mapping[str, float], resamples: in
 
 
 def _resampled(values: Sequence[float], resamples: int, seed: str) -> list[float]:
-    """The sorted means of so many draws with replacement."""
+    """The sorted means of this many draws with replacement."""
     chance = random.Random(seed)  # noqa: S311 -- statistics, not secrets
     size = len(values)
     return sorted(sum(chance.choices(values, k=size)) / size for _ in range(resamples))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from compactor_cli.evaluate.aggregate import cell
-from compactor_cli.evaluate.columns import NOTHING, columns, figure, percent
 from compactor_cli.evaluate.cuts import Protocol
 from compactor_cli.evaluate.drift import Carry
 from compactor_cli.evaluate.gates import Gates
 from compactor_cli.evaluate.measures import Measure
 from compactor_cli.evaluate.results import EvalResult, label
+from compactor_cli.evaluate.table_columns import NOTHING, columns, figure, percent
 
 _DRIFT_MEASURES = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.EDITED)
 

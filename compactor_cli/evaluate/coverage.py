@@ -8,8 +8,8 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.events import Event
-from compactor_cli.evaluate.views import view
+from compactor_cli.digest.transcript_events import Event
+from compactor_cli.evaluate.text_views import view
 
 # Characters a token on average: costs only rank the lines, the budget is kept by counting.
 _CHARS_A_TOKEN = 4

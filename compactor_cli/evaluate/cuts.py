@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 from compactor_cli.evaluate.plain_events import plain_events, schema_words
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Message, Transcript
@@ -30,7 +30,7 @@ class CutRule:
     """Where a segment may be cut.
 
     ``fractions`` are of the segment's tokens. The tail takes ``tail_tokens``, at most ``tail_ratio`` of what
-    lies before the cut. A cut needs a middle of ``least_middle_tokens`` and ``least_future_events`` behind it,
+    lies before the cut. A cut needs a middle of ``least_middle_tokens`` and ``least_future_events`` after it,
     of which ``most_future_events`` count.
     """
 
@@ -53,10 +53,10 @@ SHORT_RULE = CutRule(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class EvalCase:
     """One cut: what is compacted, and what came after.
 
-    ``prefix`` holds the records before the cut and nothing behind it; ``head``, ``middle`` and ``tail`` tile
+    ``prefix`` holds the records before the cut and nothing after it; ``head``, ``middle`` and ``tail`` tile
     its records; ``kept_tokens`` are those of head and tail. ``schema``: names of tools' parameters, which say
     nothing of the work and count nowhere. ``session`` names the transcript: cuts of one
     session are not independent.
@@ -107,7 +107,7 @@ def _between(found: tuple[Event, ...], indices: tuple[int, ...]) -> tuple[Event,
     return tuple(event for event in found if indices[0] <= event.record <= indices[-1])
 
 
-def find_cases(transcript: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[Case]:
+def find_cases(transcript: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[EvalCase]:
     """The cases of a transcript by this rule, or by the SHORT one where that finds none."""
     found = False
     for used in dict.fromkeys((rule, replace(SHORT_RULE, tail_tokens=rule.tail_tokens))):
@@ -120,7 +120,7 @@ def find_cases(transcript: Transcript, session: str, rule: CutRule, count: Count
 
 
 def segments(transcript: Transcript) -> Iterator[Transcript]:
-    """The stretches between compactions; a summary opens the stretch behind it.
+    """The stretches between compactions; a summary opens the stretch after it.
 
     Nothing in a stretch is marked as superseded: that mark comes from a later compaction, of which whoever
     compacts at a cut cannot know.
@@ -141,7 +141,7 @@ def part_of(transcript: Transcript, start: int, stop: int) -> Transcript:
     return replace(part, sha256=hashlib.sha256(part.source()).hexdigest())
 
 
-def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[Case]:
+def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[EvalCase]:
     sizes = [0 if message.is_meta else count(message) for message in segment.messages]
     total = sum(sizes)
     if total < rule.least_middle_tokens:
@@ -156,7 +156,7 @@ def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage
 
 
 def _cut_points(sizes: Sequence[int], safe: Sequence[int], rule: CutRule) -> Iterator[int]:
-    """The first safe point behind each fraction of the tokens."""
+    """The first safe point after each fraction of the tokens."""
     total, before, points = sum(sizes), 0, iter(rule.fractions)
     wanted = next(points, None)
     allowed = frozenset(safe)
@@ -176,7 +176,7 @@ def _case(
     safe: Sequence[int],
     rule: CutRule,
     found: tuple[tuple[Event, ...], tuple[Event, ...]],
-) -> Case | None:
+) -> EvalCase | None:
     everything, future = found
     before = [point for point in safe if point <= at]
     head = _head_end(everything, before)
@@ -185,7 +185,7 @@ def _case(
     middle_tokens = sum(sizes[head:tail])
     if tail <= head or middle_tokens < rule.least_middle_tokens:
         return None
-    return Case(
+    return EvalCase(
         session=session,
         dialect=segment.dialect,
         protocol=rule.protocol,
@@ -202,6 +202,6 @@ def _case(
 
 
 def _head_end(found: Sequence[Event], safe: Sequence[int]) -> int:
-    """Behind the first message of the user, or behind the summary that stands in its place."""
+    """After the first message of the user, or after the summary that stands in its place."""
     first = next((event.record for event in found if event.kind in (EventKind.USER, EventKind.SUMMARY)), -1)
     return next((point for point in safe if point > first), 0)

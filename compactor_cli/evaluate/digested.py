@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compactor_cli.evaluate.baselines import Write
-from compactor_cli.evaluate.cuts import Case
+from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.model.marker import Marker, without_marker
 from compactor_cli.model.settings import Settings
@@ -33,7 +33,7 @@ class Digested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class DigestRequest:
     """What one summary is asked of: a transcript, and which of its records it is to cover."""
 
     transcript: Transcript
@@ -47,7 +47,7 @@ def body(summary: Summary) -> str:
     return without_marker(render(summary, load_template(TEMPLATE), _MARKER))
 
 
-def framed(case: Case, budget_tokens: int) -> WriteSummary:
+def framed(case: EvalCase, budget_tokens: int) -> WriteSummary:
     """How a summary of this case is written at this budget, frame included."""
     marker = Marker(
         transcript=_NAMELESS,
@@ -61,7 +61,7 @@ def framed(case: Case, budget_tokens: int) -> WriteSummary:
     return partial(render, template=load_template(TEMPLATE).sized(budget_tokens), marker=marker)
 
 
-def frame_tokens(case: Case, budget_tokens: int, count: Count) -> int:
+def frame_tokens(case: EvalCase, budget_tokens: int, count: Count) -> int:
     """What the frame of this case takes of this budget, with the line break that follows it."""
     return count(f"{framed(case, budget_tokens)(EMPTY)}\n")
 
@@ -74,16 +74,16 @@ _MARKER = Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestMethod:
-    """A summariser of ours, by default the digest."""
+    """A built-in summariser, by default the digest."""
 
     summariser: Summariser
     name: str = "digest"
 
-    def prepare(self, case: Case, count: Count) -> Write:
+    def prepare(self, case: EvalCase, count: Count) -> Write:
         """See `Method`."""
-        return lambda budget: self.digest(asked_of(case), budget, count).text
+        return lambda budget: self.digest(request_from(case), budget, count).text
 
-    def digest(self, asked: Asked, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
+    def digest(self, asked: DigestRequest, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
         """The whole answer, for what more than the text is checked of; ``write`` gives the text that is paid for."""
         request = Request(
             transcript=asked.transcript,
@@ -100,9 +100,9 @@ class DigestMethod:
         return Digested(answer=answer, text=write(answer.summary))
 
 
-def asked_of(case: Case) -> Asked:
+def request_from(case: EvalCase) -> DigestRequest:
     """The middle of a case, all of its records."""
-    return Asked(transcript=case.prefix, covered=case.middle, kept=(*case.head, *case.tail))
+    return DigestRequest(transcript=case.prefix, covered=case.middle, kept=(*case.head, *case.tail))
 
 
 def the_digest() -> DigestMethod:

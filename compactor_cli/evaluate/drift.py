@@ -8,8 +8,8 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
 
-from compactor_cli.evaluate.cuts import Case
-from compactor_cli.evaluate.digested import Asked, DigestMethod
+from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.evaluate.digested import DigestMethod, DigestRequest
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.records import Place, Record
@@ -24,8 +24,10 @@ class Carry(StrEnum):
     TEXT = "text"  # the text alone
 
 
-def last_summary(method: DigestMethod, case: Case, rounds: int, carry: Carry, budget_tokens: int, count: Count) -> str:
-    """The summary after so many rounds, each at this budget. Fewer rounds where there are fewer exchanges."""
+def last_summary(
+    method: DigestMethod, case: EvalCase, rounds: int, carry: Carry, budget_tokens: int, count: Count
+) -> str:
+    """The summary after this many rounds, each at this budget. Fewer rounds where there are fewer exchanges."""
     text, state = "", None
     parts = chunks(case, rounds)
     for number, chunk in enumerate(parts, 1):
@@ -36,13 +38,13 @@ def last_summary(method: DigestMethod, case: Case, rounds: int, carry: Carry, bu
             transcript, at = _some(case.prefix, (*case.head, *rest)), len(case.head)
         stop = at + len(chunk) + bool(text)
         kept = (*range(at), *range(stop, len(transcript.records)))
-        asked = Asked(transcript=transcript, covered=range(at, stop), kept=kept, state=state)
+        asked = DigestRequest(transcript=transcript, covered=range(at, stop), kept=kept, state=state)
         found = method.digest(asked, budget_tokens, count)
         text, state = found.text, found.answer.state if carry is Carry.STATE else None
     return text
 
 
-def chunks(case: Case, number: int) -> list[tuple[int, ...]]:
+def chunks(case: EvalCase, number: int) -> list[tuple[int, ...]]:
     """The middle in at most ``number`` runs of like size that divide no exchange."""
     borders = [i for i in group(case.prefix.messages).borders if case.middle[0] <= i <= case.middle[-1] + 1]
     sizes = [sum(map(len, shown_texts(message))) for message in case.prefix.messages]
@@ -70,7 +72,7 @@ def with_summary(
 
 
 def summary_message(text: str) -> Message:
-    """A summary of ours as a later run reads it."""
+    """A summary written by compact as a later run reads it."""
     summary = PreviousSummary(origin="compact", text=text)
     return Message(role=Role.USER, parts=(Text(text=text),), summary=summary)
 

@@ -1,4 +1,4 @@
-"""Baselines that compact a whole transcript themselves: a preset of ours, or somebody else's program."""
+"""Baselines that compact a whole transcript themselves: a built-in preset, or somebody else's program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import orjson
 
 from compactor_cli.evaluate.baselines import Write
-from compactor_cli.evaluate.cuts import Case
+from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.fit import Count, first
 from compactor_cli.evaluate.plain_events import plain_events
 from compactor_cli.formats.detect import open_transcripts
@@ -32,9 +32,9 @@ class FilterMethod:
     """
 
     name: str
-    compact: Callable[[Case, int], bytes]
+    compact: Callable[[EvalCase, int], bytes]
 
-    def prepare(self, case: Case, count: Count) -> Write:
+    def prepare(self, case: EvalCase, count: Count) -> Write:
         """See `Method`."""
         return lambda budget: first(new_text(self.compact(case, budget), case), budget, count)
 
@@ -55,7 +55,7 @@ class ExternalMethod:
         """``cmd:`` and the command line."""
         return f"cmd:{self.command}"
 
-    def prepare(self, case: Case, count: Count) -> Write:
+    def prepare(self, case: EvalCase, count: Count) -> Write:
         """See `Method`."""
         given = as_jsonl(case.prefix)
         return lambda budget: first(new_text(self._run(given, budget), case), budget, count)
@@ -72,9 +72,11 @@ class ExternalMethod:
                 check=True,
             )
         except subprocess.CalledProcessError as error:
-            said = error.stderr.decode("utf-8", "replace").strip().splitlines()
+            complaint = error.stderr.decode("utf-8", "replace").strip().splitlines()
             what = f"the baseline command ended with status {error.returncode}: {self.command}"
-            raise UsageError(what, next_step=said[-1] if said else "run it by hand on one transcript") from error
+            raise UsageError(
+                what, next_step=complaint[-1] if complaint else "run it by hand on one transcript"
+            ) from error
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             raise UsageError(f"the baseline command does not run: {error}", next_step="check --baseline-cmd") from error
         return done.stdout
@@ -87,7 +89,7 @@ def as_jsonl(transcript: Transcript) -> bytes:
     return b"".join(orjson.dumps(record.value) + b"\n" for record in transcript.records)
 
 
-def new_text(output: bytes, case: Case) -> str:
+def new_text(output: bytes, case: EvalCase) -> str:
     """What a compacted transcript says that neither head nor tail says; the whole output if it is no transcript."""
     kept = {event.text for event in (*case.head_events, *case.tail_events)}
     try:

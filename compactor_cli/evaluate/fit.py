@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compactor_cli.evaluate.views import LINE_CHARS
+from compactor_cli.evaluate.text_views import LINE_CHARS
 
 Count = Callable[[str], int]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.evaluate.cuts import Case
-from compactor_cli.evaluate.digested import TEMPLATE, Asked, Digested, DigestMethod, asked_of
+from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.evaluate.digested import TEMPLATE, Digested, DigestMethod, DigestRequest, request_from
 from compactor_cli.evaluate.drift import summary_message, with_summary
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.model.summary import Item, Summary
@@ -45,7 +45,7 @@ class Repeat:
     kept_ratio: float
 
 
-def gates_of(case: Case, budget_tokens: int, count: Count, found: Digested) -> Gates:
+def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> Gates:
     """The gates of ``found``, a digest of this case at this budget."""
     return Gates(
         budget_ratio=count(found.text) / budget_tokens,
@@ -54,21 +54,21 @@ def gates_of(case: Case, budget_tokens: int, count: Count, found: Digested) -> G
     )
 
 
-def repeat(method: DigestMethod, case: Case, budget_tokens: int, count: Count) -> Repeat:
+def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count) -> Repeat:
     """The method run twice on the same, and once on its own summary."""
-    found, again = (method.digest(asked_of(case), budget_tokens, count) for _ in range(2))
+    found, again = (method.digest(request_from(case), budget_tokens, count) for _ in range(2))
     kept_ratio = _kept_ratio(method, case, budget_tokens, count, found)
     return Repeat(is_same=found.text == again.text, kept_ratio=kept_ratio)
 
 
 def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
     """The atoms of the summary's items that stand nowhere in these texts, sorted."""
-    said = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
+    named = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
     source = "\n".join(texts)
-    return tuple(sorted(atom for atom in said - atom_texts(source) if atom not in source))
+    return tuple(sorted(atom for atom in named - atom_texts(source) if atom not in source))
 
 
-def _source(case: Case) -> Iterator[str]:
+def _source(case: EvalCase) -> Iterator[str]:
     """What the transcript says, as it stands and as it is cleaned."""
     yield from (event.text for event in case.prefix_events)
     yield from (text for message in case.prefix.messages for text in shown_texts(message))
@@ -100,11 +100,11 @@ def _wrong(item: Item, covered: frozenset[int]) -> Iterable[str]:
         yield "an item names a record that is not covered"
 
 
-def _kept_ratio(method: DigestMethod, case: Case, budget_tokens: int, count: Count, found: Digested) -> float:
+def _kept_ratio(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> float:
     before = atom_texts(found.text) - case.schema
     if not before:
         return 1.0
     transcript, at = with_summary(case.prefix, case.head, summary_message(found.text), ())
-    asked = Asked(transcript=transcript, covered=(at,), kept=tuple(range(at)), state=found.answer.state)
+    asked = DigestRequest(transcript=transcript, covered=(at,), kept=tuple(range(at)), state=found.answer.state)
     after = atom_texts(method.digest(asked, budget_tokens, count).text)
     return len(before & after) / len(before)

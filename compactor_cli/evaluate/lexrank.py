@@ -10,7 +10,7 @@ import math
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 
-from compactor_cli.evaluate.views import words
+from compactor_cli.evaluate.text_views import words
 
 Line = tuple[int, str]
 Vector = Mapping[str, float]

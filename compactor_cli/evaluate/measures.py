@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.events import Event, EventKind, ToolKind
-from compactor_cli.evaluate.cuts import Case
-from compactor_cli.evaluate.views import SummaryView, line_words, lines_of, tokens, view, words
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
+from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.evaluate.text_views import SummaryView, line_words, lines_of, tokens, view, words
 
 SHINGLE_TOKENS = 8
 # Longer user messages are pasted logs and documents, not instructions.
@@ -73,7 +73,7 @@ class Needs:
     shingles: tuple[str, ...]
 
 
-def needs_of(case: Case) -> Needs:
+def needs_of(case: EvalCase) -> Needs:
     """The needs of the four measures of recall, none of which holds a name of a tool's parameter."""
     schema = _unspoken(case.schema)
     known = _atoms(case.head_events) | _atoms(case.tail_events)
@@ -90,7 +90,7 @@ def needs_of(case: Case) -> Needs:
 def score(needs: Needs, summary: SummaryView) -> dict[Measure, Share]:
     """How much of the needs this summary holds."""
     targets = {use.atom for use in needs.uses}
-    quoted = sum(f" {said} " in summary.flat for said in needs.shingles)
+    quoted = sum(f" {word_run} " in summary.flat for word_run in needs.shingles)
     return {
         Measure.FUR: Share(kept=len(targets & summary.atoms), total=len(targets)),
         Measure.FUR_ANY: Share(kept=len(needs.reused & summary.atoms), total=len(needs.reused)),
@@ -130,21 +130,21 @@ def _reused(future: Iterable[Event], candidates: set[str]) -> frozenset[str]:
     return frozenset(candidates & _atoms(event for event in future if event.kind in _AGENT))
 
 
-def _pairs(case: Case, candidates: set[str]) -> frozenset[tuple[str, str]]:
+def _pairs(case: EvalCase, candidates: set[str]) -> frozenset[tuple[str, str]]:
     """(atom, word) that share a line of the agent's future and one of the middle."""
     wanted: dict[str, set[str]] = {}
     for event in case.future_events:
         if event.kind in _AGENT:
-            for atom, words_beside in _beside(event, candidates):
+            for atom, words_beside in _adjacent(event, candidates):
                 wanted.setdefault(atom, set()).update(words_beside)
     found: set[tuple[str, str]] = set()
     for event in case.middle_events:
-        for atom, words_beside in _beside(event, wanted.keys()):
+        for atom, words_beside in _adjacent(event, wanted.keys()):
             found.update((atom, word) for word in words_beside & wanted[atom])
     return frozenset(found)
 
 
-def _beside(event: Event, atoms: Set[str]) -> Iterator[tuple[str, frozenset[str]]]:
+def _adjacent(event: Event, atoms: Set[str]) -> Iterator[tuple[str, frozenset[str]]]:
     """Each of these atoms with the words of each short line that holds it."""
     here = view(event.text)
     for atom in here.atoms & atoms:
@@ -168,7 +168,7 @@ def _grams(events: Iterable[Event]) -> set[str]:
     return {gram for event in events for gram in view(event.text).grams}
 
 
-def _phrases(case: Case) -> frozenset[str]:
+def _phrases(case: EvalCase) -> frozenset[str]:
     candidates = _grams(case.middle_events) - _grams(case.head_events) - _grams(case.tail_events)
     shown: set[str] = set()
     used: set[str] = set()
@@ -186,8 +186,8 @@ def shingles(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         if event.kind is not EventKind.USER:
             continue
-        said = tokens(event.text)
-        if len(said) > USER_MESSAGE_WORDS:
+        word_run = tokens(event.text)
+        if len(word_run) > USER_MESSAGE_WORDS:
             continue
-        for i in range(0, len(said) - SHINGLE_TOKENS + 1, SHINGLE_TOKENS):
-            yield " ".join(said[i : i + SHINGLE_TOKENS])
+        for i in range(0, len(word_run) - SHINGLE_TOKENS + 1, SHINGLE_TOKENS):
+            yield " ".join(word_run[i : i + SHINGLE_TOKENS])

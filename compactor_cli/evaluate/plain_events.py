@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from compactor_cli.digest.clean import without_block
-from compactor_cli.digest.events import Event, EventKind, events
+from compactor_cli.digest.transcript_events import Event, EventKind, events
 from compactor_cli.model.transcript import Transcript
 
 # Blocks that a client fills itself, and marks that it sets around what somebody said or a program printed.
@@ -25,7 +25,7 @@ _MARKS = (
 
 
 def plain_events(transcript: Transcript) -> tuple[Event, ...]:
-    """The events of a whole transcript; one that says nothing but what is left out has an empty text.
+    """The events of a whole transcript; one that carries no information but what is left out has an empty text.
 
     A call's text is its name and a line for each value of its arguments.
     """

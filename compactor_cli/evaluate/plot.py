@@ -11,7 +11,7 @@ from math import log10
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from compactor_cli.evaluate.aggregate import Group, cell, groups_of, shares
+from compactor_cli.evaluate.aggregate import CaseGroup, cell, groups_of, shares
 from compactor_cli.evaluate.measures import Measure
 from compactor_cli.evaluate.results import DIGEST, EvalResult, label
 from compactor_cli.model.settings import Size
@@ -20,7 +20,7 @@ PANELS = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RET
 PANEL_WIDTH, PANEL_HEIGHT = 300, 210
 LEFT, TOP, GAP, LEGEND = 46, 58, 52, 150
 LEGEND_CHARS = 18
-# Okabe and Ito's palette, which people with any colour vision can tell apart; the digest is black and thick.
+# Okabe and Ito's palette, which people with any colour vision can distinguish; the digest is black and thick.
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999", "#B8A800")
 
 
@@ -82,7 +82,7 @@ def _frame(panel: _Panel, measure: Measure) -> Iterator[str]:
         yield _text(panel.x(size.ratio), panel.top + PANEL_HEIGHT + 16, label(size), anchor="middle")
 
 
-def _curve(panel: _Panel, group: Group, methods: Sequence[str], method: str, measure: Measure) -> Iterator[str]:
+def _curve(panel: _Panel, group: CaseGroup, methods: Sequence[str], method: str, measure: Measure) -> Iterator[str]:
     points = []
     for size in panel.budgets:
         found = cell(shares(group.cases, method, label(size), measure))

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compactor_cli.digest.events import EventKind
-from compactor_cli.evaluate.cuts import Case
+from compactor_cli.digest.transcript_events import EventKind
+from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.fit import Count, first
 
 USER_RATIO = 0.3
-# Texts of so many characters come first: long ones explain, short ones announce.
+# Texts of this many characters come first: long ones explain, short ones announce.
 CLASSES_CHARS = (200, 60, 0)
 
 
-def prose(case: Case, budget_tokens: int, count: Count) -> str:
-    """Texts in the order of the transcript, within the budget; whole but for the oldest of the user's, which is cut."""
+def prose(case: EvalCase, budget_tokens: int, count: Count) -> str:
+    """Texts in the order of the transcript, within the budget; whole except for the oldest of the user's, which is
+    cut.
+    """
     texts = {place: event.text for place, event in enumerate(case.middle_events)}
     users = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.USER]
-    said = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.ASSISTANT]
-    said.sort(key=lambda place: _class(texts[place]))
+    replies = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.ASSISTANT]
+    replies.sort(key=lambda place: _class(texts[place]))
     chosen: dict[int, str] = {}
     left = budget_tokens - _take(users, texts, int(budget_tokens * USER_RATIO), chosen, count, cut=True)
-    _take(said, texts, left, chosen, count)
+    _take(replies, texts, left, chosen, count)
     return "\n".join(text for _, text in sorted(chosen.items()))
 
 

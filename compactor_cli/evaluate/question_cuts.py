@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compactor_cli.evaluate.cuts import Case, CountMessage, Protocol, part_of
+from compactor_cli.evaluate.cuts import CountMessage, EvalCase, Protocol, part_of
 from compactor_cli.evaluate.plain_events import plain_events, schema_words
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
@@ -27,7 +27,7 @@ MOST_TAIL_RATIO = 0.5
 class QuestionCut:
     """A cut that questions name: what is before it, and what the client wrote there itself (or empty)."""
 
-    case: Case
+    case: EvalCase
     client_summary: str
 
 
@@ -68,7 +68,7 @@ def _lines_before(records: Sequence[Record], cut: int) -> Transcript | None:
     return found[-1] if found else None
 
 
-def _case(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) -> Case:
+def _case(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) -> EvalCase:
     messages = prefix.messages
     at = len(messages)
     sizes = [0 if message.is_meta else count(message) for message in messages]
@@ -78,7 +78,7 @@ def _case(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) 
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), at)
     middle_tokens = sum(sizes[head:tail])
     found = plain_events(prefix)
-    return Case(
+    return EvalCase(
         session=name,
         dialect=prefix.dialect,
         protocol=Protocol.SESSION,

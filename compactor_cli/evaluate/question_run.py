@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from compactor_cli.evaluate.baselines import Method, choose
-from compactor_cli.evaluate.digested import EMPTY, asked_of, frame_tokens, framed, the_digest
+from compactor_cli.evaluate.digested import EMPTY, frame_tokens, framed, request_from, the_digest
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.evaluate.question_cuts import QuestionCut, locate, read_cut
 from compactor_cli.evaluate.questions import Question, is_misled, read_questions, score_answer
 from compactor_cli.evaluate.results import DIGEST, label
-from compactor_cli.evaluate.views import forget
+from compactor_cli.evaluate.text_views import forget
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
@@ -61,7 +61,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenSummary:
     """One summary as the agent would read it."""
 
     file: str
@@ -81,7 +81,7 @@ class QuestionsResult:
     methods: tuple[str, ...]
     token_method: str
     readings: tuple[Reading, ...]
-    written: tuple[Written, ...]
+    written: tuple[WrittenSummary, ...]
     skipped: Mapping[str, str]
 
 
@@ -96,7 +96,7 @@ def run_questions(
     methods = choose(options.baselines, extra)
     asked = _by_cut(question for path in options.paths for question in read_questions(path))
     readings: list[Reading] = []
-    written: list[Written] = []
+    written: list[WrittenSummary] = []
     skipped: dict[str, str] = {}
     for done, ((file, cut), questions) in enumerate(asked.items(), 1):
         try:
@@ -140,12 +140,12 @@ def _cut(question: Question, options: QuestionOptions, counter: Counter) -> Ques
 
 def _summaries(
     cut: QuestionCut, question: Question, methods: Sequence[Method], options: QuestionOptions, count: Count
-) -> Iterator[Written]:
+) -> Iterator[WrittenSummary]:
     if options.at_client and count(cut.client_summary) < LEAST_BUDGET_TOKENS:
         return
     for name, budget in _budgets(cut, options, count):
         for method, text in _texts(cut, methods, budget, options.at_client, count):
-            yield Written(
+            yield WrittenSummary(
                 file=question.file,
                 cut=question.cut,
                 method=method,
@@ -170,7 +170,7 @@ def _texts(
 ) -> Iterator[tuple[str, str]]:
     """Each method's name and its summary."""
     write = framed(cut.case, budget)
-    yield DIGEST, the_digest().digest(asked_of(cut.case), budget, count, write).text
+    yield DIGEST, the_digest().digest(request_from(cut.case), budget, count, write).text
     if at_client:
         yield CLIENT, cut.client_summary
     frame = write(EMPTY)
@@ -179,7 +179,7 @@ def _texts(
         yield method.name, f"{frame}\n{method.prepare(cut.case, count)(room)}"
 
 
-def _read(question: Question, text: Written, dialect: str) -> Reading:
+def _read(question: Question, text: WrittenSummary, dialect: str) -> Reading:
     return Reading(
         question=question,
         dialect=dialect,

@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.evaluate.columns import NOTHING, columns, percent
 from compactor_cli.evaluate.question_run import QuestionsResult, Reading
 from compactor_cli.evaluate.results import DIGEST
+from compactor_cli.evaluate.table_columns import NOTHING, columns, percent
 
 _NOTE = """\
 Cells: answered % (half for keys that are scattered), then how many summaries' readers were misled of how many questions

@@ -29,7 +29,8 @@ class EvalOptions:
 
     ``baselines``: names, or ``all``. ``commands``: external baselines, see `ExternalMethod`. ``budgets``: shares are of
     the middle's tokens. ``rounds``: of the drift; empty leaves it out. ``dialect``: only transcripts of that name.
-    ``limit``: at most so many files, spread evenly over all; 0 is all. ``jobs``: processes. ``seed``: of the bootstrap.
+    ``limit``: at most this many files, spread evenly over all; 0 is all. ``jobs``: processes. ``seed``: of the
+    bootstrap.
     """
 
     baselines: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class CaseScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftPoint:
-    """What is left of the needs after so many updates."""
+    """What is left of the needs after this many updates."""
 
     rounds: int
     carry: Carry

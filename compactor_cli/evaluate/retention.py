@@ -1,6 +1,6 @@
 """Question sets: a history, questions on it, and a text that a right answer holds.
 
-Read are JSON documents with a list of ``questions`` beside a list of messages, as in the compression
+Read are JSON documents with a list of ``questions`` next to a list of messages, as in the compression
 benchmark of Gemini CLI (google-gemini/gemini-cli, Apache-2.0). What is asked here is less than there, and
 needs no model: whether the expected text is still in what a model would be shown. A question whose expected text
 is nowhere in the history cannot be lost and is left out, with a note.
@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.events import events
+from compactor_cli.digest.transcript_events import events
 from compactor_cli.evaluate.baselines import Method
-from compactor_cli.evaluate.cuts import Case, CountMessage, Protocol
+from compactor_cli.evaluate.cuts import CountMessage, EvalCase, Protocol
 from compactor_cli.evaluate.fit import Count
 from compactor_cli.evaluate.results import RetentionResult, label
 from compactor_cli.group.exchanges import group
@@ -31,7 +31,7 @@ TAIL_TOKENS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class RetentionQuestion:
     """A question and the text that its answer holds, in lower case."""
 
     id: str
@@ -44,7 +44,7 @@ class Scenario:
 
     name: str
     transcript: Transcript
-    questions: tuple[Question, ...]
+    questions: tuple[RetentionQuestion, ...]
 
 
 def read_scenario(value: Any, path: str) -> Scenario | None:
@@ -59,10 +59,10 @@ def read_scenario(value: Any, path: str) -> Scenario | None:
     return Scenario(name=name, transcript=_transcript(history, path), questions=questions)
 
 
-def _questions(values: Sequence[Any]) -> Iterator[Question]:
+def _questions(values: Sequence[Any]) -> Iterator[RetentionQuestion]:
     for number, value in enumerate(values, 1):
         if isinstance(value, Mapping) and (expected := _first(value, ANSWER_KEYS)):
-            yield Question(id=str(value.get("id") or number), expected=expected.lower())
+            yield RetentionQuestion(id=str(value.get("id") or number), expected=expected.lower())
 
 
 def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -139,18 +139,18 @@ def unanswerable(scenario: Scenario) -> tuple[str, ...]:
     return tuple(question.id for question in scenario.questions if question.expected not in whole)
 
 
-def _text(case: Case, indices: Sequence[int]) -> str:
+def _text(case: EvalCase, indices: Sequence[int]) -> str:
     chosen = frozenset(indices)
     return "\n".join(event.text for event in case.prefix_events if event.record in chosen)
 
 
-def _case(scenario: Scenario, count: CountMessage) -> Case:
+def _case(scenario: Scenario, count: CountMessage) -> EvalCase:
     """Everything but a short tail is covered: an answer that a kept head holds would tell nothing."""
     messages = scenario.transcript.messages
     sizes = [count(message) for message in messages]
     at = len(messages)
     tail = next(border for border in group(messages).borders if sum(sizes[border:at]) <= TAIL_TOKENS)
-    return Case(
+    return EvalCase(
         session=scenario.name,
         dialect=scenario.transcript.dialect,
         protocol=Protocol.SHORT,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.model.transcript import Message, Role, Transcript
 
-# What stands between two turns of one side. It says nothing, so that nothing is learnt or concluded from it.
+# What stands between two turns of one side. It carries no information, so that nothing is learnt or concluded from it.
 BRIDGE = "Understood."
 
 
-def alternating(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[Insertion, ...]:
-    """The insertions so that turns alternate behind them as they do in the transcript.
+def alternating(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[Insertion, ...]:
+    """The insertions so that turns alternate after them as they do in the transcript.
 
-    Between two turns of the user's side stands a short answer; an acknowledgement beside another answer is left
+    Between two turns of the user's side stands a short answer; an acknowledgement next to another answer is left
     out. As they are where the transcript itself does not alternate. Results of tools are on the user's side.
     """
     messages = transcript.messages

@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import chat, imitate
+from compactor_cli.formats import chat
+from compactor_cli.formats import new_message as new_message
 from compactor_cli.formats.alternate import alternating
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.calls import has_calls
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import REQUEST, Capabilities
 from compactor_cli.formats.chat_dialect import ChatDialect
-from compactor_cli.formats.holds import REQUEST, Holds
-from compactor_cli.formats.talk import SIGNED, Talk, arguments_object, image_of, merged, plain_id, without_system
+from compactor_cli.formats.conversation import (
+    SIGNED,
+    Conversation,
+    arguments_object,
+    image_of,
+    merged,
+    plain_id,
+    without_system,
+)
+from compactor_cli.formats.tool_calls import has_calls
 from compactor_cli.model.transcript import Media, Message, Text, ToolCall, ToolResult, Transcript
 
 # Requests, lines of a message batch, logs of interactions, and exports of conversations.
@@ -38,7 +47,7 @@ class Anthropic(ChatDialect):
 
     name = "anthropic"
     title = "Anthropic messages"
-    holds = REQUEST | Holds.ERRORS | Holds.THINKING
+    holds = REQUEST | Capabilities.ERRORS | Capabilities.THINKING
     unwritten = SIGNED
     paths = _PATHS
 
@@ -54,23 +63,23 @@ class Anthropic(ChatDialect):
             return 3
         return 1 if value["role"] in ("user", "assistant") else 0
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with the keys of the file's own, alternating where these do."""
-        return imitate.insert(transcript, cut, alternating(transcript, cut, insertions), self.shape)
+        return new_message.insert(transcript, cut, alternating(transcript, cut, insertions), self.shape)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
-        """A request: ``system`` beside the messages, messages of one side as one, results first."""
-        system, others = without_system(talk)
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """A request: ``system`` next to the messages, messages of one side as one, results first."""
+        system, others = without_system(conversation)
         row: dict[str, Any] = {
             "system": system or [],
             "messages": [{"role": side.value, "content": content(run)} for side, run in merged(others)],
         }
-        if talk.tools:
+        if conversation.tools:
             row["tools"] = [
                 {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-                for tool in talk.tools
+                for tool in conversation.tools
             ]
-        return ({**talk.extra, **({"model": talk.model} if talk.model else {}), **row},)
+        return ({**conversation.extra, **({"model": conversation.model} if conversation.model else {}), **row},)
 
 
 def content(run: Iterable[Message]) -> list[dict[str, Any]]:

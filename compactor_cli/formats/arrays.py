@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 
 
 def array_path(value: Any, paths: Iterable[JsonPath], leads: Callable[[Any], bool]) -> JsonPath | None:

@@ -2,7 +2,7 @@
 
 A step holds calls together with their results. Steps are numbered from 1 without gaps, so they are numbered
 anew after a compaction. A system step whose ``extra.context_management.boundary`` is ``replace`` stands for
-everything before it; with ``append`` it adds to what is before it. A summary behind a kept head therefore is
+everything before it; with ``append`` it adds to what is before it. A summary after a kept head therefore is
 written with ``append``, one that nothing is kept before with ``replace``.
 """
 
@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.contents import arguments, block_part, string
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.frames import number_replaced, with_key
-from compactor_cli.formats.holds import RUN, Holds
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import Piece, Place, at, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, arguments_object, thinking_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Media,
@@ -47,9 +47,16 @@ class Atif:
     name = "atif"
     title = "ATIF trajectory"
     holds = (
-        RUN | Holds.IDS | Holds.IMAGES | Holds.THINKING | Holds.TIMES | Holds.USAGE | Holds.SUMMARIES | Holds.SIDECHAINS
+        RUN
+        | Capabilities.IDS
+        | Capabilities.IMAGES
+        | Capabilities.THINKING
+        | Capabilities.TIMES
+        | Capabilities.USAGE
+        | Capabilities.SUMMARIES
+        | Capabilities.SIDECHAINS
     )
-    unwritten = NEVER_WRITTEN | Holds.IMAGES
+    unwritten = NEVER_WRITTEN | Capabilities.IMAGES
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``steps``."""
@@ -77,7 +84,7 @@ class Atif:
         agents = (at(row, (*path, "agent", "model_name")) for path in ((), ("trajectory",)))
         return next((name for name in (*steps, *agents) if isinstance(name, str) and name), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
         raw = transcript.records[0].raw if transcript.records else b""
         has_head = any(not transcript.messages[i].is_meta for i in cut.before)
@@ -93,26 +100,34 @@ class Atif:
         return shorten(record, texts, pieces)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """Steps numbered from 1; ``total_steps`` beside them is their number."""
+        """Steps numbered from 1; ``total_steps`` next to them is their number."""
         records = tuple(_numbered(record, i + 1) for i, record in enumerate(composed.records))
         frame = composed.frame
         if isinstance(at(composed.row, ("final_metrics", "total_steps")), int):
             frame = with_key(frame, "total_steps", len(records))
         return replace(composed, records=records, frame=frame)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """A trajectory of steps; keys of anybody's stand in ``extra``, as the format wants it."""
-        agent = {"name": "agent", "version": "unknown", **({"model_name": talk.model} if talk.model else {})}
-        document: dict[str, Any] = {"schema_version": "ATIF-v1.7", "session_id": talk.key("session"), "agent": agent}
+        agent = {
+            "name": "agent",
+            "version": "unknown",
+            **({"model_name": conversation.model} if conversation.model else {}),
+        }
+        document: dict[str, Any] = {
+            "schema_version": "ATIF-v1.7",
+            "session_id": conversation.key("session"),
+            "agent": agent,
+        }
         steps: list[dict[str, Any]] = []
-        for message in talk.messages:
+        for message in conversation.messages:
             if message.role is Role.TOOL:
                 answers = [{"source_call_id": result.id, "content": result.text} for result in message.results]
                 steps[-1]["observation"] = {"results": answers}
             else:
                 has_head = any(step["source"] != "system" for step in steps)
                 steps.append(_written(message, len(steps) + 1, has_head=has_head))
-        return ({**document, "steps": steps, **({"extra": dict(talk.extra)} if talk.extra else {})},)
+        return ({**document, "steps": steps, **({"extra": dict(conversation.extra)} if conversation.extra else {})},)
 
 
 def _written(message: Message, number: int, *, has_head: bool) -> dict[str, Any]:
@@ -171,11 +186,11 @@ def _summary(value: Any, role: Role, found: Sequence[Part]) -> PreviousSummary |
     return summary_of(role, found) or PreviousSummary(origin="atif", text=text)
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a step with the places of their texts.
 
     Of a boundary only the observation is shown to a model. Results without a call answer what the message
-    asked for in the agent's steps, and are told as texts in others.
+    asked for in the agent's steps, and are given as texts in others.
     """
     if not _is_step(value):
         return []
@@ -184,30 +199,30 @@ def pieces(value: Any) -> list[Piece]:
     if _boundary(value) and listed:
         return [piece for i, found in listed for piece in _texts(found, i)]
     reasoning = value.get("reasoning_content")
-    found = [Piece(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
+    found = [LocatedPart(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
     found += text_pieces(value["message"], ("message",), _block)
     called = value.get("tool_calls")
     calls = [_call(call, i) for i, call in enumerate(called)] if isinstance(called, list) else []
     if value["source"] != "agent":
         return [*found, *(piece for i, result in listed for piece in _texts(result, i))]
     unasked = max(len(listed) - len(calls), 0)
-    calls += [Piece(ToolCall(id="", name="", arguments=""))] * unasked
+    calls += [LocatedPart(ToolCall(id="", name="", arguments=""))] * unasked
     return [*found, *calls, *(_result(result, i) for i, result in listed)]
 
 
-def _call(call: Any, i: int) -> Piece:
+def _call(call: Any, i: int) -> LocatedPart:
     name, call_id = string(at(call, ("function_name",))), string(at(call, ("tool_call_id",)))
     part = ToolCall(id=call_id, name=name, arguments=arguments(at(call, ("arguments",))))
-    return Piece(part, (("tool_calls", i, "arguments"),) if isinstance(call, dict) else ())
+    return LocatedPart(part, (("tool_calls", i, "arguments"),) if isinstance(call, dict) else ())
 
 
-def _result(result: Any, i: int) -> Piece:
+def _result(result: Any, i: int) -> LocatedPart:
     content = at(result, ("content",))
     piece = result_piece(content, _content_place(i), call_id=string(at(result, ("source_call_id",))))
-    return piece if isinstance(result, dict) else Piece(piece.part)
+    return piece if isinstance(result, dict) else LocatedPart(piece.part)
 
 
-def _texts(result: Any, i: int) -> list[Piece]:
+def _texts(result: Any, i: int) -> list[LocatedPart]:
     return text_pieces(at(result, ("content",)), _content_place(i), _block)
 
 

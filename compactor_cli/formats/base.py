@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from compactor_cli.formats.capabilities import Capabilities
 from compactor_cli.formats.harness import with_client
-from compactor_cli.formats.holds import Holds
-from compactor_cli.formats.unnamed import answered
+from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Transcript
 
@@ -17,7 +17,7 @@ JsonPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insertion:
-    """A message to be written into a transcript: the summary, or an acknowledgement behind it."""
+    """A message to be written into a transcript: the summary, or an acknowledgement after it."""
 
     role: Role
     text: str
@@ -25,7 +25,7 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class InsertionPoint:
     """What is kept on both sides of the insertions, as record indices, ascending."""
 
     before: tuple[int, ...]
@@ -46,7 +46,7 @@ class Dialect(Protocol):
         ...
 
     @property
-    def holds(self) -> Holds:
+    def holds(self) -> Capabilities:
         """What the format has a place for."""
         ...
 
@@ -76,7 +76,7 @@ class Dialect(Protocol):
         """The model that the transcript itself last used, or an empty string."""
         ...
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The new records, each the bytes of one line or array element without terminator.
 
         Deterministic: ids and times are derived from the transcript, never from clock or chance.
@@ -93,10 +93,12 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class Separate(Protocol):
-    """A dialect that reads each record by itself, whatever stands around it, but for what `answered` adds."""
+    """A dialect that reads each record by itself, whatever stands around it, except for what `pad_missing_results`
+    adds.
+    """
 
     def read_one(self, record: Record) -> Message:
-        """What `Dialect.read` gives for this record, before `answered`."""
+        """What `Dialect.read` gives for this record, before `pad_missing_results`."""
         ...
 
 
@@ -113,7 +115,7 @@ def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row:
     if not isinstance(dialect, Separate):
         return read_messages(dialect, records, row)
     known = {id(record.value): message for record, message in zip(source.records, source.messages, strict=True)}
-    messages = answered(tuple(known.get(id(record.value)) or dialect.read_one(record) for record in records))
+    messages = pad_missing_results(tuple(known.get(id(record.value)) or dialect.read_one(record) for record in records))
     return with_client(messages, dialect.name)
 
 
@@ -141,7 +143,7 @@ class Settling(Protocol):
 
 @runtime_checkable
 class Linked(Protocol):
-    """A dialect whose records may hang on each other by id."""
+    """A dialect whose records may link to each other by id."""
 
     @property
     def links_records(self) -> bool:
@@ -156,7 +158,7 @@ def settled(dialect: Dialect, source: Transcript, composed: Transcript) -> Trans
 
 @runtime_checkable
 class Refreshing(Protocol):
-    """A dialect whose client trusts what a session says of its own size, or repeats messages beside them."""
+    """A dialect whose client trusts what a session says of its own size, or repeats messages next to them."""
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """What must not stay of the records that would: what repeats messages, or takes back what is gone."""
@@ -173,7 +175,7 @@ class Refreshing(Protocol):
 
 @runtime_checkable
 class Appending(Protocol):
-    """A dialect whose client has a boundary of its own, behind which earlier records are not sent."""
+    """A dialect whose client has a boundary of its own, after which earlier records are not sent."""
 
     @property
     def appends_head(self) -> bool:
@@ -181,9 +183,9 @@ class Appending(Protocol):
         ...
 
     def append(
-        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """The lines to be written behind all others, each without terminator.
+        """The lines to be written after all others, each without terminator.
 
         The client then sends ``cut.before`` (if `appends_head`), the insertions and ``cut.after``, and takes the
         conversation to be of ``size_tokens``. Deterministic, as `Dialect.insert` is.

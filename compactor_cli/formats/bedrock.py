@@ -7,14 +7,12 @@ from typing import Any
 
 from compactor_cli.formats.alternate import BRIDGE, alternating
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import REQUEST, Capabilities
 from compactor_cli.formats.chat_dialect import ChatDialect
-from compactor_cli.formats.holds import REQUEST, Holds
-from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import like_keys
-from compactor_cli.formats.talk import (
+from compactor_cli.formats.conversation import (
     SIGNED,
-    Talk,
+    Conversation,
     Tool,
     arguments_object,
     image_of,
@@ -22,6 +20,8 @@ from compactor_cli.formats.talk import (
     plain_id,
     without_system,
 )
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.located_parts import like_keys
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, ToolCall, ToolResult, Transcript
 
@@ -35,7 +35,7 @@ class Bedrock(ChatDialect):
 
     name = "bedrock"
     title = "Bedrock Converse messages"
-    holds = REQUEST | Holds.ERRORS | Holds.THINKING
+    holds = REQUEST | Capabilities.ERRORS | Capabilities.THINKING
     unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -53,7 +53,7 @@ class Bedrock(ChatDialect):
         names = (row.get(key) for key in ("modelId", "model")) if isinstance(row, dict) else ()
         return next((name.rpartition("/")[2] for name in names if name and isinstance(name, str)), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of one text block, their keys in the file's order; the API wants the roles to alternate."""
         first = transcript.records[0] if transcript.records else None
         like, raw = (first.value, first.raw) if first else ({}, b"")
@@ -61,16 +61,16 @@ class Bedrock(ChatDialect):
         messages = ({"role": item.role.value, "content": [{"text": item.text}]} for item in placed)
         return tuple(dump(like_keys(message, like), raw) for message in messages)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
-        """A request: ``system`` and ``toolConfig`` beside the messages, messages of one side as one."""
-        system, others = without_system(talk)
-        row: dict[str, Any] = {"modelId": talk.model} if talk.model else {}
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """A request: ``system`` and ``toolConfig`` next to the messages, messages of one side as one."""
+        system, others = without_system(conversation)
+        row: dict[str, Any] = {"modelId": conversation.model} if conversation.model else {}
         if system:
             row["system"] = [{"text": system}]
         row["messages"] = list(_alternating(merged(others)))
-        if talk.tools:
-            row["toolConfig"] = {"tools": [{"toolSpec": _definition(tool)} for tool in talk.tools]}
-        return ({**talk.extra, **row},)
+        if conversation.tools:
+            row["toolConfig"] = {"tools": [{"toolSpec": _definition(tool)} for tool in conversation.tools]}
+        return ({**conversation.extra, **row},)
 
 
 def _alternating(runs: Iterable[tuple[Role, Sequence[Message]]]) -> Iterator[dict[str, Any]]:
@@ -109,7 +109,7 @@ def _definition(tool: Tool) -> dict[str, Any]:
 
 
 def _is_message(value: Any) -> bool:
-    """Whether this is a role with blocks that have no type, and no ``meta`` of Haystack's beside them."""
+    """Whether this is a role with blocks that have no type, and no ``meta`` of Haystack's next to them."""
     if not isinstance(value, dict) or value.get("role") not in ("user", "assistant") or "meta" in value:
         return False
     content = value.get("content")

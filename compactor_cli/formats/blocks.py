@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactor_cli.formats import contents, other_blocks
-from compactor_cli.formats.places import at, replaced, written
+from compactor_cli.formats.located_parts import at, replaced, written
 from compactor_cli.model.transcript import Media, Part, Text, Thinking, ToolCall, ToolResult
 
 # The kinds that `contents` reads as plain results; other results are of tools that run at the provider's.

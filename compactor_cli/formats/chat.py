@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from compactor_cli.formats import blocks
 from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.calls import calls_of, has_calls, named_call, read_call, shorten_call, shortened_call
 from compactor_cli.formats.contents import media_count, result_text, role_of, shortened_result
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.previous import previous_summary, summary_of
+from compactor_cli.formats.tool_calls import calls_of, has_calls, named_call, read_call, shorten_call, shortened_call
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Media,
@@ -49,11 +49,11 @@ _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _OPAQUE_KEYS = ("reasoning_details", "audio")
 _ERROR_KEYS = ("is_error", "error")
 _REASONING = frozenset({*_REASONING_KEYS, *_OPAQUE_KEYS})
-# What may stand beside the content and has something to say.
-_BESIDE = frozenset({*_REASONING, "refusal", "tool_calls", "function_call"})
+# What may stand next to the content and has something to say.
+_SIBLING_KEYS = frozenset({*_REASONING, "refusal", "tool_calls", "function_call"})
 _NOT_PLAIN = frozenset({name for name, role in ROLES.items() if role is Role.TOOL} | {"tool_call"})
 _SUMMARISING = (Role.USER, Role.SYSTEM)
-# So many elements of an array are looked at for one that says anything.
+# This many elements of an array are looked at for one that says anything.
 _LOOKED_AT = 50
 
 
@@ -73,7 +73,7 @@ def is_chat(value: Any) -> bool:
     """Whether this is a message of this family at all."""
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
         return False
-    return "content" in value or not _BESIDE.isdisjoint(value)
+    return "content" in value or not _SIBLING_KEYS.isdisjoint(value)
 
 
 def array_at(value: Any, paths: Sequence[JsonPath]) -> JsonPath | None:
@@ -102,7 +102,7 @@ def read(value: Any) -> Message:
     if role is Role.META:
         return _META
     content = value.get("content")
-    if isinstance(content, str) and value["role"] not in _NOT_PLAIN and _BESIDE.isdisjoint(value):
+    if isinstance(content, str) and value["role"] not in _NOT_PLAIN and _SIBLING_KEYS.isdisjoint(value):
         return _plain(value, role, content)
     parts = _parts(value, role).joined()
     return Message(
@@ -154,7 +154,7 @@ def _content(value: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def _reasoning(value: Mapping[str, Any]) -> tuple[Part, ...]:
-    """The reasoning beside the content, once; what is opaque by its size."""
+    """The reasoning next to the content, once; what is opaque by its size."""
     if _REASONING.isdisjoint(value):
         return ()
     for key in _REASONING_KEYS:
@@ -166,7 +166,7 @@ def _reasoning(value: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def _results(value: Mapping[str, Any]) -> tuple[Part, ...]:
-    """The blocks that are results, with what stands beside them; else the whole content is one result."""
+    """The blocks that are results, with what stands next to them; else the whole content is one result."""
     return blocks.parts(value.get("content")) if _has_results(value) else (_result(value),)
 
 
@@ -209,14 +209,14 @@ def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
     if role is Role.META:
         return record.raw
     parts = _parts(value, role)
-    behind = len(parts.before) + len(parts.content)
-    if inside := {i - len(parts.before): text for i, text in texts.items() if len(parts.before) <= i < behind}:
+    following = len(parts.before) + len(parts.content)
+    if inside := {i - len(parts.before): text for i, text in texts.items() if len(parts.before) <= i < following}:
         value["content"] = _shortened_content(value, role, inside)
     for i, text in texts.items():
-        if parts.refusal and i == behind:
+        if parts.refusal and i == following:
             value["refusal"] = text
-        elif i >= behind + len(parts.refusal):
-            shorten_call(calls_of(value)[i - behind - len(parts.refusal)], text)
+        elif i >= following + len(parts.refusal):
+            shorten_call(calls_of(value)[i - following - len(parts.refusal)], text)
     return dump(value, record.raw)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import chat, imitate
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.unnamed import answered
+from compactor_cli.formats import chat
+from compactor_cli.formats import new_message as new_message
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Transcript
 
-SHAPE = imitate.Shape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
+SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
 
 
 class ChatDialect:
-    """Messages read by `chat`, and new ones in the likeness of the file's own."""
+    """Messages read by `chat`, and new ones shaped like the file's own."""
 
     paths: tuple[JsonPath, ...] = (("messages",),)
     shape = SHAPE
@@ -30,7 +31,7 @@ class ChatDialect:
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message that only brings results is a tool's."""
-        return answered(tuple(map(self.read_one, records)))
+        return pad_missing_results(tuple(map(self.read_one, records)))
 
     def read_one(self, record: Record) -> Message:
         """What one message says, whatever stands around it."""
@@ -40,9 +41,9 @@ class ChatDialect:
         """The model that the last message or the row names."""
         return model_of(records, row)
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with the keys of the file's own; not to be trained on where its messages say so."""
-        return imitate.insert(transcript, cut, insertions, self.shape)
+        return new_message.insert(transcript, cut, insertions, self.shape)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced; thinking and its signature are never touched."""

@@ -1,8 +1,8 @@
 """ChatGPT's exports (``conversations.json``): ``{"title", "mapping": {ID: node}, "current_node": ID}``.
 
-The nodes are members of an object, and hang on each other by ``parent`` and ``children``: what is shown is the path
+The nodes are members of an object, and link to each other by ``parent`` and ``children``: what is shown is the path
 from the current node to the root. A record is a member, ``"ID": {...}``. Nothing reads such a file back into ChatGPT;
-the links are kept whole all the same.
+the links are kept whole anyway.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import Capabilities
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.holds import Holds
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.unnamed import answered
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.values import parse_record
@@ -35,7 +35,15 @@ class ChatGPT:
 
     name = "chatgpt"
     title = "ChatGPT export"
-    holds = Holds.SYSTEM | Holds.CALLS | Holds.THINKING | Holds.IMAGES | Holds.TIMES | Holds.MODEL | Holds.METADATA
+    holds = (
+        Capabilities.SYSTEM
+        | Capabilities.CALLS
+        | Capabilities.THINKING
+        | Capabilities.IMAGES
+        | Capabilities.TIMES
+        | Capabilities.MODEL
+        | Capabilities.METADATA
+    )
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``mapping`` of a conversation."""
@@ -54,7 +62,7 @@ class ChatGPT:
         """One message per node; what is not on the path to the current node is ``superseded``."""
         nodes = [record.value if is_node(record.value) else {} for record in records]
         path = _path(nodes, string(at(row, ("current_node",))))
-        return answered(tuple(_message(node, _id(node) not in path) for node in nodes))
+        return pad_missing_results(tuple(_message(node, _id(node) not in path) for node in nodes))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer."""
@@ -62,8 +70,8 @@ class ChatGPT:
         names = (string(at(record.value, places)) for record in reversed(records))
         return next((name for name in names if name), string(at(row, ("default_model_slug",))))
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Nodes one behind another; `settle` hangs them between what is left."""
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Nodes one after another; `settle` links them between what is left."""
         parent: str | None = None
         written: list[bytes] = []
         for number, item in enumerate(insertions):
@@ -94,7 +102,7 @@ class ChatGPT:
         return _dump(_id(node), node)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """The links between the nodes that are left: what hung on a removed one hangs on the node before the gap."""
+        """The links between the nodes that are left: what linked to a removed one links to the node before the gap."""
         old = {_id(record.value): record.value for record in source.records if is_node(record.value)}
         nodes = [record.value if is_node(record.value) else {} for record in composed.records]
         new = [_id(node) for node in nodes if _id(node) not in old]
@@ -158,8 +166,10 @@ def _parts(message: Mapping[str, Any], role: Role) -> list[Part]:
     kind, recipient = string(content.get("content_type")), string(message.get("recipient"))
     if kind in _THOUGHTS:
         thoughts = content.get("thoughts")
-        told = [string(at(thought, ("content",))) for thought in thoughts] if isinstance(thoughts, list) else []
-        return [Thinking(text="\n".join(told) or string(content.get("content")))]
+        thought_texts = (
+            [string(at(thought, ("content",))) for thought in thoughts] if isinstance(thoughts, list) else []
+        )
+        return [Thinking(text="\n".join(thought_texts) or string(content.get("content")))]
     if role is Role.ASSISTANT and recipient not in _EVERYBODY:
         return [ToolCall(id="", name=recipient, arguments="\n".join(texts))]
     if not any(texts) and not media:
@@ -194,9 +204,9 @@ def _relinked(record: Record, node: Mapping[str, Any], parents: Mapping[str, str
     own = _id(node)
     if own not in parents:
         return record
-    hung = [child for child, parent in parents.items() if parent == own]
-    children = [child for child in node["children"] if child in hung]
-    links = {"parent": parents[own], "children": [*children, *(child for child in hung if child not in children)]}
+    linked = [child for child, parent in parents.items() if parent == own]
+    children = [child for child in node["children"] if child in linked]
+    links = {"parent": parents[own], "children": [*children, *(child for child in linked if child not in children)]}
     if all(node[key] == value for key, value in links.items()):
         return record
     raw = _dump(own, {**parse_record(record.raw), **links})

@@ -11,20 +11,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import anthropic, claude_insert, claude_refresh
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.claude_tree import Tree, Value, is_boundary, is_talk, message_id, superseded
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import SESSION, Capabilities
+from compactor_cli.formats.claude_tree import Tree, Value, is_boundary, is_of_conversation, message_id, superseded
 from compactor_cli.formats.contents import content_parts, role_of, string, with_texts
-from compactor_cli.formats.holds import SESSION, Holds
+from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.talk import SIGNED, Talk, merged
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, Transcript
 
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
 _TREE_TYPES = frozenset({"user", "assistant", "system", "attachment", "progress"})
-# Types of lines beside the tree, with a key that each of them has.
+# Types of lines next to the tree, with a key that each of them has.
 _SIDE_TYPES = {
     "summary": "leafUuid",
     "file-history-snapshot": "snapshot",
@@ -50,7 +50,7 @@ class ClaudeCode:
 
     name = "claude-code"
     title = "Claude Code session"
-    holds = SESSION | Holds.SIDECHAINS | Holds.SUMMARIES
+    holds = SESSION | Capabilities.SIDECHAINS | Capabilities.SUMMARIES
     unwritten = SIGNED
     links_records = True
 
@@ -65,20 +65,20 @@ class ClaudeCode:
         kind = string(value.get("type"))
         if kind in _SIDE_TYPES:
             return 3 if _SIDE_TYPES[kind] in value else 0
-        if kind not in _TREE_TYPES or (kind in ("user", "assistant") and not is_talk(value)):
+        if kind not in _TREE_TYPES or (kind in ("user", "assistant") and not is_of_conversation(value)):
             return 0
-        if is_talk(value) and "parts" in value["message"]:  # a relative with messages of the Gemini API
+        if is_of_conversation(value) and "parts" in value["message"]:  # a relative with messages of the Gemini API
             return 0
         if sum(key in value for key in _ENVELOPE) >= 2:
             return 3
-        return 2 if is_talk(value) and value["message"].get("role") == kind else 0
+        return 2 if is_of_conversation(value) and value["message"].get("role") == kind else 0
 
     def starts(self, value: Any) -> bool:
         """Never: a session has no first line of its own kind (see `session_key`)."""
         return False
 
     def session_key(self, value: Any) -> str:
-        """The session that a record says it belongs to. Empty for lines beside the tree: they name others too."""
+        """The session that a record says it belongs to. Empty for lines next to the tree: they name others too."""
         is_own = isinstance(value, dict) and value.get("type") in (*_TREE_TYPES, "queue-operation")
         return string(value.get("sessionId")) if is_own else ""
 
@@ -94,7 +94,7 @@ class ClaudeCode:
         names = (string(tree.values[i]["message"].get("model")) for i in reversed(tree.main))
         return next((name for name in names if name and not name.startswith("<")), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The summary in the chain between head and tail (see `claude_insert`)."""
         return claude_insert.insert(transcript, cut, insertions)
 
@@ -104,13 +104,13 @@ class ClaudeCode:
         return False
 
     def append(
-        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A boundary that names the tail, and the summary; the client does not go by the tail's counters then."""
         return claude_insert.append(transcript, cut, insertions)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """Lines beside the tree that repeat messages."""
+        """Lines next to the tree that repeat messages."""
         return claude_refresh.outdated(tree_of(records))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
@@ -130,19 +130,24 @@ class ClaudeCode:
         inner = value[place]
         return dump({**value, place: {**inner, key: with_texts(inner.get(key), texts)}}, record.raw)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """A chain of records with the least envelope that the client resumes; messages of one side as one."""
-        session, parent = talk.key("session"), None
-        stamps = iter(talk.times())
+        session, parent = conversation.key("session"), None
+        stamps = iter(conversation.times())
         records: list[dict[str, Any]] = []
-        for side, run in merged(talk.messages):
-            own = talk.key(len(records))
+        for side, run in merged(conversation.messages):
+            own = conversation.key(len(records))
             times = [next(stamps) for _ in run]
             is_summary = any(message.summary for message in run)
             marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if is_summary else {}
             message: dict[str, Any] = {"role": side.value, "content": anthropic.content(run)}
             if side is Role.ASSISTANT:
-                message = {"id": f"msg_{own.replace('-', '')}", "type": "message", "model": talk.model, **message}
+                message = {
+                    "id": f"msg_{own.replace('-', '')}",
+                    "type": "message",
+                    "model": conversation.model,
+                    **message,
+                }
             envelope = {"parentUuid": parent, "isSidechain": False, "sessionId": session, "type": side.value}
             records.append({**envelope, "message": message, **marks, "uuid": own, "timestamp": times[0]})
             parent = own
@@ -153,7 +158,7 @@ DIALECT = ClaudeCode()
 
 
 def tree_of(records: Sequence[Record]) -> Tree:
-    """The tree of these records; a line that is no object is an empty one."""
+    """The tree of these records; a line that is not an object is an empty one."""
     return Tree([record.value if isinstance(record.value, dict) else {} for record in records])
 
 
@@ -161,7 +166,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
     value = tree.values[i]
     timestamp = string(value.get("timestamp"))
     if i not in tree.is_main:
-        parts = () if tree.is_of_subagent(i) else _words_besides(value)
+        parts = () if tree.is_of_subagent(i) else _other_words(value)
         role = Role.USER if parts else Role.META
         # A boundary that stayed behind ours would be the one in force: it goes with what it replaced.
         is_gone = is_boundary(value) or (is_superseded and bool(parts))
@@ -180,7 +185,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
     )
 
 
-def _words_besides(value: Value) -> tuple[Part, ...]:
+def _other_words(value: Value) -> tuple[Part, ...]:
     """What is sent of records that are no messages: prompts queued while the model worked, and the output
     of commands that the user ran."""
     attachment = value.get("attachment")

@@ -1,14 +1,14 @@
 """Writes a summary into a Claude Code session.
 
 Clients follow ``parentUuid`` from the newest record to a root. Kept records keep their bytes, so the tail
-cannot be hung on the summary; instead the last record written takes over the uuid of the removed record
-that the tail hangs on. Where a kept record behind the summary hangs on another removed one, a record that says
+cannot be linked to the summary; instead the last record written takes over the uuid of the removed record
+that the tail links to. Where a kept record after the summary links to another removed one, a record that says
 nothing takes over that one's uuid. Appended, a boundary names the tail instead, as the client's own compaction does.
 Three shapes of a rewritten session, all sent by the client as summary and tail:
 
-- a head stays: the summary hangs on it, without a boundary (a boundary would hide the head);
-- no head: a ``compact_boundary`` as the new root, the summary behind it;
-- the tail hangs on nothing that was removed: a boundary that names the kept records as preserved.
+- a head stays: the summary links to it, without a boundary (a boundary would hide the head);
+- no head: a ``compact_boundary`` as the new root, the summary after it;
+- the tail links to nothing that was removed: a boundary that names the kept records as preserved.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.claude_refresh import size_tokens
 from compactor_cli.formats.claude_tree import Tree
 from compactor_cli.formats.contents import string
@@ -29,7 +29,7 @@ from compactor_cli.model.transcript import Message, Role, Transcript
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
 
 
-def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The records to be put between ``cut.before`` and ``cut.after``."""
     if not insertions:
         return ()
@@ -46,8 +46,8 @@ def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     return tuple(dump(record, transcript.records[0].raw) for record in records)
 
 
-def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The records to be put behind all others: a boundary that names ``cut.after`` as preserved, and the insertions.
+def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    """The records to be put after all others: a boundary that names ``cut.after`` as preserved, and the insertions.
 
     Their times follow the newest record's, since clients take the newest record for the end of the chain.
     """
@@ -63,13 +63,13 @@ def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     return tuple(dump(record, transcript.records[0].raw) for record in stamped)
 
 
-def taken_uuid(transcript: Transcript, cut: Cut) -> str:
-    """The uuid that the last inserted record takes over; empty if the tail hangs on nothing removed."""
+def taken_uuid(transcript: Transcript, cut: InsertionPoint) -> str:
+    """The uuid that the last inserted record takes over; empty if the tail links to nothing removed."""
     return _Site(transcript, cut).taken
 
 
 def dangling(transcript: Transcript, kept: Iterable[int], taken: str = "") -> tuple[int, ...]:
-    """Kept records whose parent was in the transcript and is removed, but for the one with the uuid ``taken``.
+    """Kept records whose parent was in the transcript and is removed, except for the one with the uuid ``taken``.
 
     A client reads them (results are found by their call, hooks are not sent) but does not follow them.
     """
@@ -82,7 +82,7 @@ def dangling(transcript: Transcript, kept: Iterable[int], taken: str = "") -> tu
 class _Site:
     """Where the insertion goes: the uuids and the envelope around it."""
 
-    def __init__(self, transcript: Transcript, cut: Cut) -> None:
+    def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.transcript = transcript
         self.cut = cut
         self.tree = _tree(transcript)
@@ -104,7 +104,7 @@ class _Site:
         return next((uuid for uuid in others if uuid in self.tree.index and self._is_free(uuid)), parent)
 
     def _chain(self) -> tuple[int, ...]:
-        """The tail's newest record and what it hangs on, up to the root, removed records among them."""
+        """The tail's newest record and what it links to, up to the root, removed records among them."""
         newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
         return tuple(self.tree.ancestors(newest)) if newest is not None else ()
 
@@ -129,14 +129,14 @@ class _Site:
         return bool(uuid) and at not in self.before and at not in self.after
 
     def _head(self) -> str:
-        """The kept record that the removed ones hang on, else the last of the head; empty without a head."""
+        """The kept record that the removed ones link to, else the last of the head; empty without a head."""
         shown = [i for i in self.cut.before if _is_shown(self.transcript.messages[i])]
         if not shown:
             return ""
         start = self.tree.index.get(self.taken)
         above = self.tree.ancestors(start) if start is not None else ()
-        hung_on = next((i for i in above if i in self.before), None)
-        return string(self.tree.values[shown[-1] if hung_on is None else hung_on].get("uuid"))
+        new_parent = next((i for i in above if i in self.before), None)
+        return string(self.tree.values[shown[-1] if new_parent is None else new_parent].get("uuid"))
 
     def _timestamp(self) -> str:
         """That of the last removed record: clients take the newest record for the end of the chain."""
@@ -199,7 +199,7 @@ class _Site:
         }
 
     def preserved(self, anchor: str) -> dict[str, Any]:
-        """The kept records by name, sent behind the record ``anchor``."""
+        """The kept records by name, sent after the record ``anchor``."""
         staying = (*self.cut.before, *self.cut.after)
         shown = (i for i in staying if _is_shown(self.transcript.messages[i]))
         uuids = [uuid for i in shown if (uuid := string(self.tree.values[i].get("uuid")))]

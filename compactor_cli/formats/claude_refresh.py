@@ -14,7 +14,7 @@ from compactor_cli.formats.claude_tree import Tree, Value, message_id
 from compactor_cli.formats.contents import string
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-# Lines beside the tree that repeat a prompt.
+# Lines next to the tree that repeat a prompt.
 _PROMPTS = ("queue-operation", "last-prompt")
 
 

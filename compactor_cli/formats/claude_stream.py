@@ -11,12 +11,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.claude_tree import is_talk, message_id
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import SESSION, Capabilities
+from compactor_cli.formats.claude_tree import is_of_conversation, message_id
 from compactor_cli.formats.contents import content_parts, role_of, string, with_texts
-from compactor_cli.formats.holds import SESSION, Holds
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Transcript
@@ -33,7 +33,7 @@ class ClaudeStream:
 
     name = "claude-stream"
     title = "Claude Code stream-json"
-    holds = SESSION | Holds.SIDECHAINS
+    holds = SESSION | Capabilities.SIDECHAINS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a record. A whole stream may also be one array of such records."""
@@ -49,7 +49,7 @@ class ClaudeStream:
             return 3 if _subtype(value) in _SYSTEM_SUBTYPES and _session_id(value) else 0
         if kind in ("result", "stream_event"):
             return 3 if _session_id(value) and ("subtype" in value or "event" in value) else 0
-        if kind not in ("user", "assistant") or not is_talk(value) or "parts" in value["message"]:
+        if kind not in ("user", "assistant") or not is_of_conversation(value) or "parts" in value["message"]:
             return 0
         return (
             3 if "session_id" in value or "parent_tool_use_id" in value else 2 * (value["message"].get("role") == kind)
@@ -77,13 +77,15 @@ class ClaudeStream:
         names = (name for name in (*answers, *begun) if isinstance(name, str) and name)
         return next((name for name in names if not name.startswith("<")), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Records of the user (and the assistant) with the envelope of a neighbour.
 
         No boundary: it would say that the head is not sent any more.
         """
-        talk = [i for i in (*reversed(cut.before), *cut.after) if is_talk(_value(transcript.records[i]))]
-        neighbour = _value(transcript.records[talk[0]]) if talk else {}
+        conversation = [
+            i for i in (*reversed(cut.before), *cut.after) if is_of_conversation(_value(transcript.records[i]))
+        ]
+        neighbour = _value(transcript.records[conversation[0]]) if conversation else {}
         raw = transcript.records[0].raw if transcript.records else b""
         return tuple(dump(_written(item, neighbour, transcript.sha256), raw) for item in insertions)
 
@@ -111,7 +113,7 @@ def _is_of_subagent(value: Mapping[str, Any]) -> bool:
 
 
 def _last_boundary(values: Sequence[Mapping[str, Any]]) -> int:
-    """The last boundary with a summary behind it; 0 without one."""
+    """The last boundary with a summary after it; 0 without one."""
     is_summarised = False
     for i in range(len(values) - 1, -1, -1):
         if values[i].get("type") == "system" and _subtype(values[i]) == "compact_boundary" and is_summarised:
@@ -121,7 +123,7 @@ def _last_boundary(values: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _message(value: Mapping[str, Any], is_superseded: bool) -> Message:
-    if value.get("type") not in ("user", "assistant") or not is_talk(value) or _is_of_subagent(value):
+    if value.get("type") not in ("user", "assistant") or not is_of_conversation(value) or _is_of_subagent(value):
         return _META
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)

@@ -1,8 +1,8 @@
-"""The tree in a Claude Code session: what hangs on what, and what the client no longer sends.
+"""The tree in a Claude Code session: what links to what, and what the client no longer sends.
 
-Records hang on each other by ``parentUuid``; the order of the lines is not decisive. What is sent is the chain
-from the newest record to its root, with the parallel calls and results beside it. A compaction hangs a new root
-(``system/compact_boundary``) into the file, a rewind a second branch beside an abandoned one. Where a parent is
+Records link to each other by ``parentUuid``; the order of the lines is not decisive. What is sent is the chain
+from the newest record to its root, with the parallel calls and results next to it. A compaction adds a new root
+(``system/compact_boundary``) into the file, a rewind a second branch next to an abandoned one. Where a parent is
 missing, the chain goes on at the record before. A record of any kind that names null as its parent is a root: with
 one, a conversation begins anew after the old one was cleared. Observed with Claude Code 1.0.128 to 2.1.330.
 """
@@ -38,11 +38,11 @@ class Tree:
                 self.index[uuid] = i
             else:
                 self.again[i] = firsts[uuid]
-                if is_talk(value) and value["message"] != values[self.index[uuid]].get("message"):
+                if is_of_conversation(value) and value["message"] != values[self.index[uuid]].get("message"):
                     self.index[uuid] = i
-        talk = [i for i, value in enumerate(values) if is_talk(value)]
-        own = [i for i in talk if values[i].get("isSidechain") is not True]
-        self.main = tuple(own or talk)
+        conversation = [i for i, value in enumerate(values) if is_of_conversation(value)]
+        own = [i for i in conversation if values[i].get("isSidechain") is not True]
+        self.main = tuple(own or conversation)
         self.is_main = frozenset(self.main)
         self.has_own = bool(own)
 
@@ -67,7 +67,9 @@ class Tree:
     def _before(self, end: int, seen: Mapping[int, None]) -> int | None:
         """The record before one whose parent is missing; None for a root: it says that it has no parent."""
         value = self.values[end]
-        is_root = not value.get("parentUuid") and ("parentUuid" in value or is_talk(value) or is_boundary(value))
+        is_root = not value.get("parentUuid") and (
+            "parentUuid" in value or is_of_conversation(value) or is_boundary(value)
+        )
         if is_root:
             return None
         at = bisect_left(self.main, end) - 1
@@ -87,11 +89,11 @@ class Tree:
         return self.has_own and self.values[i].get("isSidechain") is True
 
     def parent(self, i: int) -> int | None:
-        """The index of the record that this one hangs on; None for a root and where it is missing."""
+        """The index of the record that this one links to; None for a root and where it is missing."""
         return self.index.get(string(self.values[i].get("parentUuid")))
 
     def ancestors(self, i: int) -> Iterator[int]:
-        """The record itself, then what it hangs on, up to a root, a missing parent or a circle."""
+        """The record itself, then what it links to, up to a root, a missing parent or a circle."""
         seen: set[int] = set()
         at: int | None = i
         while at is not None and at not in seen:
@@ -128,9 +130,9 @@ def last_boundary(tree: Tree) -> int | None:
 
 
 def _in_force(tree: Tree, boundary: int) -> bool:
-    """Whether the newest record hangs behind the boundary: clients ignore a boundary beside the chain.
+    """Whether the newest record comes after the boundary: clients ignore a boundary next to the chain.
 
-    A chain that breaks off behind the boundary counts as behind it.
+    A chain that breaks off after the boundary counts as after it.
     """
     if named_uuids(tree.values[boundary]):
         return True
@@ -144,18 +146,18 @@ def _in_force(tree: Tree, boundary: int) -> bool:
 
 
 def _replaced(tree: Tree, boundary: int) -> frozenset[int]:
-    """What is before the boundary in the file and neither named by it nor hung behind it."""
+    """What is before the boundary in the file and neither named by it nor linked after it."""
     staying = _with_siblings(tree, _preserved(tree, boundary))
-    behind: dict[int, bool] = {}
+    following: dict[int, bool] = {}
     for i in range(boundary):
         path = []
         for at in tree.ancestors(i):
             path.append(at)
-            if at == boundary or at in behind:
+            if at == boundary or at in following:
                 break
-        answer = path[-1] == boundary or behind.get(path[-1], False)
-        behind.update(dict.fromkeys(path, answer))
-    return frozenset(i for i in range(boundary) if not behind[i] and i not in staying)
+        answer = path[-1] == boundary or following.get(path[-1], False)
+        following.update(dict.fromkeys(path, answer))
+    return frozenset(i for i in range(boundary) if not following[i] and i not in staying)
 
 
 def named_uuids(boundary: Value) -> tuple[str, ...]:
@@ -179,7 +181,7 @@ def _preserved(tree: Tree, boundary: int) -> set[int]:
 
 
 def _anchored(tree: Tree, boundary: int) -> set[int]:
-    """The summary that a boundary hangs the named records on, and what that hangs on."""
+    """The summary that a boundary links the named records to, and what that links to."""
     metadata = tree.values[boundary].get("compactMetadata")
     held = metadata if isinstance(metadata, dict) else {}
     places = (held.get(key) for key in ("preservedMessages", "preservedSegment"))
@@ -188,7 +190,7 @@ def _anchored(tree: Tree, boundary: int) -> set[int]:
 
 
 def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
-    """With the other lines of the same API message, and the results that hang on them."""
+    """With the other lines of the same API message, and the results that link to them."""
     if not indices:
         return indices
     ids = {message_id(tree.values[i]) for i in indices} - {""}
@@ -197,7 +199,7 @@ def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
 
 
 def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
-    """What hangs on another root, or on a branch that was left, and is not named by the boundary in force."""
+    """What links to another root, or on a branch that was left, and is not named by the boundary in force."""
     if not tree.is_linked:
         return frozenset()
     named = set[int]() if boundary is None else _preserved(tree, boundary) | _anchored(tree, boundary)
@@ -211,7 +213,7 @@ def _repeated(tree: Tree) -> frozenset[int]:
     return frozenset(i for i in same if i in tree.is_main and tree.index[tree.values[i]["uuid"]] != i)
 
 
-def is_talk(value: Value) -> bool:
+def is_of_conversation(value: Value) -> bool:
     """Whether a record is a user's or an assistant's message."""
     return value.get("type") in ("user", "assistant") and isinstance(value.get("message"), dict)
 

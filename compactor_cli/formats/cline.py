@@ -1,7 +1,7 @@
 """Cline's and Roo Code's ``api_conversation_history.json``: an array of Anthropic messages.
 
 What tools answer stands in text blocks that begin with ``[read_file for 'a.py'] Result:`` (older versions: the answer
-in the block behind it), beside blocks of the client's own; newer versions write ``tool_result`` too. Older versions
+in the block after it), next to blocks of the client's own; newer versions write ``tool_result`` too. Older versions
 have calls as XML at the end of a text. Answers may quote the user. As found in histories of 2025 and 2026; not run
 against a client.
 """
@@ -16,11 +16,11 @@ from typing import Any
 
 from compactor_cli.formats import blocks, chat
 from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats.capabilities import CHAT, Capabilities
 from compactor_cli.formats.chat_dialect import ChatDialect
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.holds import CHAT, Holds
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
@@ -52,7 +52,7 @@ _LOOKED_AT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """The part of a block, and where its text stands: behind ``before`` and before ``after`` in block ``index``."""
+    """The part of a block, and where its text stands: after ``before`` and before ``after`` in block ``index``."""
 
     part: Part
     index: int
@@ -65,7 +65,7 @@ class Cline(ChatDialect):
 
     name = "cline"
     title = "Cline or Roo Code history"
-    holds = CHAT | Holds.THINKING | Holds.MODEL
+    holds = CHAT | Capabilities.THINKING | Capabilities.MODEL
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array, of whose first messages one has a mark."""
@@ -80,7 +80,7 @@ class Cline(ChatDialect):
         return 3 if any(text.lstrip().startswith(_DETAILS) or _RESULT.match(text) for text in texts) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what the user said in an answer is a text behind the other parts."""
+        """One message per record; what the user said in an answer is a text after the other parts."""
         found: list[Message] = []
         asked: list[ToolCall] = []
         for message in map(_message, (record.value for record in records)):
@@ -119,7 +119,7 @@ def _message(value: Any) -> Message:
     if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT):
         return plain
     read = _blocks(value)
-    parts = (*(block.part for block in read), *_beside(read))
+    parts = (*(block.part for block in read), *_adjacent(read))
     role = plain.role if plain.role is Role.ASSISTANT else _speaker(parts)
     return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
@@ -139,8 +139,8 @@ def _answering(message: Message, asked: list[ToolCall]) -> Message:
 def _leave(found: list[Message], asked: list[ToolCall]) -> None:
     """Calls that the next message does not answer were given up: the client goes on without an answer to them."""
     if asked and found and found[-1].calls:
-        untold = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in asked)
-        found[-1] = replace(found[-1], parts=(*found[-1].parts, *untold))
+        hidden = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in asked)
+        found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
     asked.clear()
 
 
@@ -200,7 +200,7 @@ def _asked(part: Part, index: int) -> _Block:
     return _Block(part=Text(text=words), index=index, after=found.string[len(words) :])
 
 
-def _beside(read: Sequence[_Block]) -> Iterator[Part]:
+def _adjacent(read: Sequence[_Block]) -> Iterator[Part]:
     """What blocks say besides: calls in a text, and the user's words in an answer."""
     for block in read:
         if block.after and (found := _CALL.search(block.after)):

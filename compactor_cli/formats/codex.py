@@ -12,15 +12,15 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats import codex_insert
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.codex_history import History, compacted_message, item_of
 from compactor_cli.formats.codex_items import ITEM_TYPES, item_parts, item_role, item_type, shortened_item
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.holds import SESSION, Holds
+from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.responses_items import written
-from compactor_cli.formats.talk import SIGNED, Talk
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Transcript
 
@@ -48,8 +48,8 @@ class Codex:
 
     name = "codex"
     title = "Codex rollout"
-    holds = SESSION | Holds.SYSTEM | Holds.SUMMARIES
-    unwritten = SIGNED | Holds.ERRORS
+    holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES
+    unwritten = SIGNED | Capabilities.ERRORS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a record."""
@@ -95,7 +95,7 @@ class Codex:
         places = (value.get("payload") if value.get("type") == "turn_context" else value for value in values)
         return next((name for place in places if isinstance(place, dict) and (name := string(place.get("model")))), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A ``compacted`` record that repeats the head's items before the summary (see `codex_insert`)."""
         return codex_insert.insert(transcript, cut, insertions)
 
@@ -105,7 +105,7 @@ class Codex:
         return True
 
     def append(
-        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``compacted`` record that repeats head and tail (see `codex_insert`)."""
         return codex_insert.append(transcript, cut, insertions, size_tokens)
@@ -132,16 +132,18 @@ class Codex:
         short = shortened_item(item, texts)
         return dump({**value, "payload": short} if isinstance(value.get("payload"), dict) else short, record.raw)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header with what the client asks for, the model, and the response items."""
-        times = talk.times()
+        times = conversation.times()
         start = times[0] if times else ""
         about = {"cwd": "/", "originator": "compact", "cli_version": "0.0.0"}
-        head = {"id": talk.key("session"), "timestamp": start, **about}
+        head = {"id": conversation.key("session"), "timestamp": start, **about}
         lines = [{"timestamp": start, "type": "session_meta", "payload": head}]
-        if talk.model:
-            lines.append({"timestamp": start, "type": "turn_context", "payload": {"cwd": "/", "model": talk.model}})
-        for message, time in zip(talk.messages, times, strict=True):
+        if conversation.model:
+            lines.append(
+                {"timestamp": start, "type": "turn_context", "payload": {"cwd": "/", "model": conversation.model}}
+            )
+        for message, time in zip(conversation.messages, times, strict=True):
             items = (_item(item, message) for item in written(message))
             lines += ({"timestamp": time, "type": "response_item", "payload": item} for item in items)
         return lines

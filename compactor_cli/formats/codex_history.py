@@ -1,7 +1,7 @@
 """What a Codex client sends of a rollout with compactions.
 
 On resuming, the newest valid ``compacted`` record is the base: its ``replacement_history`` instead of all
-items before it, then the items behind it. Without a ``replacement_history`` the client rebuilds the user's
+items before it, then the items after it. Without a ``replacement_history`` the client rebuilds the user's
 messages. Observed with Codex CLI 0.64 to 0.169; 0.45 knows the latter only.
 """
 
@@ -95,7 +95,7 @@ def _key(item: Item) -> str:
 
 
 def proper(item: Item) -> Item:
-    """The item as it may stand in a history: a content that is no list makes clients skip the compaction."""
+    """The item as it may stand in a history: a content that is not a list makes clients skip the compaction."""
     bare = {key: value for key, value in item.items() if key not in _BARE_KEYS}
     if item_type(item) != "message" or isinstance(item.get("content"), list):
         return bare

@@ -1,4 +1,4 @@
-"""Writes a summary into a Codex rollout, in place of removed records or behind all others."""
+"""Writes a summary into a Codex rollout, in place of removed records or after all others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.codex_history import History, Value, item_of, payload_of, proper, replacement
 from compactor_cli.formats.codex_items import Item, is_context, is_opaque, item_role
 from compactor_cli.formats.contents import string
@@ -27,7 +27,7 @@ _ENVELOPED = ("session_meta", "response_item")
 _Line = tuple[str, Mapping[str, Any]]
 
 
-def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The records to be put between ``cut.before`` and ``cut.after``.
 
     A ``compacted`` record with the head's items, the summary and what follows it; then the client's state (see
@@ -47,8 +47,10 @@ def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     return _dumped(lines, _ordinals(values, cut, len(lines)), timestamp, like)
 
 
-def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int) -> tuple[bytes, ...]:
-    """The records to be put behind all others: ``compacted`` with head, summary and tail, the client's state, and
+def append(
+    transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
+) -> tuple[bytes, ...]:
+    """The records to be put after all others: ``compacted`` with head, summary and tail, the client's state, and
     a token counter, without which the client goes by the last one and compacts again at once.
 
     Raises `UsageError` for rollouts without envelopes, whose clients had no compaction.
@@ -66,7 +68,7 @@ def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], si
     lines.extend(("event_msg", recounted(value, size_tokens)["payload"]) for value in islice(counters, 1))
     last = max((value["ordinal"] for value in values if isinstance(value.get("ordinal"), int)), default=None)
     ordinals: list[dict[str, int]] = [{} if last is None else {"ordinal": last + n} for n in range(1, len(lines) + 1)]
-    return _dumped(lines, ordinals, _timestamp(values, Cut(before=(), after=())), transcript.records[0].raw)
+    return _dumped(lines, ordinals, _timestamp(values, InsertionPoint(before=(), after=())), transcript.records[0].raw)
 
 
 def counted_tokens(value: Value) -> int:
@@ -98,16 +100,16 @@ def _compacted(items: Sequence[Item], insertions: Sequence[Insertion]) -> _Line:
     return ("compacted", {"message": _summary_text(insertions), "replacement_history": list(items)})
 
 
-def _state(history: History, cut: Cut, stop: int) -> list[_Line]:
+def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
     """The last full ``world_state`` and ``turn_context``: without both, the client tells the model of permissions
-    and surroundings once more. None if not all that it told so far stays: then it should.
+    and surroundings once more. None if not all that it held so far stays: then it should.
     """
     staying = {*cut.before, *cut.after}
-    told = [i in staying for i in range(stop) if i not in history.superseded and _is_told(history.values[i])]
+    still_sent = [i in staying for i in range(stop) if i not in history.superseded and _is_shown(history.values[i])]
     for boundary in [i for i in history.boundaries[-1:] if i < stop and i not in staying]:
         pairs = zip(replacement(history.values[boundary]), history.copies[boundary], strict=True)
-        told += [False for item, copied in pairs if copied < 0 and is_context(item)]
-    if not told or not all(told):
+        still_sent += [False for item, copied in pairs if copied < 0 and is_context(item)]
+    if not still_sent or not all(still_sent):
         return []
     states = (payload for payload in _payloads(history, "world_state", stop) if payload.get("full") is True)
     state = next(states, None)
@@ -117,7 +119,7 @@ def _state(history: History, cut: Cut, stop: int) -> list[_Line]:
     return [("world_state", state), *([("turn_context", context)] if context else [])]
 
 
-def _is_told(value: Value) -> bool:
+def _is_shown(value: Value) -> bool:
     item = item_of(value)
     return item is not None and is_context(item)
 
@@ -150,7 +152,7 @@ def _item(item: Insertion) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": _prefixed(item)}]}
 
 
-def _kept_items(history: History, cut: Cut) -> Iterator[Item]:
+def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Item]:
     """The items of the head that the client still sends, and opaque summaries of removed records: they hold
     what nothing else does."""
     before = set(cut.before)
@@ -165,11 +167,11 @@ def _kept_items(history: History, cut: Cut) -> Iterator[Item]:
             yield item
 
 
-def _stop(values: Sequence[Value], cut: Cut) -> int:
+def _stop(values: Sequence[Value], cut: InsertionPoint) -> int:
     return cut.after[0] if cut.after else len(values)
 
 
-def _ordinals(values: Sequence[Value], cut: Cut, count: int) -> list[dict[str, int]]:
+def _ordinals(values: Sequence[Value], cut: InsertionPoint, count: int) -> list[dict[str, int]]:
     """Ordinals of the last removed records, the last of them repeated if there are too few."""
     kept = {*cut.before, *cut.after}
     stop = _stop(values, cut)
@@ -181,7 +183,7 @@ def _ordinals(values: Sequence[Value], cut: Cut, count: int) -> list[dict[str, i
     return [{"ordinal": number} for number in (*spare, *[spare[-1]] * (count - len(spare)))]
 
 
-def _timestamp(values: Sequence[Value], cut: Cut) -> str:
+def _timestamp(values: Sequence[Value], cut: InsertionPoint) -> str:
     kept = {*cut.before, *cut.after}
     stop = _stop(values, cut)
     covered = [i for i in range(stop - 1, -1, -1) if i not in kept]

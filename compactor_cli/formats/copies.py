@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def matched(keys: Sequence[str], held: Sequence[tuple[int, str]]) -> tuple[int, ...]:
     """For each item of a boundary, by its key, the record before it that says the same; -1 where none does.
 
-    What stands behind the last item of the boundary's own is the tail and is looked for from the end, the rest
+    What stands after the last item of the boundary's own is the tail and is looked for from the end, the rest
     from the start: words like "Done." may come again and again. Each record is matched once.
     """
     places: dict[str, deque[int]] = {}

@@ -14,15 +14,15 @@ from itertools import chain, islice
 from typing import Any
 
 from compactor_cli.formats.base import Dialect, Keyed, read_messages
-from compactor_cli.formats.registry import dialects_for, get, plugged_dialect
-from compactor_cli.formats.rows import find_row, find_rows, row_transcript
+from compactor_cli.formats.conversation_rows import find_row, find_rows, row_transcript
+from compactor_cli.formats.registry import dialects_for, get, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
-from compactor_cli.model.plugins import Group, plugin_failed, plugin_names
+from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Container, Frame, Transcript
 from compactor_cli.read.jsonl import INVALID
 
-# So many records are looked at before the most likely dialect is taken.
+# This many records are looked at before the most likely dialect is taken.
 _LOOKED_AT_RECORDS = 50
 _CERTAIN = 3
 # One plain message within a session of another format is an oddity of that session.
@@ -42,7 +42,7 @@ def open_transcripts(
     what stood before the first record; ``among_rows_of``: the dialect of the row before it, where the records
     are the rest of a dataset. Guarantees: ``source()`` of the transcripts, joined, is prefix and
     records byte for byte; a row is held only while it is used, a session is held whole. No records, no
-    transcripts. Raises UnknownShape where nothing is recognised; unknown records beside known ones are META.
+    transcripts. Raises UnknownShape where nothing is recognised; unknown records next to known ones are META.
     Where no built-in format fits, those of plug-ins are asked; PluginFailed names one that fails.
     """
     reader = _Reader(lines, dialect, prefix)
@@ -53,8 +53,8 @@ def open_transcripts(
     except CompactError:
         raise
     except Exception as error:
-        if reader.forced and reader.forced.name in plugin_names(Group.DIALECTS):
-            raise plugin_failed(Group.DIALECTS, reader.forced.name, error) from error
+        if reader.forced and reader.forced.name in plugin_names(PluginGroup.DIALECTS):
+            raise plugin_failed(PluginGroup.DIALECTS, reader.forced.name, error) from error
         raise
 
 
@@ -79,7 +79,7 @@ class _Reader:
             elif may_be_row and (rows := find_rows(record, self.forced)):
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))
-            elif self.in_rows and not self._says_something(record):
+            elif self.in_rows and not self._has_content(record):
                 yield self._framed(_faulty_row(record, self.forced))
             elif session_dialect := self._session_dialect(record):
                 self.in_rows = False
@@ -93,13 +93,13 @@ class _Reader:
     def _dialects(self, value: Any) -> Iterable[Dialect]:
         return (self.forced,) if self.forced else dialects_for(value)
 
-    def _says_something(self, record: Record) -> bool:
+    def _has_content(self, record: Record) -> bool:
         """Whether any dialect knows it; a line that is not JSON was asked to be kept and is no fault."""
         dialects = self._dialects(record.value)
         return record.value is INVALID or any(dialect.score(record.value) for dialect in dialects)
 
     def _certain(self, value: Any) -> Dialect | None:
-        """The dialect that has a mark in this value; those behind it are not even imported."""
+        """The dialect that has a mark in this value; those after it are not even imported."""
         return next((dialect for dialect in self._dialects(value) if dialect.score(value) >= _CERTAIN), None)
 
     def _framed(self, transcript: Transcript) -> Transcript:
@@ -121,7 +121,9 @@ class _Reader:
         return session.transcript()
 
     def _is_foreign(self, record: Record, dialect: Dialect) -> bool:
-        """Whether a record is a row, or says nothing to the session's dialect and begins a session of another."""
+        """Whether a record is a row, or carries no information to the session's dialect and begins a session of
+        another.
+        """
         is_row = dialect.array_path(record.value) is not None
         if not isinstance(record.value, (dict, list)) or (dialect.score(record.value) and not is_row):
             return False
@@ -135,7 +137,7 @@ class _Reader:
         """The dialect of the session that begins here; None: that of a plug-in is taken from now on, for rows too."""
         found = self._surest(chain((first,), self._ahead())) or self.last
         if found is None and self.forced is None:
-            self.forced = plugged_dialect(first.value)
+            self.forced = plugin_dialect(first.value)
             if self.forced:
                 return None
         if found is None:
@@ -143,7 +145,7 @@ class _Reader:
         return found
 
     def _ahead(self) -> Iterator[Record]:
-        """The records behind the one at hand, which stay to be read."""
+        """The records after the one at hand, which stay to be read."""
         missing = _LOOKED_AT_RECORDS - 1 - len(self.coming)
         self.coming.extend(islice(self.lines, max(missing, 0)))
         return islice(tuple(self.coming), _LOOKED_AT_RECORDS - 1)
@@ -151,7 +153,7 @@ class _Reader:
     def _surest(self, records: Iterable[Record], least_score: int = 1) -> Dialect | None:
         """The dialect with a mark in any of these records, else the best one, if it knows half of the objects.
 
-        A mark behind records that only another dialect knows is of the next session.
+        A mark after records that only another dialect knows is of the next session.
         """
         totals: Counter[str] = Counter()
         known: Counter[str] = Counter()
@@ -180,14 +182,14 @@ class _Session:
         self.keyed = dialect if isinstance(dialect, Keyed) else None
         self.records = [first]
         self.system = first.raw if _is_system(first.value) else b""
-        self.has_talk = False
+        self.has_conversation = False
         self.key = self._key_of(first.value)
 
     def add(self, record: Record) -> None:
         """One more record of this session."""
         self.records.append(record)
         is_system = _is_system(record.value)
-        self.has_talk = self.has_talk or not is_system
+        self.has_conversation = self.has_conversation or not is_system
         self.system = self.system or (record.raw if is_system else b"")
         self.key = self._key_of(record.value) or self.key
 
@@ -195,7 +197,7 @@ class _Session:
         """Whether a record begins another session: by its kind, by its system prompt or by its key."""
         if self.dialect.starts(record.value):
             return self._is_begun()
-        if self.has_talk and self.system and record.raw == self.system:
+        if self.has_conversation and self.system and record.raw == self.system:
             return True
         key = self._key_of(record.value)
         return bool(key and self.key and key != self.key and not _has_parent(record.value)) and self._is_begun()

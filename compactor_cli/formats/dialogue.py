@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import imitate
+from compactor_cli.formats import new_message as new_message
 from compactor_cli.formats.arrays import array_path
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import Capabilities
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.holds import Holds
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Text, Transcript
@@ -37,7 +37,7 @@ class Dialogue:
 
     name = "dialogue"
     title = "Dialogue turns"
-    holds = Holds.SYSTEM | Holds.TIMES | Holds.METADATA
+    holds = Capabilities.SYSTEM | Capabilities.TIMES | Capabilities.METADATA
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of the known keys with turns, or a bare array of them."""
@@ -60,9 +60,9 @@ class Dialogue:
         """The model that the row names."""
         return string(at(row, ("model",)))
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys and the speakers' names of the file's own."""
-        return imitate.insert(transcript, cut, insertions, _shape(transcript))
+        return new_message.insert(transcript, cut, insertions, _shape(transcript))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with its utterance replaced, and with the blocks that say the same (claude.ai)."""
@@ -74,7 +74,7 @@ class Dialogue:
 
 
 def is_turn(value: Any) -> bool:
-    """Whether this is a turn: a speaker of a known name, and what was said. Lines of clients have a type beside."""
+    """Whether this is a turn: a speaker of a known name, and what was said. Lines of clients have a type alongside."""
     if not isinstance(value, dict) or "type" in value or _name(value) not in (*_USERS, *_ASSISTANTS, _SYSTEM):
         return False
     has_content = "role" in value and "content" in value
@@ -116,7 +116,7 @@ def _message(value: Any, roles: Mapping[str, Role]) -> Message:
     return Message(role=role, parts=parts, timestamp=timestamp, summary=summary_of(role, parts))
 
 
-def _shape(transcript: Transcript) -> imitate.Shape:
+def _shape(transcript: Transcript) -> new_message.TurnShape:
     """The keys and names of this dialogue."""
     spoken = zip(transcript.records, transcript.messages, strict=True)
     turns = [(record.value, message.role) for record, message in spoken if not message.is_meta]
@@ -128,7 +128,7 @@ def _shape(transcript: Transcript) -> imitate.Shape:
         return (*found, usual)
 
     users, assistants = names(Role.USER, "user"), names(Role.ASSISTANT, "assistant")
-    return imitate.Shape(role_key=speaker_key, text_key=_text_key(first), user=users, assistant=assistants)
+    return new_message.TurnShape(role_key=speaker_key, text_key=_text_key(first), user=users, assistant=assistants)
 
 
 DIALECT = Dialogue()

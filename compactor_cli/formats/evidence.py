@@ -52,6 +52,6 @@ KNOWN: Mapping[str, Known] = {
 }
 
 
-def known(name: str, *, is_plugged: bool = False) -> Known:
+def known(name: str, *, is_plugin: bool = False) -> Known:
     """The evidence for a format."""
-    return Known(Evidence.PLUGIN) if is_plugged else KNOWN.get(name, Known(Evidence.FILES))
+    return Known(Evidence.PLUGIN) if is_plugin else KNOWN.get(name, Known(Evidence.FILES))

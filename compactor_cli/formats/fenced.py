@@ -1,6 +1,6 @@
 """Commands that an agent writes into its text, and the observation that the next message is.
 
-Such agents (SWE-agent, mini-swe-agent) have no calls beside the text: what they say is a thought and one
+Such agents (SWE-agent, mini-swe-agent) have no calls next to the text: what they say is a thought and one
 action, and the environment answers in the user's name. Read as a call and its result, the text stays in place.
 """
 
@@ -18,14 +18,14 @@ _FENCES = ("```bash", "```mswea_bash_command", "```sh", "```", "<command>")
 
 
 class Fenced(NamedTuple):
-    """A text around an action: ``before + action + behind`` is the text."""
+    """A text around an action: ``before + action + following`` is the text."""
 
     before: str
     action: str
-    behind: str
+    following: str
 
     def parts(self) -> tuple[Part, ...]:
-        """The words before, the call, the words behind; without the fence, and without what is empty."""
+        """The words before, the call, the words after; without the fence, and without what is empty."""
         return tuple(part for part in self._parts() if part is not None)
 
     def _parts(self) -> tuple[Part | None, ...]:
@@ -39,9 +39,9 @@ class Fenced(NamedTuple):
         return words.removesuffix(fence).rstrip() if self.action else self.before
 
     def _more(self) -> str:
-        more = self.behind.strip(" \n`")
+        more = self.following.strip(" \n`")
         is_tag = more.startswith("</") and more.endswith(">") and len(more.split()) == 1
-        return "" if not more or is_tag else self.behind
+        return "" if not more or is_tag else self.following
 
     def shortened(self, texts: Mapping[int, str]) -> Fenced:
         """The same with these parts' texts replaced; joined, it is the shortened text."""
@@ -49,7 +49,7 @@ class Fenced(NamedTuple):
         new = {present[i]: text for i, text in texts.items() if i < len(present)}
         before = new[0] + self.before[len(self._words()) :] if 0 in new else self.before
         action = _command(new[1]) if 1 in new else self.action
-        return Fenced(before, action, new.get(2, self.behind))
+        return Fenced(before, action, new.get(2, self.following))
 
 
 def _command(text: str) -> str:

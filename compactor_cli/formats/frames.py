@@ -21,8 +21,8 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
     before = _with_value(frame.prefix, reversed(_places(frame.prefix, key)), key, value, old)
     if before is not None:
         return Frame(container=frame.container, prefix=before, suffix=frame.suffix)
-    behind = _with_value(frame.suffix, _places(frame.suffix, key), key, value, old)
-    return frame if behind is None else Frame(container=frame.container, prefix=frame.prefix, suffix=behind)
+    following = _with_value(frame.suffix, _places(frame.suffix, key), key, value, old)
+    return frame if following is None else Frame(container=frame.container, prefix=frame.prefix, suffix=following)
 
 
 def _quoted(key: str) -> bytes:

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import SESSION
 from compactor_cli.formats.contents import arguments, role_of, string
+from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, spoken_parts
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.gemini_replay import Replay, Value, is_context, is_message, new_messages
-from compactor_cli.formats.holds import SESSION
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import Piece, Place, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, Place, parts, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.talk import SIGNED, Talk, arguments_object, said
 from compactor_cli.formats.times import later
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
@@ -68,7 +68,7 @@ class GeminiCli:
         """The model of the last answer."""
         return next((name for value in reversed(_values(records)) if (name := string(value.get("model")))), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids and times of their own."""
         values = _values(transcript.records)
         before = [i for i in range(cut.after[0] if cut.after else len(values)) if values[i].get("timestamp")]
@@ -82,7 +82,7 @@ class GeminiCli:
         return True
 
     def append(
-        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``$set`` of the whole list: head, insertions and tail."""
         values = [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
@@ -112,24 +112,24 @@ class GeminiCli:
         """The message with texts replaced; a result also where the client shows it."""
         return shorten(record, texts, _pieces)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header, and messages whose calls hold their results."""
-        times = talk.times()
+        times = conversation.times()
         start, end = (times[0], times[-1]) if times else ("", "")
-        names = {"sessionId": talk.key("session"), "projectHash": "0" * 64}
+        names = {"sessionId": conversation.key("session"), "projectHash": "0" * 64}
         lines: list[dict[str, Any]] = [{**names, "startTime": start, "lastUpdated": end, "kind": "main"}]
-        for message, time in zip(talk.messages, times, strict=True):
+        for message, time in zip(conversation.messages, times, strict=True):
             if message.role is Role.TOOL:
                 answers = {result.id: result for result in message.results}
                 lines[-1]["toolCalls"] = [_answered(call, answers.get(call["id"])) for call in lines[-1]["toolCalls"]]
             else:
-                lines.append(_line(message, talk.key(len(lines)), time, talk.model))
+                lines.append(_line(message, conversation.key(len(lines)), time, conversation.model))
         return lines
 
 
 def _line(message: Message, key: str, time: str, model: str) -> dict[str, Any]:
     is_answer = message.role is Role.ASSISTANT
-    content = [content_written(part) for part in said(message)]
+    content = [content_written(part) for part in spoken_parts(message)]
     line = {"id": key, "timestamp": time, "type": "gemini" if is_answer else "user", "content": content}
     if message.calls:
         line["toolCalls"] = [
@@ -185,7 +185,7 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
 
 
 def _is_answered_later(part: object, replay: Replay) -> bool:
-    """Whether this stands for a missing result that a record behind it holds."""
+    """Whether this stands for a missing result that a record after it holds."""
     return isinstance(part, ToolResult) and not part.text and part.id in replay.answered
 
 
@@ -203,10 +203,10 @@ def _list_message(replay: Replay, i: int) -> Message:
     )
 
 
-def _pieces(value: Any) -> list[Piece]:
+def _pieces(value: Any) -> list[LocatedPart]:
     content = value.get("content")
     if isinstance(content, str):
-        found = [Piece(Text(text=content), (("content",),))] if content else []
+        found = [LocatedPart(Text(text=content), (("content",),))] if content else []
     else:
         blocks = content if isinstance(content, list) else [content] if isinstance(content, dict) else []
         found = [_moved(piece, ("content",)) for piece in content_pieces({"parts": blocks})]
@@ -218,14 +218,14 @@ def _pieces(value: Any) -> list[Piece]:
     return sorted(found, key=_is_missing)
 
 
-def _is_missing(piece: Piece) -> bool:
+def _is_missing(piece: LocatedPart) -> bool:
     return isinstance(piece.part, ToolResult) and not piece.places
 
 
-def _call_pieces(call: Value, n: int) -> Iterator[Piece]:
+def _call_pieces(call: Value, n: int) -> Iterator[LocatedPart]:
     key, name = string(call.get("id")), string(call.get("name"))
     place: Place = ("toolCalls", n)
-    yield Piece(ToolCall(id=key, name=name, arguments=arguments(call.get("args") or {})), ((*place, "args"),))
+    yield LocatedPart(ToolCall(id=key, name=name, arguments=arguments(call.get("args") or {})), ((*place, "args"),))
     result = call.get("result")
     answers = [
         _moved(piece, (*place, "result"))
@@ -234,16 +234,16 @@ def _call_pieces(call: Value, n: int) -> Iterator[Piece]:
     ]
     is_error = call.get("status") == "error"
     if not answers:
-        yield Piece(ToolResult(id=key, text="", name=name, is_error=is_error))
+        yield LocatedPart(ToolResult(id=key, text="", name=name, is_error=is_error))
     for piece in answers[:1]:
         part = replace(piece.part, id=key, is_error=is_error) if isinstance(piece.part, ToolResult) else piece.part
         display = ((*place, "resultDisplay"),) if isinstance(call.get("resultDisplay"), str) else ()
-        yield Piece(part, (*piece.places, *display))
+        yield LocatedPart(part, (*piece.places, *display))
 
 
-def _moved(piece: Piece, place: Place) -> Piece:
+def _moved(piece: LocatedPart, place: Place) -> LocatedPart:
     """The piece of a content, whose parts stand at this place instead of ``parts``."""
-    return Piece(piece.part, tuple((*place, *old[1:]) for old in piece.places))
+    return LocatedPart(piece.part, tuple((*place, *old[1:]) for old in piece.places))
 
 
 def _new(transcript: Transcript, insertions: Sequence[Insertion], times: Sequence[str]) -> Iterator[dict[str, Any]]:

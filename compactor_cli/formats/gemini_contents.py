@@ -1,7 +1,7 @@
 """Gemini contents: ``{"contents": [{"role": "user"|"model", "parts": [...]}]}`` of the Gemini API.
 
 Calls have ids in newer requests only; without, order pairs them. Signatures (``thoughtSignature``) stand
-beside what they sign, and are kept or left out with it. The Python client's names (``function_call``) are read too,
+next to what they sign, and are kept or left out with it. The Python client's names (``function_call``) are read too,
 and the arrays of early Gemini CLI logs, whose entries name their speaker in ``type``.
 """
 
@@ -11,15 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.capabilities import REQUEST, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.contents import arguments, role_of, string
-from compactor_cli.formats.holds import REQUEST, Holds
+from compactor_cli.formats.conversation import (
+    SIGNED,
+    Conversation,
+    Tool,
+    arguments_object,
+    image_of,
+    merged,
+    without_system,
+)
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import Piece, like_keys, parts, result_piece, shorten
+from compactor_cli.formats.located_parts import LocatedPart, like_keys, parts, result_piece, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.talk import SIGNED, Talk, Tool, arguments_object, image_of, merged, without_system
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
@@ -55,7 +63,7 @@ class GeminiContents:
 
     name = "gemini-contents"
     title = "Gemini contents"
-    holds = REQUEST | Holds.ERRORS | Holds.THINKING
+    holds = REQUEST | Capabilities.ERRORS | Capabilities.THINKING
     unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -80,7 +88,7 @@ class GeminiContents:
         """The model that the request names."""
         return model_of((), row).removeprefix("models/")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Contents of one text part, their keys in the file's order."""
         first = transcript.records[0] if transcript.records else None
         like, raw = (first.value, first.raw) if first else ({}, b"")
@@ -91,19 +99,19 @@ class GeminiContents:
         """The content with these texts replaced; arguments and responses stay objects."""
         return shorten(record, texts, pieces)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
-        """A request: ``systemInstruction`` and ``tools`` beside the contents, contents of one side as one."""
-        system, others = without_system(talk)
-        row: dict[str, Any] = {"model": talk.model} if talk.model else {}
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """A request: ``systemInstruction`` and ``tools`` next to the contents, contents of one side as one."""
+        system, others = without_system(conversation)
+        row: dict[str, Any] = {"model": conversation.model} if conversation.model else {}
         if system:
             row["systemInstruction"] = {"parts": [{"text": system}]}
         row["contents"] = [
             {"role": "model" if side is Role.ASSISTANT else "user", "parts": [written(p) for m in run for p in m.parts]}
             for side, run in merged(others)
         ]
-        if talk.tools:
-            row["tools"] = [{"functionDeclarations": [_definition(tool) for tool in talk.tools]}]
-        return ({**talk.extra, **row},)
+        if conversation.tools:
+            row["tools"] = [{"functionDeclarations": [_definition(tool) for tool in conversation.tools]}]
+        return ({**conversation.extra, **row},)
 
 
 def written(part: Part) -> dict[str, Any]:
@@ -113,8 +121,8 @@ def written(part: Part) -> dict[str, Any]:
     if isinstance(part, ToolCall):
         return {"functionCall": {"id": part.id, "name": part.name, "args": arguments_object(part)}}
     if isinstance(part, ToolResult):
-        told = {"error" if part.is_error else "output": part.text}
-        return {"functionResponse": {"id": part.id, "name": part.name, "response": told}}
+        result_body = {"error" if part.is_error else "output": part.text}
+        return {"functionResponse": {"id": part.id, "name": part.name, "response": result_body}}
     if image := image_of(part):
         return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
     return {"fileData": {"fileUri": part.url}}
@@ -140,8 +148,8 @@ def _is_entry(value: Any) -> bool:
     """Whether this is an entry of an early log: a text or parts, and its speaker as a type."""
     if not isinstance(value, dict) or {"role", "content", "message", "id"} & value.keys():
         return False
-    told = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
-    return told and string(value.get("type")) in _ROLES
+    result_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
+    return result_body and string(value.get("type")) in _ROLES
 
 
 def _leads(elements: Any) -> bool:
@@ -157,12 +165,12 @@ def _message(value: Any) -> Message:
     return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a content with the places of their texts."""
     blocks = value.get("parts") if isinstance(value, dict) else None
     if not isinstance(blocks, list):
         text = value.get("text") if _is_entry(value) else None
-        return [Piece(Text(text=text), (("text",),))] if isinstance(text, str) and text else []
+        return [LocatedPart(Text(text=text), (("text",),))] if isinstance(text, str) and text else []
     has_code_pairs = _count(blocks, _CODE) == _count(blocks, _CODE_RESULTS)
     return [_piece(block, ("parts", i), has_code_pairs) for i, block in enumerate(blocks)]
 
@@ -176,24 +184,26 @@ def _key(block: Any, keys: Sequence[str]) -> str:
     return next((key for key in keys if isinstance(block, dict) and isinstance(block.get(key), dict)), "")
 
 
-def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Piece:
+def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> LocatedPart:
     if isinstance(block, str):
-        return Piece(Text(text=block), (place,))
+        return LocatedPart(Text(text=block), (place,))
     if not isinstance(block, dict):
-        return Piece(Media(kind=type(block).__name__, size_bytes=0))
+        return LocatedPart(Media(kind=type(block).__name__, size_bytes=0))
     if isinstance(block.get("text"), str):
         text = block["text"]
         return (
-            Piece(Thinking(text=text)) if block.get("thought") is True else Piece(Text(text=text), ((*place, "text"),))
+            LocatedPart(Thinking(text=text))
+            if block.get("thought") is True
+            else LocatedPart(Text(text=text), ((*place, "text"),))
         )
     if key := _key(block, _CALLS):
-        return Piece(_call(block[key]), ((*place, key, "args"),))
+        return LocatedPart(_call(block[key]), ((*place, key, "args"),))
     if key := _key(block, _RESULTS):
         return _result(block[key], (*place, key, "response"))
     if key := _key(block, (*_CODE, *_CODE_RESULTS)):
         return _code(block[key], key, (*place, key), has_code_pairs)
     kind = next((key for key in block if key not in ("thought", "thoughtSignature")), "unknown")
-    return Piece(Media(kind=kind, size_bytes=size_bytes(block)))
+    return LocatedPart(Media(kind=kind, size_bytes=size_bytes(block)))
 
 
 def _call(call: Mapping[str, Any]) -> Part:
@@ -201,26 +211,26 @@ def _call(call: Mapping[str, Any]) -> Part:
     return ToolCall(id=string(call.get("id")), name=name, arguments=arguments(call.get("args") or {}))
 
 
-def _result(result: Mapping[str, Any], place: tuple[str | int, ...]) -> Piece:
+def _result(result: Mapping[str, Any], place: tuple[str | int, ...]) -> LocatedPart:
     response = result.get("response")
     name = string(result.get("name")) or string(result.get("toolType")) or string(result.get("tool_type"))
     failed = isinstance(response, dict) and len(response) == 1 and "error" in next(iter(response))
     piece = result_piece(response, place, call_id=string(result.get("id")), name=name, is_error=failed)
-    return piece if isinstance(response, (dict, str, list)) else Piece(piece.part)
+    return piece if isinstance(response, (dict, str, list)) else LocatedPart(piece.part)
 
 
-def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_paired: bool) -> Piece:
-    """Code that ran at the provider's, and what it gave; one without the other is told as text."""
+def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_paired: bool) -> LocatedPart:
+    """Code that ran at the provider's, and what it gave; one without the other is reported as text."""
     is_result = key in _CODE_RESULTS
     text = string(inner.get("output" if is_result else "code"))
     if not is_paired:
         inner_key = "output" if is_result else "code"
-        return Piece(Text(text=text), ((*place, inner_key),) if isinstance(inner.get(inner_key), str) else ())
+        return LocatedPart(Text(text=text), ((*place, inner_key),) if isinstance(inner.get(inner_key), str) else ())
     if not is_result:
-        return Piece(ToolCall(id="", name=_CODE_TOOL, arguments={"code": text}))
+        return LocatedPart(ToolCall(id="", name=_CODE_TOOL, arguments={"code": text}))
     failed = string(inner.get("outcome")) not in ("", "OUTCOME_OK")
     piece = result_piece(text, (*place, "output"), call_id="", name=_CODE_TOOL, is_error=failed)
-    return piece if isinstance(inner.get("output"), str) else Piece(piece.part)
+    return piece if isinstance(inner.get("output"), str) else LocatedPart(piece.part)
 
 
 def _content(item: Insertion, speaker: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A line with the ``id`` of an earlier one is its newer version; ``{"$set": {"messages": [...]}}`` replaces the whole
 list (the client writes it after a compression, and at each resume, repeating everything); ``{"$rewindTo": id}``
-takes back that message and all behind it. Observed with Gemini CLI 0.61.
+takes back that message and all after it. Observed with Gemini CLI 0.61.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 
 Value = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ _CONTEXTS = ("<session_context>", "<hook_context>")
 
 class Replay:
     """The log of one session: ``sent`` are the records that hold messages of the final list, ``own[i]`` the
-    messages that the ``$set`` at ``i`` holds and no line beside it, ``repeated`` the records that others say as
+    messages that the ``$set`` at ``i`` holds and no line next to it, ``repeated`` the records that others say as
     well: older versions, and tool results that their calls hold."""
 
     def __init__(self, values: Sequence[Value]) -> None:

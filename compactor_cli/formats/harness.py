@@ -27,7 +27,7 @@ class Harness:
 
     ``blocks``: elements that are the client's with all that is in them, with or without attributes.
     ``wrappers``: elements whose tags are the client's and whose content is the person's.
-    ``quotes``: elements of that kind outside which the person says nothing.
+    ``quotes``: elements of that kind outside which the person says no word.
     ``command``: the elements with the name and the arguments of a command that the person typed.
     ``openings``: beginnings of texts (or regular expressions for them) that are the client's as a whole.
     ``heads``: a beginning of a text, and the mark after which the person speaks in it.

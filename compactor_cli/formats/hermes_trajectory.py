@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import imitate, sharegpt
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats import new_message as new_message
+from compactor_cli.formats import sharegpt
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
-from compactor_cli.formats.holds import RUN, Holds
-from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, thinking_of
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Transcript
 
@@ -21,7 +22,7 @@ class HermesTrajectory:
 
     name = "hermes"
     title = "Hermes trajectory"
-    holds = RUN | Holds.THINKING | Holds.TOOLS
+    holds = RUN | Capabilities.THINKING | Capabilities.TOOLS
     unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -32,8 +33,8 @@ class HermesTrajectory:
         """3 for a turn with tags, of a tool, or that is its compressor's summary; 1 for any other turn."""
         if not sharegpt.is_turn(value):
             return 1 if isinstance(value, dict) and sharegpt.array_at(value) else 0
-        said = value["value"]
-        is_marked = isinstance(said, str) and any(mark in said for mark in _MARKS)
+        turn_text = value["value"]
+        is_marked = isinstance(turn_text, str) and any(mark in turn_text for mark in _MARKS)
         return 3 if is_marked or value["from"] == "tool" else 1
 
     def starts(self, value: Any) -> bool:
@@ -48,17 +49,19 @@ class HermesTrajectory:
         """The model that the row names."""
         return model_of(records, row)
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns of ``human`` and ``gpt``; a summary may follow a tool's turn, as Hermes itself writes it."""
-        return imitate.insert(transcript, cut, insertions, sharegpt.SHAPE)
+        return new_message.insert(transcript, cut, insertions, sharegpt.SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced within its tags."""
         return sharegpt.shorten(record, texts)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of turns with tags."""
-        return ({**sharegpt.row_of(talk), "conversations": [_turn(message) for message in talk.messages]},)
+        return (
+            {**sharegpt.row_of(conversation), "conversations": [_turn(message) for message in conversation.messages]},
+        )
 
 
 def _turn(message: Message) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.model.transcript import Media, Part
 
 # Blocks whose images are a tool's answer, not what the speaker shows.

@@ -14,15 +14,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.calls import read_call
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import CHAT, Capabilities
 from compactor_cli.formats.contents import arguments, block_part, string
 from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.holds import CHAT, Holds
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, replaced, result_piece, shorten
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    Place,
+    at,
+    like_keys,
+    parts,
+    replaced,
+    result_piece,
+    shorten,
+)
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.scrub import LEFT_OUT, gone_lines, scrubbed
+from compactor_cli.formats.tool_calls import read_call
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Message,
@@ -49,7 +58,14 @@ class InspectAI:
 
     name = "inspect"
     title = "Inspect sample"
-    holds = CHAT | Holds.ERRORS | Holds.THINKING | Holds.MODEL | Holds.SUMMARIES | Holds.METADATA
+    holds = (
+        CHAT
+        | Capabilities.ERRORS
+        | Capabilities.THINKING
+        | Capabilities.MODEL
+        | Capabilities.SUMMARIES
+        | Capabilities.METADATA
+    )
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a sample; ``samples`` of a log that has none."""
@@ -81,7 +97,7 @@ class InspectAI:
         names = (*answers, at(row, ("output", "model")))
         return next((name for name in names if isinstance(name, str) and name), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
         values = [record.value for record in transcript.records if _is_message(record.value)]
         raw = transcript.records[0].raw if transcript.records else b""
@@ -134,22 +150,22 @@ def _native_summary(value: Mapping[str, Any], found: Sequence[Part]) -> Previous
     return PreviousSummary(origin="inspect", text=inner.strip())
 
 
-def pieces(value: Any, row: Any) -> list[Piece]:
+def pieces(value: Any, row: Any) -> list[LocatedPart]:
     """The parts of a message with the places of their texts. ``row`` holds the attachments."""
     if not _is_message(value):
         return []
     if value["role"] == "tool":
         return [_result(_attached(value, ("content",), row))]
     content = value.get("content")
-    found: list[Piece] = []
+    found: list[LocatedPart] = []
     if isinstance(content, str) and content:
-        found.append(Piece(Text(text=_text(content, row)), (("content",),)))
+        found.append(LocatedPart(Text(text=_text(content, row)), (("content",),)))
     for i, block in enumerate(content if isinstance(content, list) else ()):
         found += _block(block, ("content", i), row)
     calls = value.get("tool_calls")
     for i, call in enumerate(calls if isinstance(calls, list) else ()):
         has_place = isinstance(call, dict) and "arguments" in call
-        found.append(Piece(read_call(call), (("tool_calls", i, "arguments"),) if has_place else ()))
+        found.append(LocatedPart(read_call(call), (("tool_calls", i, "arguments"),) if has_place else ()))
     return found
 
 
@@ -164,30 +180,32 @@ def _attached(value: Mapping[str, Any], place: Place, row: Any) -> Any:
     return replaced(value, place, _text(found, row)) if isinstance(found, str) else value
 
 
-def _result(value: Mapping[str, Any]) -> Piece:
+def _result(value: Mapping[str, Any]) -> LocatedPart:
     """A tool's message. Of an error without a content, the model is shown what the error says."""
     error = value.get("error")
-    told = at(error, ("message",))
-    place: Place = ("error", "message") if isinstance(told, str) and not value.get("content") else ("content",)
+    result_value = at(error, ("message",))
+    place: Place = ("error", "message") if isinstance(result_value, str) and not value.get("content") else ("content",)
     call_id, name = string(value.get("tool_call_id")), string(value.get("function"))
     return result_piece(at(value, place), place, call_id=call_id, name=name, is_error=bool(error))
 
 
-def _block(block: Any, place: Place, row: Any) -> list[Piece]:
+def _block(block: Any, place: Place, row: Any) -> list[LocatedPart]:
     kind = block.get("type") if isinstance(block, dict) else None
     if kind == "reasoning":
-        return [Piece(Thinking(text=string(block.get("reasoning")) or string(block.get("summary"))))]
+        return [LocatedPart(Thinking(text=string(block.get("reasoning")) or string(block.get("summary"))))]
     if kind == "tool_use":
         name, call_id = string(block.get("name")), string(block.get("id"))
         call = ToolCall(id=call_id, name=name, arguments=arguments(block.get("arguments")))
-        told = block.get("result")
+        result_value = block.get("result")
         failed = bool(block.get("error"))
-        result = ToolResult(id=call_id, text=told if isinstance(told, str) else "", name=name, is_error=failed)
-        return [Piece(call), Piece(result, ((*place, "result"),) if isinstance(told, str) else ())]
+        result = ToolResult(
+            id=call_id, text=result_value if isinstance(result_value, str) else "", name=name, is_error=failed
+        )
+        return [LocatedPart(call), LocatedPart(result, ((*place, "result"),) if isinstance(result_value, str) else ())]
     part = block_part(block)
     if not isinstance(part, Text):
-        return [Piece(part)]
-    return [Piece(Text(text=_text(part.text, row)), ((*place, "text"),) if isinstance(block, dict) else (place,))]
+        return [LocatedPart(part)]
+    return [LocatedPart(Text(text=_text(part.text, row)), ((*place, "text"),) if isinstance(block, dict) else (place,))]
 
 
 def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

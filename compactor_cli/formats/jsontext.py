@@ -1,4 +1,4 @@
-"""JSON written in the style of the record beside it."""
+"""JSON written in the style of the record next to it."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import CHAT, Capabilities
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.holds import CHAT, Holds
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.openai_chat import lines
-from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, thinking_of, without_system
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Text, Transcript
 
@@ -31,7 +31,7 @@ class KimiCli:
 
     name = "kimi-cli"
     title = "Kimi CLI context"
-    holds = CHAT | Holds.THINKING | Holds.USAGE | Holds.SUMMARIES
+    holds = CHAT | Capabilities.THINKING | Capabilities.USAGE | Capabilities.SUMMARIES
     unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -50,15 +50,15 @@ class KimiCli:
         return isinstance(value, dict) and value.get("role") == "_system_prompt"
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per line; the client's own lines but for the system prompt are META."""
+        """One message per line; the client's own lines except for the system prompt are META."""
         return tuple(_message(record.value) for record in records)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """Empty: a context names no model."""
         return ""
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages of text blocks; the summary behind the words that the client opens it with."""
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages of text blocks; the summary after the words that the client opens it with."""
         return tuple(dump(_written(item), transcript.records[0].raw) for item in insertions)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
@@ -78,9 +78,9 @@ class KimiCli:
         """The message with these texts replaced."""
         return chat.shorten(record, texts)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """The system prompt, a checkpoint, and the messages."""
-        system, others = without_system(talk)
+        system, others = without_system(conversation)
         head = [{"role": "_system_prompt", "content": system}] if system else []
         messages = [_with_blocks(line, message) for message in others for line in lines(message)]
         return [*head, {"role": "_checkpoint", "id": 0}, *messages]

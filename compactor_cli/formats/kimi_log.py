@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 
 Value = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ _BROKEN_OFF = ("interrupted", "error")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
     """The history: for each of its messages the first record. A message that no record holds is there under another
-    record: the result of a call that was broken off under its step, what the client writes beside a summary of
+    record: the result of a call that was broken off under its step, what the client writes next to a summary of
     its own under the compaction. ``step_of``: the first record of the step that a record is of; ``compactions``: the
     records that replaced something; ``empty``: the first records of steps that came to nothing."""
 
@@ -52,7 +52,7 @@ def fold(values: Sequence[Value]) -> Folded:
 class _Fold:
     """The client's own folding. A step that was interrupted stays open until the next one begins; it leaves nothing
     if it said nothing, and its calls without results are answered by the client. What is said while calls run comes
-    behind their results."""
+    after their results."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
@@ -99,7 +99,7 @@ class _Fold:
             self.step_of[i] = self._steps.get(string(event.get("stepUuid")) or string(event.get("uuid")), i)
             if kind == "tool.call":
                 self._pending.add(string(event.get("toolCallId")))
-            self._says |= kind == "tool.call" or (kind == "content.part" and _says_something(event.get("part")))
+            self._says |= kind == "tool.call" or (kind == "content.part" and _has_content(event.get("part")))
             if kind == "step.end" and event.get("finishReason") not in _BROKEN_OFF and not self._pending:
                 self._settle()
 
@@ -126,7 +126,7 @@ class _Fold:
         self._deferred = []
 
 
-def _says_something(part: Any) -> bool:
+def _has_content(part: Any) -> bool:
     if not isinstance(part, dict) or part.get("type") not in ("text", "think"):
         return True
     return "encrypted" in part or bool(string(part.get(part["type"])).strip())
@@ -162,7 +162,7 @@ def is_users(value: Value) -> bool:
 
 def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int]:
     """What the compaction at ``i`` puts in place of messages: the summary; where it is the client's own also messages
-    of the user before it, with a note where some are left out, and a note to go on behind it."""
+    of the user before it, with a note where some are left out, and a note to go on after it."""
     compaction = values[i]
     count, first = compaction.get("keptUserMessageCount"), compaction.get("keptHeadUserMessageCount")
     if not isinstance(count, int):
@@ -174,7 +174,7 @@ def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int
 
 
 def _undone(values: Sequence[Value], history: list[int], count: Any) -> list[int]:
-    """Without the user's last messages and all behind them; never further back than a compaction."""
+    """Without the user's last messages and all after them; never further back than a compaction."""
     left = count if isinstance(count, int) else 0
     for at_ in range(len(history) - 1, -1, -1):
         if left <= 0 or values[history[at_]].get("type") == COMPACTION:

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compactor_cli.formats import blocks
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import arguments, string
-from compactor_cli.formats.holds import SESSION, Holds
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.kimi_log import (
     APPEND,
@@ -25,7 +25,7 @@ from compactor_cli.formats.kimi_log import (
     is_users,
     summary_text,
 )
-from compactor_cli.formats.places import Piece, at, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, Transcript
@@ -44,7 +44,7 @@ class KimiWire:
 
     name = "kimi-wire"
     title = "Kimi Code wire log"
-    holds = SESSION | Holds.SYSTEM | Holds.SUMMARIES | Holds.TOOLS
+    holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES | Capabilities.TOOLS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is an event."""
@@ -74,12 +74,14 @@ class KimiWire:
         requests = (value for value in reversed(_values(records)) if value.get("type") == "llm.request")
         return next((name for value in requests if (name := string(value.get("model")))), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages; the client takes the summary for one of its own, and replaces it at its next compaction."""
         values = _values(transcript.records)
         stop = cut.after[0] if cut.after else len(values)
         time = next((time for value in reversed(values[:stop]) if isinstance(time := value.get("time"), int)), 0)
-        written = ({"type": APPEND, **_agent(values), "message": _said(item), "time": time} for item in insertions)
+        written = (
+            {"type": APPEND, **_agent(values), "message": _message_of(item), "time": time} for item in insertions
+        )
         return tuple(dump(event, transcript.records[0].raw) for event in written)
 
     @property
@@ -88,10 +90,10 @@ class KimiWire:
         return False
 
     def append(
-        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """``context.apply_compaction`` of all messages before the tail, and a new base for the client's counters. An
-        acknowledgement is left out: it would stand behind the tail."""
+        acknowledgement is left out: it would stand after the tail."""
         values = _values(transcript.records)
         tail = set(cut.after)
         history = fold(values).history
@@ -150,9 +152,9 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
     is_gone = folded.step_of.get(i, i) not in sent
     if i in folded.compactions:
         text = summary_text(value)
-        told = (Text(text=text),)
-        summary = summary_of(Role.USER, told) or PreviousSummary(origin="kimi", text=text)
-        return Message(role=Role.USER, parts=told, timestamp=timestamp, summary=summary, superseded=is_gone)
+        summary_parts = (Text(text=text),)
+        summary = summary_of(Role.USER, summary_parts) or PreviousSummary(origin="kimi", text=text)
+        return Message(role=Role.USER, parts=summary_parts, timestamp=timestamp, summary=summary, superseded=is_gone)
     role = _role(value)
     if role is Role.META or folded.step_of.get(i) in folded.empty:
         return Message(role=Role.META, timestamp=timestamp)
@@ -187,7 +189,7 @@ def _role(value: Value) -> Role:
     return _ROLES.get(string(message.get("role")), Role.META) if isinstance(message, dict) else Role.META
 
 
-def _pieces(value: Any) -> Iterator[Piece]:
+def _pieces(value: Any) -> Iterator[LocatedPart]:
     event = event_of(value)
     kind = event.get("type")
     if kind == "content.part":
@@ -203,7 +205,7 @@ def _pieces(value: Any) -> Iterator[Piece]:
         yield from _message_pieces(value["message"])
 
 
-def _message_pieces(message: Value) -> Iterator[Piece]:
+def _message_pieces(message: Value) -> Iterator[LocatedPart]:
     content = message.get("content")
     if message.get("role") == "tool":
         yield result_piece(content, ("message", "content"), call_id=string(message.get("toolCallId")))
@@ -215,16 +217,16 @@ def _message_pieces(message: Value) -> Iterator[Piece]:
             yield _call(call, ("message", "toolCalls", n, "arguments"), "id", "arguments")
 
 
-def _call(call: Value, place: tuple[str | int, ...], id_key: str, key: str) -> Piece:
+def _call(call: Value, place: tuple[str | int, ...], id_key: str, key: str) -> LocatedPart:
     made = ToolCall(id=string(call.get(id_key)), name=string(call.get("name")), arguments=arguments(call.get(key)))
-    return Piece(made, (place,))
+    return LocatedPart(made, (place,))
 
 
 def _block(block: Any) -> Part:
     return next(iter(blocks.parts([block])))
 
 
-def _said(item: Insertion) -> dict[str, Any]:
+def _message_of(item: Insertion) -> dict[str, Any]:
     kind = "compaction_summary" if item.is_summary else "user"
     origin = {} if item.role is Role.ASSISTANT else {"origin": {"kind": kind}}
     return {"role": item.role.value, "content": [{"type": "text", "text": item.text}], "toolCalls": [], **origin}

@@ -13,15 +13,24 @@ from typing import Any
 
 from compactor_cli.formats import blocks
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.calls import read_call
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import CHAT, Capabilities
 from compactor_cli.formats.contents import block_part, role_of, string
-from compactor_cli.formats.holds import CHAT, Holds
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    Place,
+    at,
+    like_keys,
+    parts,
+    result_piece,
+    shorten,
+    text_pieces,
+)
 from compactor_cli.formats.openai_chat import content
-from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, thinking_of
+from compactor_cli.formats.tool_calls import read_call
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Message,
@@ -67,7 +76,14 @@ class LangChain:
 
     name = "langchain"
     title = "LangChain messages"
-    holds = CHAT | Holds.ERRORS | Holds.THINKING | Holds.USAGE | Holds.MODEL | Holds.METADATA
+    holds = (
+        CHAT
+        | Capabilities.ERRORS
+        | Capabilities.THINKING
+        | Capabilities.USAGE
+        | Capabilities.MODEL
+        | Capabilities.METADATA
+    )
     unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -94,7 +110,7 @@ class LangChain:
         names = (found.get(key) for found in held if isinstance(found, dict) for key in ("model_name", "model"))
         return next((name for name in names if name and isinstance(name, str)), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
         values = [record.value for record in transcript.records if kind_of(record.value)]
         raw = transcript.records[0].raw if transcript.records else b""
@@ -104,10 +120,10 @@ class LangChain:
         """The message with these texts replaced, calls in every place where they stand."""
         return shorten(record, texts, pieces)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """A state: plain messages, their calls in ``tool_calls``."""
-        messages = [line for message in talk.messages for line in _lines(message, talk.model)]
-        return ({**talk.extra, "messages": messages},)
+        messages = [line for message in conversation.messages for line in _lines(message, conversation.model)]
+        return ({**conversation.extra, "messages": messages},)
 
 
 def _lines(message: Message, model: str) -> Iterator[dict[str, Any]]:
@@ -154,7 +170,7 @@ def _of_class(name: str) -> str:
 
 
 def _inner_place(value: Any) -> Place:
-    """Where the message's own keys stand: behind ``kwargs`` or ``data``, or in the value itself."""
+    """Where the message's own keys stand: after ``kwargs`` or ``data``, or in the value itself."""
     if not isinstance(value, dict):
         return ()
     if value.get("lc") is not None:
@@ -186,7 +202,7 @@ def _native_summary(inner: Mapping[str, Any], found: Sequence[Part]) -> Previous
     return PreviousSummary(origin="langchain", text=text.strip())
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message with the places of their texts: reasoning, content, calls."""
     kind = kind_of(value)
     place = _inner_place(value)
@@ -201,14 +217,14 @@ def pieces(value: Any) -> list[Piece]:
     calls = _calls(inner, place)
     shown = [piece for piece in _content(inner, place) if piece is not None]
     reasoning = at(inner, ("additional_kwargs", "reasoning_content"))
-    thinking = [Piece(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
+    thinking = [LocatedPart(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
     return [*thinking, *shown, *calls]
 
 
-def _content(inner: Mapping[str, Any], place: Place) -> list[Piece | None]:
+def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart | None]:
     """The content without the calls that ``tool_calls`` tells again."""
     content = inner.get("content")
-    told = {_id(call) for key in _CALL_LISTS for call in _list(inner.get(key))}
+    known_ids = {_id(call) for key in _CALL_LISTS for call in _list(inner.get(key))}
     found = text_pieces(content, (*place, "content"), _block)
     if not isinstance(content, list):
         return list(found)
@@ -216,8 +232,8 @@ def _content(inner: Mapping[str, Any], place: Place) -> list[Piece | None]:
         piece
         if not _is_call(block)
         else None
-        if _id(block) in told
-        else Piece(piece.part, (_arguments_place(block, at),))
+        if _id(block) in known_ids
+        else LocatedPart(piece.part, (_arguments_place(block, at),))
         for block, piece, at in zip(content, found, ((*place, "content", i) for i in range(len(content))), strict=True)
     ]
 
@@ -231,16 +247,18 @@ def _block(block: Any) -> Part:
     return blocks.parts([block])[0] if isinstance(block, dict) else block_part(block)
 
 
-def _calls(inner: Mapping[str, Any], place: Place) -> list[Piece]:
+def _calls(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     for key in _CALL_LISTS:
         if _list(inner.get(key)):
             break
     else:
         raw = ("additional_kwargs", "tool_calls")
         listed = _list(at(inner, raw))
-        return [Piece(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in enumerate(listed)]
+        return [
+            LocatedPart(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in enumerate(listed)
+        ]
     both = [(key, i, call) for key in _CALL_LISTS for i, call in enumerate(_list(inner.get(key)))]
-    return [Piece(read_call(call), _places(inner, place, key, i, call)) for key, i, call in both]
+    return [LocatedPart(read_call(call), _places(inner, place, key, i, call)) for key, i, call in both]
 
 
 def _places(inner: Mapping[str, Any], place: Place, key: str, i: int, call: Any) -> tuple[Place, ...]:

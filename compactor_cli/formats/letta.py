@@ -1,7 +1,7 @@
 """Letta agent files (``.af``): ``messages`` of an agent, alone or among the ``agents`` of a file.
 
 What the model is shown are the messages in context (``in_context_message_indices``, ``in_context_message_ids``);
-the list is brought in line with the messages that stay. Files from before are OpenAI messages beside the state.
+the list is brought in line with the messages that stay. Files from before are OpenAI messages next to the state.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import CHAT, Capabilities
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.holds import CHAT, Holds
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, PreviousSummary, Role, Transcript
 
@@ -36,7 +36,14 @@ class Letta:
 
     name = "letta"
     title = "Letta agent file"
-    holds = CHAT | Holds.ERRORS | Holds.TIMES | Holds.TOOLS | Holds.MODEL | Holds.METADATA
+    holds = (
+        CHAT
+        | Capabilities.ERRORS
+        | Capabilities.TIMES
+        | Capabilities.TOOLS
+        | Capabilities.MODEL
+        | Capabilities.METADATA
+    )
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of an agent."""
@@ -68,7 +75,7 @@ class Letta:
         names = (at(row, ("llm_config", "model")), at(row, ("model",)), *messages)
         return next((name for name in names if isinstance(name, str) and name), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with all keys of their neighbours: the importer wants them."""
         values = [r.value if isinstance(r.value, dict) else {} for r in transcript.records]
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if values[i]), {})

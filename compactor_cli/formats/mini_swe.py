@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.calls import has_calls
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.fenced import Fenced, fenced, text_of, with_text
-from compactor_cli.formats.holds import RUN, Holds
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import at, like_keys
+from compactor_cli.formats.located_parts import at, like_keys
 from compactor_cli.formats.scrub import lines_between, scrubbed
+from compactor_cli.formats.tool_calls import has_calls
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, ToolResult, Transcript
 
@@ -34,7 +34,7 @@ class MiniSwe:
 
     name = "mini-swe"
     title = "mini-swe-agent trajectory"
-    holds = RUN | Holds.IDS | Holds.TIMES | Holds.USAGE | Holds.ERRORS
+    holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.USAGE | Capabilities.ERRORS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a document that says it is of this agent."""
@@ -57,7 +57,7 @@ class MiniSwe:
         return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message behind a command is its observation."""
+        """One message per record; a user message after a command is its observation."""
         messages: list[Message] = []
         for record in records:
             asks = bool(messages) and any(not call.id for call in messages[-1].calls)
@@ -71,7 +71,7 @@ class MiniSwe:
         names = (name for name in (*answers, configured) if isinstance(name, str) and name)
         return next(names, "") or model_of(records, None)
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of a role and a content."""
         first = transcript.records[0] if transcript.records else None
         like, raw = (first.value, first.raw) if first else ({}, b"")
@@ -117,11 +117,11 @@ def _fenced(value: Any) -> Fenced | None:
     if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value):
         return None
     content = text_of(value.get("content"))
-    found = fenced(content, _told_command(value) or _written_command(content))
+    found = fenced(content, _command_text(value) or _written_command(content))
     return found if found.action else None
 
 
-def _told_command(value: Mapping[str, Any]) -> str:
+def _command_text(value: Mapping[str, Any]) -> str:
     actions = at(value, ("extra", "actions"))
     first = actions[0] if isinstance(actions, list) and len(actions) == 1 else None
     return first if isinstance(first, str) else string(at(first, ("command",)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import chat, imitate
+from compactor_cli.formats import chat
+from compactor_cli.formats import new_message as new_message
 from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats.capabilities import REQUEST
 from compactor_cli.formats.chat_dialect import ChatDialect
-from compactor_cli.formats.holds import REQUEST
-from compactor_cli.formats.talk import NEVER_WRITTEN, Talk, Tool, arguments_text, said
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, Tool, arguments_text, spoken_parts
 from compactor_cli.model.transcript import Media, Message, Role, Text
 
 # Fine-tuning rows and requests, batch lines, preference rows, chat logs, TRL prompts, benchmark runs, other logs and
@@ -29,7 +30,9 @@ _PATHS: tuple[JsonPath, ...] = (
     ("history",),
     ("input",),
 )
-_SHAPE = imitate.Shape(role_key="role", text_key="content", user=("user", "human"), assistant=("assistant", "gpt"))
+_SHAPE = new_message.TurnShape(
+    role_key="role", text_key="content", user=("user", "human"), assistant=("assistant", "gpt")
+)
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 _OWN_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal"})
 _OWN_KEYS = ("tool_calls", "reasoning_content", "refusal", "tool_call_id")
@@ -58,12 +61,12 @@ class OpenAIChat(ChatDialect):
             return 0
         return 2 if kinds & _OWN_BLOCKS or any(value.get(key) for key in _OWN_KEYS) else 1
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of ``messages``, and ``tools`` where there are any."""
-        row: dict[str, Any] = {"messages": [line for message in talk.messages for line in lines(message)]}
-        if talk.tools:
-            row["tools"] = [{"type": "function", "function": _definition(tool)} for tool in talk.tools]
-        return ({**talk.extra, **({"model": talk.model} if talk.model else {}), **row},)
+        row: dict[str, Any] = {"messages": [line for message in conversation.messages for line in lines(message)]}
+        if conversation.tools:
+            row["tools"] = [{"type": "function", "function": _definition(tool)} for tool in conversation.tools]
+        return ({**conversation.extra, **({"model": conversation.model} if conversation.model else {}), **row},)
 
 
 def lines(message: Message) -> Iterator[dict[str, Any]]:
@@ -83,7 +86,7 @@ def lines(message: Message) -> Iterator[dict[str, Any]]:
 
 def content(message: Message) -> Any:
     """Words as a string, or null; blocks where there are images."""
-    parts = list(said(message))
+    parts = list(spoken_parts(message))
     if not any(isinstance(part, Media) for part in parts):
         return message.text or (None if message.calls else "")
     return [

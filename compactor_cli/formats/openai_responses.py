@@ -1,7 +1,7 @@
 """OpenAI Responses: the items of a request's ``input``, of a response's ``output``, or one item a line.
 
 A ``compaction`` item holds, encrypted, what came before it: it is never left out, and the summary stands
-behind it. Reasoning is refused by the API without what followed it: the items of one answer stay together.
+after it. Reasoning is refused by the API without what followed it: the items of one answer stay together.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.arrays import first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import REQUEST, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.codex_items import is_opaque, item_type
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.holds import REQUEST, Holds
+from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import at, like_keys
+from compactor_cli.formats.located_parts import at, like_keys
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.responses_items import (
     OWN_BLOCKS,
@@ -28,7 +29,6 @@ from compactor_cli.formats.responses_items import (
     shortened,
     written,
 )
-from compactor_cli.formats.talk import SIGNED, Talk
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Transcript
 
@@ -42,7 +42,7 @@ class OpenAIResponses:
 
     name = "openai-responses"
     title = "OpenAI Responses items"
-    holds = REQUEST | Holds.THINKING
+    holds = REQUEST | Capabilities.THINKING
     unwritten = SIGNED
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -84,7 +84,7 @@ class OpenAIResponses:
         inner = row.get("response") if isinstance(row, dict) else None
         return model_of(records, row) or model_of((), inner)
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The removed items that nobody but the provider can read, then messages in the file's own style."""
         kept = {*cut.before, *cut.after}
         records = transcript.records
@@ -97,16 +97,16 @@ class OpenAIResponses:
         value = parse(record.raw)
         return dump(shortened(value, texts), record.raw) if is_item(value) else record.raw
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: the items as its ``input``."""
-        row: dict[str, Any] = {"model": talk.model} if talk.model else {}
-        row["input"] = [item for message in talk.messages for item in written(message)]
-        if talk.tools:
+        row: dict[str, Any] = {"model": conversation.model} if conversation.model else {}
+        row["input"] = [item for message in conversation.messages for item in written(message)]
+        if conversation.tools:
             row["tools"] = [
                 {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
-                for tool in talk.tools
+                for tool in conversation.tools
             ]
-        return ({**talk.extra, **row},)
+        return ({**conversation.extra, **row},)
 
 
 def _leads(elements: Any) -> bool:

@@ -13,13 +13,13 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import arguments, string
-from compactor_cli.formats.holds import SESSION, Holds
 from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, shorten
 from compactor_cli.formats.opencode_pair import Site
-from compactor_cli.formats.places import Piece, Place, at, parts, shorten
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
@@ -36,7 +36,7 @@ from compactor_cli.model.transcript import (
 )
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
-_BESIDE = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
+_IGNORED_TYPES = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
 # What the client sends in place of an output that it pruned.
 _PRUNED = "[Old tool result content cleared]"
 
@@ -46,7 +46,7 @@ class OpenCode:
 
     name = "opencode"
     title = "opencode export"
-    holds = SESSION | Holds.SUMMARIES
+    holds = SESSION | Capabilities.SUMMARIES
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of an export, or a bare array of them."""
@@ -75,8 +75,8 @@ class OpenCode:
         names = (at(info, path) for info in infos for path in (("modelID",), ("model", "modelID")))
         return next((name for name in names if isinstance(name, str) and name), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The pair of a compaction; further messages behind it."""
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """The pair of a compaction; further messages after it."""
         site = Site(transcript, cut)
         raw = transcript.records[0].raw if transcript.records else b""
         return tuple(dump(message, raw) for item in insertions for message in site.messages(item))
@@ -131,7 +131,7 @@ def _compaction(value: Any) -> Mapping[str, Any] | None:
 
 
 def _superseded(values: Sequence[Any]) -> frozenset[int]:
-    """What the client does not send: all before the last answered compaction, but for what it retains."""
+    """What the client does not send: all before the last answered compaction, except for what it retains."""
     answered: set[str] = set()
     for i in range(len(values) - 1, -1, -1):
         answered.add(_summarised(values[i]))
@@ -176,7 +176,7 @@ def _words(found: Sequence[Part]) -> str:
     return "\n".join(part.text for part in found if isinstance(part, Text))
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message that a model is shown, with the places of their texts."""
     if not _is_message(value):
         return []
@@ -184,25 +184,25 @@ def pieces(value: Any) -> list[Piece]:
     return [piece for part, place in listed for piece in _pieces(part, place)]
 
 
-def _pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
+def _pieces(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     kind = string(part.get("type"))
     if kind == "text":
         text = string(part.get("text"))
-        return [Piece(Text(text=text), ((*place, "text"),))] if text and part.get("ignored") is not True else []
+        return [LocatedPart(Text(text=text), ((*place, "text"),))] if text and part.get("ignored") is not True else []
     if kind == "reasoning":
-        return [Piece(Thinking(text=string(part.get("text"))))]
+        return [LocatedPart(Thinking(text=string(part.get("text"))))]
     if kind == "tool":
         return _tool(part, place)
-    return [] if kind in _BESIDE else [Piece(Media(kind=kind or "unknown", size_bytes=size_bytes(part)))]
+    return [] if kind in _IGNORED_TYPES else [LocatedPart(Media(kind=kind or "unknown", size_bytes=size_bytes(part)))]
 
 
-def _tool(part: Mapping[str, Any], place: Place) -> list[Piece]:
+def _tool(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     """A call, and its result once it has ended."""
     state = part.get("state")
     call_id, name = string(part.get("callID")), string(part.get("tool"))
     status = string(at(state, ("status",)))
     call = ToolCall(id=call_id, name=name, arguments=arguments(at(state, ("input",)) or {}))
-    asked = Piece(call, ((*place, "state", "input"),) if at(state, ("input",)) else ())
+    asked = LocatedPart(call, ((*place, "state", "input"),) if at(state, ("input",)) else ())
     if status in ("pending", "running", ""):
         return [asked]
     files = at(state, ("attachments",))
@@ -215,7 +215,7 @@ def _tool(part: Mapping[str, Any], place: Place) -> list[Piece]:
         is_error=status == "error",
         media_count=len(files) if isinstance(files, list) and not pruned else 0,
     )
-    return [asked, Piece(result, () if pruned else ((*place, "state", key),))]
+    return [asked, LocatedPart(result, () if pruned else ((*place, "state", key),))]
 
 
 DIALECT = OpenCode()

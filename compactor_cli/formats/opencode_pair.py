@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from string import hexdigits
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.model.transcript import Role, Transcript
 
 # Ids are a kind, 12 hex digits that grow with time, and 14 letters and digits.
@@ -20,7 +20,7 @@ _TAIL_CHARS = 14
 class Site:
     """Where the messages go: between which ids and times, and whom they imitate."""
 
-    def __init__(self, transcript: Transcript, cut: Cut) -> None:
+    def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.sha256 = transcript.sha256
         infos = [_info(record.value) for record in transcript.records]
         self.first = next((string(infos[i].get("id")) for i in cut.before if infos[i].get("id")), "")
@@ -72,7 +72,7 @@ class Site:
         return {**taken, "cost": 0, "tokens": tokens}
 
     def _next(self) -> tuple[str, int]:
-        """An id and a time of a removed message, in order; else just behind the last one given, or the head."""
+        """An id and a time of a removed message, in order; else just after the last one given, or the head."""
         i = min(self.written, len(self.free) - 1)
         info = self.free[i] if self.free else self.before
         over = self.written - i

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.holds import RUN, Holds
 from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, like_keys, parts, shorten
 from compactor_cli.formats.openhands_parts import (
-    ACTIONS_BESIDE,
-    OBSERVATIONS_BESIDE,
+    ACTIONS_IGNORED,
+    OBSERVATIONS_IGNORED,
     action_pieces,
     forgotten,
     is_action,
     observation_piece,
 )
-from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, shorten
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, ToolCall, Transcript
@@ -37,7 +37,7 @@ class OpenHands:
 
     name = "openhands"
     title = "OpenHands events"
-    holds = RUN | Holds.IDS | Holds.TIMES | Holds.SUMMARIES | Holds.ERRORS
+    holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.SUMMARIES | Capabilities.ERRORS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array of events, or ``history`` (``trajectory``, ``events``) of a row."""
@@ -67,7 +67,7 @@ class OpenHands:
         named = (at(row, path) for path in (("metadata", "llm_config", "model"), ("metadata", "model_name")))
         return next((name for name in (*called, *named) if isinstance(name, str) and name), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages. Numbers are those removed."""
         values = [record.value for record in transcript.records]
         raw = transcript.records[0].raw if transcript.records else b""
@@ -76,7 +76,7 @@ class OpenHands:
         like = next((event for value in values for event in _events(value) if is_action(event)), {})
         written: list[bytes] = []
         for item, number in zip(insertions, site.numbers, strict=True):
-            event = site.condensation(item) if item.is_summary and not site.has_pairs else _said(item)
+            event = site.condensation(item) if item.is_summary and not site.has_pairs else _message_event(item)
             event = like_keys({"id": number, "timestamp": time, **event}, like)
             written.append(dump([event, _NO_OBSERVATION] if site.has_pairs else event, raw))
         return tuple(written)
@@ -133,13 +133,13 @@ def _message(value: Any, gone: set[Any]) -> Message:
 
 def _role(event: Mapping[str, Any]) -> Role:
     if not is_action(event):
-        return Role.META if string(event.get("observation")) in OBSERVATIONS_BESIDE else Role.TOOL
+        return Role.META if string(event.get("observation")) in OBSERVATIONS_IGNORED else Role.TOOL
     kind = event["action"]
     if kind == "condensation":
         return Role.USER if string(at(event, ("args", "summary"))) else Role.META
     if kind == "system":
         return Role.SYSTEM
-    if kind in ACTIONS_BESIDE:
+    if kind in ACTIONS_IGNORED:
         return Role.META
     return Role.USER if event.get("source") == "user" else Role.ASSISTANT
 
@@ -151,7 +151,7 @@ def _response(event: Mapping[str, Any]) -> str:
     return string(at(metadata, ("model_response", "id"))) if isinstance(count, int) and count > 1 else ""
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts of an event, or of both of a pair, with the places of their texts."""
     if not _is_pair(value):
         return _event_pieces(value, ()) if is_event(value) else []
@@ -161,7 +161,7 @@ def pieces(value: Any) -> list[Piece]:
     return [*found, *(_event_pieces(observation, (1,)) if called or _role(observation) is not Role.META else [])]
 
 
-def _event_pieces(event: Mapping[str, Any], place: Place) -> list[Piece]:
+def _event_pieces(event: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     if _role(event) is Role.META:
         return []
     return action_pieces(event, place) if is_action(event) else observation_piece(event, place)
@@ -170,7 +170,7 @@ def _event_pieces(event: Mapping[str, Any], place: Place) -> list[Piece]:
 class _Site:
     """Where insertions go: their numbers, which removed events had, and the removed events' other numbers."""
 
-    def __init__(self, values: Sequence[Any], cut: Cut, count: int) -> None:
+    def __init__(self, values: Sequence[Any], cut: InsertionPoint, count: int) -> None:
         kept = {*cut.before, *cut.after}
         every = [(i, event.get("id")) for i, value in enumerate(values) for event in _events(value)]
         known = [(i, number) for i, number in every if isinstance(number, int)]
@@ -190,14 +190,14 @@ class _Site:
         return {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
 
 
-def _time(transcript: Transcript, cut: Cut) -> str:
+def _time(transcript: Transcript, cut: InsertionPoint) -> str:
     kept = {*cut.before, *cut.after}
     removed = [i for i in range(len(transcript.records) - 1, -1, -1) if i not in kept]
     times = (transcript.messages[i].timestamp for i in (*removed, *reversed(cut.before), *cut.after))
     return next((time for time in times if time), "")
 
 
-def _said(item: Insertion) -> dict[str, Any]:
+def _message_event(item: Insertion) -> dict[str, Any]:
     source = "agent" if item.role is Role.ASSISTANT else "user"
     args = {"content": item.text, "wait_for_response": False}
     return {"source": source, "message": item.text, "action": "message", "args": args}

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compactor_cli.formats.contents import arguments, string
-from compactor_cli.formats.places import Piece, Place, at, result_piece
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, result_piece
 from compactor_cli.model.transcript import Media, Text, ToolCall
 
 Event = Mapping[str, Any]
 
 # Actions and observations of the client itself: no model is shown them.
-ACTIONS_BESIDE = frozenset({"change_agent_state", "null", "recall", "pause", "resume", "stop", "add_task", "loop"})
-OBSERVATIONS_BESIDE = frozenset({"agent_state_changed", "null", "recall", "condense", "user_rejected_pending"})
+ACTIONS_IGNORED = frozenset({"change_agent_state", "null", "recall", "pause", "resume", "stop", "add_task", "loop"})
+OBSERVATIONS_IGNORED = frozenset({"agent_state_changed", "null", "recall", "condense", "user_rejected_pending"})
 # Arguments that are about the call, and not of it.
-_BESIDE_ARGUMENTS = frozenset(
+_IGNORED_ARGUMENTS = frozenset(
     {"thought", "hidden", "blocking", "confirmation_state", "kernel_init_code", "keep_prompt", "wait_for_response"}
     | {"translated_ipython_code", "impl_source", "security_risk", "is_static", "include_extra", "cwd"}
 )
@@ -39,7 +39,7 @@ def forgotten(event: Event) -> Iterator[Any]:
         yield from (number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
 
 
-def action_pieces(event: Event, place: Place) -> list[Piece]:
+def action_pieces(event: Event, place: Place) -> list[LocatedPart]:
     """What the user or the agent said, and the call it made."""
     kind, args = event["action"], event["args"]
     at_args = (*place, "args")
@@ -54,18 +54,18 @@ def action_pieces(event: Event, place: Place) -> list[Piece]:
     return [*_text(args, at_args, "thought"), *_call(event, place)]
 
 
-def _text(holder: Mapping[str, Any], place: Place, key: str) -> list[Piece]:
+def _text(holder: Mapping[str, Any], place: Place, key: str) -> list[LocatedPart]:
     text = holder.get(key)
-    return [Piece(Text(text=text), ((*place, key),))] if isinstance(text, str) and text else []
+    return [LocatedPart(Text(text=text), ((*place, key),))] if isinstance(text, str) and text else []
 
 
-def _images(args: Mapping[str, Any]) -> list[Piece]:
+def _images(args: Mapping[str, Any]) -> list[LocatedPart]:
     urls = args.get("image_urls")
     listed = urls if isinstance(urls, list) else []
-    return [Piece(Media(kind="image", size_bytes=len(url))) for url in listed if isinstance(url, str)]
+    return [LocatedPart(Media(kind="image", size_bytes=len(url))) for url in listed if isinstance(url, str)]
 
 
-def _call(event: Event, place: Place) -> list[Piece]:
+def _call(event: Event, place: Place) -> list[LocatedPart]:
     """The call as the model wrote it, where the event tells; else by the action's own arguments."""
     metadata = event.get("tool_call_metadata")
     call_id = string(at(metadata, ("tool_call_id",)))
@@ -76,9 +76,9 @@ def _call(event: Event, place: Place) -> list[Piece]:
         written = at(call, ("function", "arguments"))
         if call_id and at(call, ("id",)) == call_id and isinstance(written, (str, dict)):
             where = (*place, "tool_call_metadata", *message, i, "function", "arguments")
-            return [Piece(ToolCall(id=call_id, name=name, arguments=arguments(written)), (where,))]
-    own = {key: value for key, value in event["args"].items() if key not in _BESIDE_ARGUMENTS and value is not None}
-    return [Piece(ToolCall(id=call_id or _own_id(event.get("id")), name=name, arguments=own))]
+            return [LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(written)), (where,))]
+    own = {key: value for key, value in event["args"].items() if key not in _IGNORED_ARGUMENTS and value is not None}
+    return [LocatedPart(ToolCall(id=call_id or _own_id(event.get("id")), name=name, arguments=own))]
 
 
 def _own_id(number: Any) -> str:
@@ -86,7 +86,7 @@ def _own_id(number: Any) -> str:
     return f"event-{number}" if isinstance(number, int) else ""
 
 
-def observation_piece(event: Event, place: Place) -> list[Piece]:
+def observation_piece(event: Event, place: Place) -> list[LocatedPart]:
     """A tool's answer; an error that answers no call is a text."""
     metadata = event.get("tool_call_metadata")
     cause = event.get("cause")

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.contents import arguments, block_part, string
-from compactor_cli.formats.holds import RUN, Holds
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import Piece, at, like_keys, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Thinking, ToolCall, Transcript
@@ -26,7 +26,7 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM,
 # Kinds with the key that holds what a model is shown.
 _SYSTEM_KINDS = frozenset({"SystemPromptEvent", "SystemPromptUpdateEvent"})
 _RESULT_KINDS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"})
-_BESIDE_KINDS = frozenset(
+_IGNORED_KINDS = frozenset(
     {
         "ConversationStateUpdateEvent",
         "ConversationErrorEvent",
@@ -38,8 +38,8 @@ _BESIDE_KINDS = frozenset(
         "HookExecutionEvent",
     }
 )
-_KINDS = _SYSTEM_KINDS | _RESULT_KINDS | _BESIDE_KINDS
-_TALK_KINDS = frozenset({"MessageEvent", "ActionEvent", "Condensation", "CondensationSummaryEvent"})
+_KINDS = _SYSTEM_KINDS | _RESULT_KINDS | _IGNORED_KINDS
+_MESSAGE_KINDS = frozenset({"MessageEvent", "ActionEvent", "Condensation", "CondensationSummaryEvent"})
 _META = Message(role=Role.META)
 
 
@@ -48,7 +48,14 @@ class OpenHandsV1:
 
     name = "openhands-v1"
     title = "OpenHands SDK events"
-    holds = RUN | Holds.IDS | Holds.TIMES | Holds.THINKING | Holds.SUMMARIES | Holds.ERRORS
+    holds = (
+        RUN
+        | Capabilities.IDS
+        | Capabilities.TIMES
+        | Capabilities.THINKING
+        | Capabilities.SUMMARIES
+        | Capabilities.ERRORS
+    )
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array of events, or ``events`` (``history``) of a row."""
@@ -76,7 +83,7 @@ class OpenHandsV1:
         states = (at(record.value, ("value", "agent", "llm", "model")) for record in reversed(records))
         return next((name for name in states if isinstance(name, str) and name), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages."""
         kept = {*cut.before, *cut.after}
         values = [record.value for record in transcript.records]
@@ -90,7 +97,7 @@ class OpenHandsV1:
         written = []
         for item in insertions:
             own_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {item.text}"))
-            event = _condensation(item, forgotten, offset, own_id) if item.is_summary else _said(item)
+            event = _condensation(item, forgotten, offset, own_id) if item.is_summary else _message_event(item)
             written.append(dump(like_keys({"id": own_id, "timestamp": time, **event}, like), raw))
         return tuple(written)
 
@@ -104,7 +111,7 @@ def _kind(value: Any) -> str:
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(kind, str) or "source" not in value:
         return ""
-    return kind if kind in _KINDS or kind in _TALK_KINDS else ""
+    return kind if kind in _KINDS or kind in _MESSAGE_KINDS else ""
 
 
 def _leads(elements: Any) -> bool:
@@ -146,12 +153,12 @@ def _role(value: Any) -> Role:
         return _ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
     return (
         Role.USER
-        if kind.startswith("Condensation") and string(value.get("summary")) and kind in _TALK_KINDS
+        if kind.startswith("Condensation") and string(value.get("summary")) and kind in _MESSAGE_KINDS
         else Role.META
     )
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts of an event with the places of their texts."""
     kind = _kind(value)
     if kind in _SYSTEM_KINDS:
@@ -166,32 +173,32 @@ def pieces(value: Any) -> list[Piece]:
         return [*_thoughts(value), *text_pieces(value.get("thought"), ("thought",), block_part), _call(value)]
     if kind in _RESULT_KINDS:
         return [_result(value, kind)]
-    return text_pieces(value.get("summary"), ("summary",), block_part) if kind in _TALK_KINDS else []
+    return text_pieces(value.get("summary"), ("summary",), block_part) if kind in _MESSAGE_KINDS else []
 
 
-def _thoughts(holder: Any) -> list[Piece]:
-    """Reasoning beside the words; as blocks where the provider signs them."""
+def _thoughts(holder: Any) -> list[LocatedPart]:
+    """Reasoning next to the words; as blocks where the provider signs them."""
     blocks = at(holder, ("thinking_blocks",))
     if isinstance(blocks, list) and blocks:
-        return [Piece(block_part(block)) for block in blocks]
+        return [LocatedPart(block_part(block)) for block in blocks]
     text = at(holder, ("reasoning_content",))
-    return [Piece(Thinking(text=text))] if isinstance(text, str) and text else []
+    return [LocatedPart(Thinking(text=text))] if isinstance(text, str) and text else []
 
 
-def _call(value: Mapping[str, Any]) -> Piece:
+def _call(value: Mapping[str, Any]) -> LocatedPart:
     call = value.get("tool_call")
     call_id = string(value.get("tool_call_id")) or string(at(call, ("id",)))
     name = string(value.get("tool_name")) or string(at(call, ("name",)))
     for place in (("tool_call", "arguments"), ("tool_call", "function", "arguments")):
         written = at(value, place)
         if isinstance(written, (str, dict)):
-            return Piece(ToolCall(id=call_id, name=name, arguments=arguments(written)), (place,))
+            return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(written)), (place,))
     action = value.get("action")
     own = {key: found for key, found in action.items() if key != "kind"} if isinstance(action, dict) else {}
-    return Piece(ToolCall(id=call_id, name=name, arguments=own))
+    return LocatedPart(ToolCall(id=call_id, name=name, arguments=own))
 
 
-def _result(value: Mapping[str, Any], kind: str) -> Piece:
+def _result(value: Mapping[str, Any], kind: str) -> LocatedPart:
     call_id, name = string(value.get("tool_call_id")), string(value.get("tool_name"))
     if kind != "ObservationEvent":
         key = "error" if kind == "AgentErrorEvent" else "rejection_reason"
@@ -214,7 +221,7 @@ def _condensation(item: Insertion, forgotten: Sequence[str], offset: int, own_id
     }
 
 
-def _said(item: Insertion) -> dict[str, Any]:
+def _message_event(item: Insertion) -> dict[str, Any]:
     is_agent = item.role is Role.ASSISTANT
     message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
     return {"source": "agent" if is_agent else "user", "llm_message": message, "kind": "MessageEvent"}

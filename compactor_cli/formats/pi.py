@@ -1,6 +1,6 @@
 """pi sessions: ``~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl``, a header and one entry a line.
 
-Since version 2, entries hang on each other by ``parentId``, and what is sent is the path from the last entry to
+Since version 2, entries link to each other by ``parentId``, and what is sent is the path from the last entry to
 the root; before, entries have no ids and are sent in order. A ``compaction`` entry replaces what is before
 its first kept entry (``firstKeptEntryId``, or ``firstKeptEntryIndex`` counted over all lines with the header).
 Observed with pi 0.73; the older shape after the client's own migration.
@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import pi_insert, pi_written
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import (
     arguments,
     block_part,
@@ -24,16 +25,15 @@ from compactor_cli.formats.contents import (
     string,
     with_texts,
 )
-from compactor_cli.formats.holds import SESSION, Holds
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.pi_path import Value, path_of
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.talk import NEVER_WRITTEN, Talk
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
-_TALK_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})
+_MESSAGE_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})
 _SUMMARIES = ("compaction", "branch_summary")
 
 
@@ -42,7 +42,7 @@ class Pi:
 
     name = "pi"
     title = "pi session"
-    holds = SESSION | Holds.SUMMARIES
+    holds = SESSION | Capabilities.SUMMARIES
     unwritten = NEVER_WRITTEN
     links_records = True
 
@@ -58,7 +58,7 @@ class Pi:
         if self.starts(value) or (kind == "compaction" and "summary" in value):
             return 3
         if kind == "message" and isinstance(value.get("message"), dict):
-            known = string(value["message"].get("role")) in _TALK_ROLES
+            known = string(value["message"].get("role")) in _MESSAGE_ROLES
             return (3 if "parentId" in value else 2) if known else 0
         return 3 if string(kind) in {*_SIDE_TYPES, *_SUMMARIES, "custom_message"} and "timestamp" in value else 0
 
@@ -83,11 +83,11 @@ class Pi:
         chosen = (value.get("modelId") for value in values)
         return next((name for name in (*answers, *chosen) if isinstance(name, str) and name), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A ``compaction`` entry, in the place of the removed entry that the tail hangs on.
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """A ``compaction`` entry, in the place of the removed entry that the tail links to.
 
         It names the first entry of the head as the first kept one: the client then sends the summary, the
-        head, and everything behind the compaction. Further messages hang on it.
+        head, and everything after the compaction. Further messages link to it.
         """
         return pi_insert.insert(transcript, cut, insertions) if insertions else ()
 
@@ -97,9 +97,9 @@ class Pi:
         return False
 
     def append(
-        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """A ``compaction`` entry that names the first entry of the tail; the client counts anew behind it."""
+        """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
         return pi_insert.append(transcript, cut, insertions)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
@@ -122,17 +122,17 @@ class Pi:
             return record.raw
         return dump({**value, "message": _shortened(message, texts)}, record.raw)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
-        """The header, and entries that hang on each other; a summary as a compaction that keeps what is before it."""
-        times = talk.times()
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """The header, and entries that link to each other; a summary as a compaction that keeps what is before it."""
+        times = conversation.times()
         start = times[0] if times else ""
         lines: list[dict[str, Any]] = [
-            {"type": "session", "version": 3, "id": talk.key("session"), "timestamp": start, "cwd": "/"}
+            {"type": "session", "version": 3, "id": conversation.key("session"), "timestamp": start, "cwd": "/"}
         ]
         parent = None
-        for message, time in zip(talk.messages, times, strict=True):
-            for entry in pi_written.messages(message, talk.model, time):
-                own = talk.key(len(lines))[:8]
+        for message, time in zip(conversation.messages, times, strict=True):
+            for entry in pi_written.messages(message, conversation.model, time):
+                own = conversation.key(len(lines))[:8]
                 envelope = {"id": own, "parentId": parent, "timestamp": time}
                 if message.summary:
                     kept = {"firstKeptEntryId": lines[1]["id"] if parent else own, "tokensBefore": 0}
@@ -147,7 +147,7 @@ DIALECT = Pi()
 
 
 def _message(value: Value, is_superseded: bool) -> Message:
-    role, parts = _said(value)
+    role, parts = _role_and_parts(value)
     timestamp = string(value.get("timestamp"))
     if role is Role.META:
         return Message(role=role, timestamp=timestamp)
@@ -170,7 +170,7 @@ def _is_of_client(value: Value) -> bool:
     return value.get("type") == "custom_message" or role in ("custom", "hookMessage", "bashExecution")
 
 
-def _said(value: Value) -> tuple[Role, tuple[Part, ...]]:
+def _role_and_parts(value: Value) -> tuple[Role, tuple[Part, ...]]:
     kind = value.get("type")
     if kind in _SUMMARIES:
         return Role.USER, content_parts(value.get("summary"))

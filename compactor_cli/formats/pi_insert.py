@@ -1,4 +1,4 @@
-"""Writes a summary into a pi session: a ``compaction`` entry, in place of removed entries or behind all others.
+"""Writes a summary into a pi session: a ``compaction`` entry, in place of removed entries or after all others.
 
 Observed with pi 0.73: the client goes by the ``usage`` of the last answer, unless a compaction is younger.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.pi_path import Path, Value, path_of
@@ -20,10 +20,10 @@ from compactor_cli.model.transcript import Message, Role, Transcript
 _SIZES = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The entries to be put between ``cut.before`` and ``cut.after``; the last message has the id that the tail needs.
 
-    Where an entry of the tail hangs on another removed one, an entry that says nothing has that one's id.
+    Where an entry of the tail links to another removed one, an entry that carries no information has that one's id.
     """
     site = _Site(transcript, cut)
     ids = [_id(transcript, i) for i in range(len(insertions))]
@@ -34,8 +34,8 @@ def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     return (*entries, *(site.bridge(own, parent) for own, parent in site.path.holes(cut.after)))
 
 
-def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The entries to be put behind all others, hung on the last one; the first kept entry is that of the tail."""
+def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    """The entries to be put after all others, linked to the last one; the first kept entry is that of the tail."""
     site = _Site(transcript, cut)
     ids = [_id(transcript, i) for i in range(len(insertions))]
     values = site.path.values
@@ -78,7 +78,7 @@ def size_tokens(usage: Mapping[str, Any]) -> int:
 class _Site:
     """Where the insertion goes."""
 
-    def __init__(self, transcript: Transcript, cut: Cut) -> None:
+    def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.transcript = transcript
         self.cut = cut
         self.path = path_of(transcript.records)
@@ -115,7 +115,9 @@ class _Site:
         for item, own, parent, time in zip(insertions, ids, parents, times, strict=True):
             envelope = {"id": own, "parentId": parent} if self.path.has_ids else {}
             entry = {**envelope, "timestamp": time}
-            yield dump(self._compaction(item, entry, first_kept) if item.is_summary else self._said(item, entry), like)
+            yield dump(
+                self._compaction(item, entry, first_kept) if item.is_summary else self._message_entry(item, entry), like
+            )
 
     def _compaction(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -139,7 +141,7 @@ class _Site:
         return objects.index(self.shown[0]) if self.shown else len(objects) + 1
 
     def first_of_tail(self) -> dict[str, Any]:
-        """The first entry of the tail, for a compaction behind it."""
+        """The first entry of the tail, for a compaction after it."""
         first = next(iter(self._tail()), None)
         if self.path.has_ids:
             return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
@@ -150,10 +152,10 @@ class _Site:
         return [i for i in self.cut.after if self.path.values[i].get("type") != "session"]
 
     def last_head_id(self) -> str | None:
-        """The id of the entry that the first new one hangs on."""
+        """The id of the entry that the first new one links to."""
         return self.path.attachment(self.cut.before, self.cut.after)
 
-    def _said(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
+    def _message_entry(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
         if item.role is Role.ASSISTANT:
             near = [*self.cut.after, *reversed(self.cut.before), *self.covered]

@@ -1,4 +1,4 @@
-"""The path in a pi session: which entries are sent, and what an insertion hangs on."""
+"""The path in a pi session: which entries are sent, and what an insertion links to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Path:
     """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path.
 
     ``unread`` are those on a line with another, which the client passes over: none of them is the newest entry or a
-    compaction. Where others hang on one, it is on their path all the same.
+    compaction. Where others link to one, it is on their path anyway.
     """
 
     def __init__(self, values: Sequence[Value], unread: frozenset[int] = frozenset()) -> None:
@@ -28,11 +28,11 @@ class Path:
         self.index = {string(values[i].get("id")): i for i in self.entries if string(values[i].get("id"))}
 
     def parent(self, i: int) -> int | None:
-        """The entry that this one hangs on; None for a root and where it is missing."""
+        """The entry that this one links to; None for a root and where it is missing."""
         return self.index.get(string(self.values[i].get("parentId")))
 
     def ancestors(self, i: int) -> Iterator[int]:
-        """The entry itself, then what it hangs on, up to a root, a missing parent or a circle."""
+        """The entry itself, then what it links to, up to a root, a missing parent or a circle."""
         seen: set[int] = set()
         at: int | None = i
         while at is not None and at not in seen:
@@ -69,7 +69,7 @@ class Path:
         return frozenset(gone)
 
     def _first_kept(self, before: Sequence[int], compaction: Value) -> int:
-        """Where on the path the kept entries start: behind all of it, if the entry named is not there."""
+        """Where on the path the kept entries start: after all of it, if the entry named is not there."""
         index = compaction.get("firstKeptEntryIndex")
         if isinstance(index, int):
             target = self.objects[index] if 0 <= index < len(self.objects) else -1
@@ -78,7 +78,7 @@ class Path:
         return before.index(target) if target in before else len(before)
 
     def free_parent(self, before: Sequence[int], after: Sequence[int]) -> str:
-        """The id of the removed entry that the tail hangs on, empty if it hangs on none."""
+        """The id of the removed entry that the tail links to, empty if it links to none."""
         kept = {*before, *after}
         top = self._top(set(after))
         parent = string(self.values[top].get("parentId")) if top is not None else ""
@@ -97,7 +97,7 @@ class Path:
         return next((i for i in reversed(self._chain(after)) if i in after), None)
 
     def _chain(self, after: set[int]) -> tuple[int, ...]:
-        """The last entry of the tail and what it hangs on, up to the root, removed entries among them."""
+        """The last entry of the tail and what it links to, up to the root, removed entries among them."""
         newest_first = sorted(after.intersection(self.entries), key=lambda i: (i in self.unread, -i))
         last = next(iter(newest_first), None)
         return tuple(self.ancestors(last)) if last is not None else ()
@@ -113,7 +113,7 @@ class Path:
 
 
 def path_of(records: Sequence[Record]) -> Path:
-    """The path of these records; a line that is no object is an empty entry."""
+    """The path of these records; a line that is not an object is an empty entry."""
     unread = (i for i in range(1, len(records)) if b"\n" not in records[i - 1].ending)
     values = [record.value if isinstance(record.value, dict) else {} for record in records]
     return Path(values, frozenset(both for i in unread for both in (i - 1, i)))

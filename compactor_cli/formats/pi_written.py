@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from compactor_cli.formats.talk import arguments_object, image_of
+from compactor_cli.formats.conversation import arguments_object, image_of
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall
 
 # What the client wants of an answer: nobody counted its tokens.
@@ -18,8 +18,8 @@ def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]
     """The message, or one for each of its results."""
     stamp = {"timestamp": _milliseconds(time)}
     for result in message.results:
-        told = {"toolCallId": result.id, "toolName": result.name, "content": [{"type": "text", "text": result.text}]}
-        yield {"role": "toolResult", **told, "isError": result.is_error, **stamp}
+        head = {"toolCallId": result.id, "toolName": result.name, "content": [{"type": "text", "text": result.text}]}
+        yield {"role": "toolResult", **head, "isError": result.is_error, **stamp}
     if message.role is Role.TOOL:
         return
     blocks = [block for part in message.parts if (block := _block(part))]

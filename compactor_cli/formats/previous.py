@@ -15,7 +15,7 @@ from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text
 
 
 class _Frame(NamedTuple):
-    """What stands around a summary: its opening, the mark behind which the body starts, those where it ends."""
+    """What stands around a summary: its opening, the mark after which the body starts, those where it ends."""
 
     origin: str
     opening: str
@@ -81,7 +81,7 @@ def summary_of(role: Role, parts: Iterable[Part]) -> PreviousSummary | None:
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     """The summary, if a user or system message is one.
 
-    Ours is known by one of its prefaces and the marker right behind it, the others by their opening words, all at
+    Ours is known by one of its prefaces and the marker right after it, the others by their opening words, all at
     the very start (white space and a ``<system>`` tag before them aside). A marker elsewhere is text like any other:
     what a tool printed, or what somebody pasted. Tool results never are summaries.
     """
@@ -98,7 +98,7 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
 
 
 def _leads_to_marker(before: str, start: str) -> bool:
-    """Whether a marker is believed behind this: a preface of ours, or a client's frame around one."""
+    """Whether a marker is believed after this: a preface written by compact, or a client's frame around one."""
     return (
         not before.strip()
         or start.startswith(_OPENINGS)

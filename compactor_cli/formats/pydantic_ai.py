@@ -12,12 +12,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import arguments, block_part, role_of, string
-from compactor_cli.formats.holds import SESSION, Holds
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    Place,
+    at,
+    like_keys,
+    parts,
+    result_piece,
+    shorten,
+    text_pieces,
+)
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Media, Message, PreviousSummary, Role, Text, Thinking, ToolCall, Transcript
@@ -40,7 +49,7 @@ class PydanticAI:
 
     name = "pydantic-ai"
     title = "Pydantic AI messages"
-    holds = SESSION | Holds.SYSTEM
+    holds = SESSION | Capabilities.SYSTEM
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array of messages, or the key it is stored under."""
@@ -65,7 +74,7 @@ class PydanticAI:
         names = (at(record.value, ("model_name",)) for record in reversed(records))
         return next((name for name in names if name and isinstance(name, str)), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A request with a user prompt, timed as the message before it; an answer with a text."""
         values = [record.value if isinstance(record.value, dict) else {} for record in transcript.records]
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if _time(values[i])), {})
@@ -125,18 +134,18 @@ def _time(value: Mapping[str, Any]) -> str:
     return string(at(value, ("timestamp",))) or string(at(value, ("parts", 0, "timestamp")))
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message with the places of their texts."""
     listed = enumerate(value["parts"]) if is_message(value) else ()
     return [piece for i, part in listed for piece in _pieces(part, ("parts", i))]
 
 
-def _pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
+def _pieces(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     kind, content = part["part_kind"], part.get("content")
     if kind in _WORDS:
         return _content_pieces(content, (*place, "content"))
     if kind == "thinking":
-        return [Piece(Thinking(text=string(content)))]
+        return [LocatedPart(Thinking(text=string(content)))]
     if kind in _INSTRUCTIONS or (kind == "compaction" and string(content)):
         return _instruction_pieces(part, place)
     if kind == "speech":
@@ -146,45 +155,49 @@ def _pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
     return _tool_pieces(part, place)
 
 
-def _content_pieces(content: Any, place: Place) -> list[Piece]:
+def _content_pieces(content: Any, place: Place) -> list[LocatedPart]:
     """A prompt: a text, or texts (alone or with something about them) and files."""
     if not isinstance(content, list):
         return text_pieces(content, place, block_part)
     return [_content_piece(item, (*place, i)) for i, item in enumerate(content)]
 
 
-def _content_piece(item: Any, place: Place) -> Piece:
+def _content_piece(item: Any, place: Place) -> LocatedPart:
     if isinstance(item, str):
-        return Piece(Text(text=item), (place,))
+        return LocatedPart(Text(text=item), (place,))
     if at(item, ("kind",)) == "text-content":
-        return Piece(Text(text=string(item.get("content"))), ((*place, "content"),))
+        return LocatedPart(Text(text=string(item.get("content"))), ((*place, "content"),))
     part = block_part(item)
-    return Piece(part, ((*place, "text"),) if isinstance(part, Text) else ())
+    return LocatedPart(part, ((*place, "text"),) if isinstance(part, Text) else ())
 
 
-def _instruction_pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
+def _instruction_pieces(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     """The words of the application, also those that a baseline only records."""
     if isinstance(part.get("content"), str):
         return text_pieces(part["content"], (*place, "content"), block_part)
     listed = part.get("instructions")
     texts = (string(at(item, ("content",))) for item in listed) if isinstance(listed, list) else ()
-    return [Piece(Text(text=text)) for text in texts if text]
+    return [LocatedPart(Text(text=text)) for text in texts if text]
 
 
-def _tool_pieces(part: Mapping[str, Any], place: Place) -> list[Piece]:
+def _tool_pieces(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     kind, content = part["part_kind"], part.get("content")
     call_id, name = string(part.get("tool_call_id")), string(part.get("tool_name"))
     if kind in _CALLS:
         call = ToolCall(id=call_id, name=name, arguments=arguments(part.get("args")))
-        return [Piece(call, ((*place, "args"),) if part.get("args") is not None else ())]
+        return [LocatedPart(call, ((*place, "args"),) if part.get("args") is not None else ())]
     if kind in _RESULTS and (name or kind != "retry-prompt"):
         is_error = kind == "retry-prompt" or part.get("outcome") in _FAILED
-        told = result_piece(content, (*place, "content"), call_id=call_id, name=name, is_error=is_error)
-        return [told if isinstance(content, (str, dict, list)) else Piece(told.part)]
+        result = result_piece(content, (*place, "content"), call_id=call_id, name=name, is_error=is_error)
+        return [result if isinstance(content, (str, dict, list)) else LocatedPart(result.part)]
     if kind in _FEEDBACK:
         is_text = isinstance(content, str)
-        return text_pieces(content, (*place, "content"), block_part) if is_text else [Piece(Text(text=_json(content)))]
-    return [Piece(Media(kind=kind, size_bytes=size_bytes(part)))]
+        return (
+            text_pieces(content, (*place, "content"), block_part)
+            if is_text
+            else [LocatedPart(Text(text=_json(content)))]
+        )
+    return [LocatedPart(Media(kind=kind, size_bytes=size_bytes(part)))]
 
 
 def _json(value: Any) -> str:

@@ -1,6 +1,6 @@
 """The chain in a Qwen Code session: which records are sent, and what a compression replaced.
 
-Records of all kinds hang on each other by ``parentUuid``; sent is the chain from the last record to its root. A
+Records of all kinds link to each other by ``parentUuid``; sent is the chain from the last record to its root. A
 ``chat_compression`` on it replaces all before it by its ``compressedHistory``. Observed with Qwen Code 0.24.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.copies import matched
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 
 Value = Mapping[str, Any]
 
-TALK_TYPES = ("user", "assistant", "tool_result")
+MESSAGE_TYPES = ("user", "assistant", "tool_result")
 
 
 class Chain:
@@ -35,12 +35,12 @@ class Chain:
         self.copies = self._copies() if marks else {}
 
     def parent(self, i: int) -> int | None:
-        """The (last) record that this one hangs on; None for a root and where it is missing."""
+        """The (last) record that this one links to; None for a root and where it is missing."""
         found = self.index.get(string(self.values[i].get("parentUuid")))
         return found[-1] if found else None
 
     def ancestors(self, i: int) -> Iterator[int]:
-        """The record itself, then what it hangs on, up to a root, a missing parent or a circle."""
+        """The record itself, then what it links to, up to a root, a missing parent or a circle."""
         seen: set[int] = set()
         at_: int | None = i
         while at_ is not None and at_ not in seen:
@@ -49,10 +49,10 @@ class Chain:
             at_ = self.parent(at_)
 
     def superseded(self) -> frozenset[int]:
-        """What is beside the chain, and on it what the last compression replaced and does not repeat."""
-        talk = {i for i, value in enumerate(self.values) if is_talk(value) or is_compression(value)}
+        """What is next to the chain, and on it what the last compression replaced and does not repeat."""
+        conversation = {i for i, value in enumerate(self.values) if is_of_conversation(value) or is_compression(value)}
         before = {i for i in self.sent if i < self.boundary} - set(self.copies.values())
-        return frozenset((talk - set(self.sent)) | (talk & before))
+        return frozenset((conversation - set(self.sent)) | (conversation & before))
 
     def _sent(self) -> tuple[int, ...]:
         """All records if the chain breaks off at a missing parent: it is then not known what the client shows."""
@@ -67,15 +67,15 @@ class Chain:
         return tuple(sorted(whole))
 
     def _copies(self) -> dict[int, int]:
-        before = (i for i in self.sent if i < self.boundary and is_talk(self.values[i]))
+        before = (i for i in self.sent if i < self.boundary and is_of_conversation(self.values[i]))
         held = [(i, _key(self.values[i]["message"])) for i in before]
         found = matched([_key(content) for content in history(self.values[self.boundary])], held)
         return {number: i for number, i in enumerate(found) if i >= 0}
 
 
-def is_talk(value: Value) -> bool:
+def is_of_conversation(value: Value) -> bool:
     """Whether a record is a message."""
-    return value.get("type") in TALK_TYPES and isinstance(at(value, ("message", "parts")), list)
+    return value.get("type") in MESSAGE_TYPES and isinstance(at(value, ("message", "parts")), list)
 
 
 def is_compression(value: Value) -> bool:

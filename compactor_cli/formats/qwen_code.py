@@ -10,14 +10,14 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats import qwen_insert
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
-from compactor_cli.formats.holds import SESSION, Holds
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import Piece, at, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, at, parts, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.qwen_chain import Chain, history, is_talk
+from compactor_cli.formats.qwen_chain import Chain, history, is_of_conversation
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Transcript
 
@@ -29,7 +29,7 @@ class QwenCode:
 
     name = "qwen-code"
     title = "Qwen Code session"
-    holds = SESSION | Holds.SUMMARIES
+    holds = SESSION | Capabilities.SUMMARIES
     links_records = True
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -44,7 +44,7 @@ class QwenCode:
         if value.get("type") == "system":
             has_payload = "systemPayload" in value or isinstance(at(value, ("message", "parts")), list)
             return 3 if marks >= 2 and has_payload else 0
-        return (3 if marks >= 2 else 2 if marks else 0) if is_talk(value) else 0
+        return (3 if marks >= 2 else 2 if marks else 0) if is_of_conversation(value) else 0
 
     def starts(self, value: Any) -> bool:
         """Never: a session has no first line of its own kind (see `session_key`)."""
@@ -55,7 +55,7 @@ class QwenCode:
         return string(value.get("sessionId")) if isinstance(value, dict) else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what is beside the chain or was compressed is ``superseded``."""
+        """One message per record; what is next to the chain or was compressed is ``superseded``."""
         chain = chain_of(records)
         gone = chain.superseded()
         return tuple(_message(chain, i, i in gone) for i in range(len(chain.values)))
@@ -65,7 +65,7 @@ class QwenCode:
         values = (record.value for record in reversed(records) if isinstance(record.value, dict))
         return next((name for value in values if (name := string(value.get("model")))), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages in the chain between head and tail (see `qwen_insert`)."""
         return qwen_insert.insert(transcript, cut, insertions) if insertions else ()
 
@@ -75,13 +75,13 @@ class QwenCode:
         return True
 
     def append(
-        self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``chat_compression`` with head, insertions and tail as its history."""
         return qwen_insert.append(transcript, cut, insertions, size_tokens)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """None: what repeats a message stands beside it, and goes with it."""
+        """None: what repeats a message stands next to it, and goes with it."""
         return frozenset()
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
@@ -105,7 +105,7 @@ DIALECT = QwenCode()
 
 
 def chain_of(records: Sequence[Record]) -> Chain:
-    """The chain of these records; a line that is no object is an empty one."""
+    """The chain of these records; a line that is not an object is an empty one."""
     return Chain([record.value if isinstance(record.value, dict) else {} for record in records])
 
 
@@ -115,9 +115,9 @@ def _total(value: Any) -> int:
     return max((size for size in sizes if isinstance(size, int)), default=0)
 
 
-def _pieces(value: Any) -> list[Piece]:
+def _pieces(value: Any) -> list[LocatedPart]:
     found = content_pieces(value["message"])
-    return [Piece(piece.part, tuple(("message", *place) for place in piece.places)) for piece in found]
+    return [LocatedPart(piece.part, tuple(("message", *place) for place in piece.places)) for piece in found]
 
 
 def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
@@ -125,7 +125,7 @@ def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
     timestamp = string(value.get("timestamp"))
     if history(value):
         return _compression(chain, i, is_superseded)
-    if not is_talk(value):
+    if not is_of_conversation(value):
         return Message(role=Role.META, timestamp=timestamp)
     found = parts(_pieces(value))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, found)

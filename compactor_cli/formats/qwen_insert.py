@@ -1,6 +1,6 @@
 """Writes a summary into a Qwen Code session.
 
-The client follows ``parentUuid`` from the last record. Kept records keep their bytes, so what hangs on removed
+The client follows ``parentUuid`` from the last record. Kept records keep their bytes, so what links to removed
 records is caught by new ones that take over their uuids: the last message for the tail, bridges for the rest.
 """
 
@@ -10,17 +10,17 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.qwen_chain import Chain, Value, history, is_talk
+from compactor_cli.formats.qwen_chain import Chain, Value, history, is_of_conversation
 from compactor_cli.formats.times import later
 from compactor_cli.model.transcript import Role, Transcript
 
 _COPIED = ("sessionId", "cwd", "version", "gitBranch")
 
 
-def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The records to be put between ``cut.before`` and ``cut.after``."""
     site = _Site(transcript, cut)
     ids = [_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
@@ -36,8 +36,10 @@ def insert(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) ->
     return tuple(dump(record, transcript.records[0].raw) for record in records)
 
 
-def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], size_tokens: int) -> tuple[bytes, ...]:
-    """A compression to be put behind all other records, hung on the last one of the chain."""
+def append(
+    transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
+) -> tuple[bytes, ...]:
+    """A compression to be put after all other records, linked to the last one of the chain."""
     site = _Site(transcript, cut)
     last = site.chain.sent[-1] if site.chain.sent else None
     contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
@@ -63,7 +65,7 @@ def append(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion], si
 class _Site:
     """Where the insertion goes: the uuids and the envelope around it."""
 
-    def __init__(self, transcript: Transcript, cut: Cut) -> None:
+    def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         records = transcript.records
         values: list[Value] = [parse(record.raw) if isinstance(record.value, dict) else {} for record in records]
         self.chain = Chain(values)
@@ -72,8 +74,8 @@ class _Site:
         self.staying = {*cut.before, *cut.after}
 
     def holes(self) -> dict[str, str]:
-        """Uuids of removed records that kept ones hang on, with the kept record above them (empty: there is none
-        behind the head). That of the tail's top is the first."""
+        """Uuids of removed records that kept ones link to, with the kept record above them (empty: there is none
+        after the head). That of the tail's top is the first."""
         after = set(self.cut.after)
         sent = [i for i in self.chain.sent if i in after]
         found: dict[str, str] = {}
@@ -110,7 +112,7 @@ class _Site:
         return self._record(own, parent, time) | {"type": kind, "message": _content(item)}
 
     def bridge(self, own: str, parent: str, time: str) -> dict[str, Any]:
-        """A record that says nothing, in the place of a removed one."""
+        """A record that carries no information, in the place of a removed one."""
         return self._record(own, parent, time) | {"type": "system", "subtype": "ui_telemetry", "systemPayload": {}}
 
     def _record(self, own: str, parent: str | None, time: str) -> dict[str, Any]:
@@ -122,7 +124,7 @@ class _Site:
         shown = (i for i in indices if not messages[i].is_meta and not messages[i].superseded)
         for i in shown:
             value = self.chain.values[i]
-            yield from (value["message"],) if is_talk(value) else history(value)
+            yield from (value["message"],) if is_of_conversation(value) else history(value)
 
     def tokens_before(self) -> int:
         """The size of the last request, as the client itself had it."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import Dialect
 from compactor_cli.model.errors import PluginFailed, UsageError
-from compactor_cli.model.plugins import Group, load_plugin, plugin_failed, plugin_names
+from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_failed, plugin_names
 
 _ARRAY = "[]"
 # In place of a module: the dialect is a specification, a file of its name.
@@ -107,8 +107,8 @@ def get(name: str) -> Dialect:
     for entry in _DIALECTS:
         if entry.name == name:
             return _built_in(entry)
-    if name in plugin_names(Group.DIALECTS):
-        plugged: Dialect = load_plugin(Group.DIALECTS, name)
+    if name in plugin_names(PluginGroup.DIALECTS):
+        plugged: Dialect = load_plugin(PluginGroup.DIALECTS, name)
         return plugged
     raise UsageError(f"no format is called {name!r}", next_step=_advice(name))
 
@@ -146,16 +146,16 @@ def all_dialects() -> tuple[Dialect, ...]:
     return tuple(map(get, names()))
 
 
-def plugged_dialect(value: Any) -> Dialect | None:
+def plugin_dialect(value: Any) -> Dialect | None:
     """The first dialect of a plug-in that knows this value. Raises PluginFailed if none does and one failed."""
     failure: PluginFailed | None = None
-    for name in plugin_names(Group.DIALECTS):
+    for name in plugin_names(PluginGroup.DIALECTS):
         try:
             dialect = get(name)
             if dialect.array_path(value) is not None or dialect.score(value):
                 return dialect
         except Exception as error:
-            failure = plugin_failed(Group.DIALECTS, name, error)
+            failure = plugin_failed(PluginGroup.DIALECTS, name, error)
     if failure:
         raise failure
     return None

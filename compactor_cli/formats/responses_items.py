@@ -11,7 +11,7 @@ from typing import Any
 from compactor_cli.formats import codex_items
 from compactor_cli.formats.codex_items import Item, is_opaque, item_type
 from compactor_cli.formats.contents import arguments, result_text, shortened_arguments, string
-from compactor_cli.formats.talk import arguments_text, said
+from compactor_cli.formats.conversation import arguments_text, spoken_parts
 from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
 
 # Calls that an output answers, with the key of their arguments; and those outputs.
@@ -90,11 +90,11 @@ def _plain(output: Any) -> str:
     return "\n".join(text for text in texts if text) if shells else result_text(output)
 
 
-def _answered(item: Item, asked: str, told: str) -> tuple[Part, ...]:
+def _answered(item: Item, asked: str, result_key: str) -> tuple[Part, ...]:
     call_id = string(item.get("id"))
     name = string(item.get("name")) or item_type(item).removesuffix("_call")
     failed = bool(item.get("error")) or item.get("status") == "failed"
-    text = result_text(item.get(told)) or result_text(item.get("error"))
+    text = result_text(item.get(result_key)) or result_text(item.get("error"))
     return (
         ToolCall(id=call_id, name=name, arguments=_arguments(item.get(asked))),
         ToolResult(id=call_id, text=text, name=name, is_error=failed),
@@ -121,7 +121,7 @@ def written(message: Message) -> Iterator[dict[str, Any]]:
         {"type": "output_text" if message.role is Role.ASSISTANT else "input_text", "text": part.text}
         if isinstance(part, Text)
         else {"type": "input_image", "image_url": part.url}
-        for part in said(message)
+        for part in spoken_parts(message)
     ]
     if words:
         yield {"type": "message", "role": message.role.value, "content": words}
@@ -144,9 +144,9 @@ def shortened(item: Item, texts: Mapping[int, str]) -> dict[str, Any]:
     if kind in _OUTPUTS:
         return {**item, "output": _shortened_output(item.get("output"), texts[0])} if 0 in texts else dict(item)
     if kind in _ANSWERED:
-        told = _ANSWERED[kind][1]
-        is_text = 1 in texts and isinstance(item.get(told), str)
-        return {**item, told: texts[1]} if is_text else dict(item)
+        result_key = _ANSWERED[kind][1]
+        is_text = 1 in texts and isinstance(item.get(result_key), str)
+        return {**item, result_key: texts[1]} if is_text else dict(item)
     short = codex_items.shortened_item(item, texts)
     content = item.get("content")
     if kind == "message" and isinstance(content, list):

@@ -1,4 +1,5 @@
-"""Scrubbing: words that left a conversation leave the copies of them, too, that its document holds beside the messages.
+"""Scrubbing: words that left a conversation leave the copies of them, too, that its document holds next to the
+messages.
 
 Copies are rarely whole messages: a log repeats a command here and its output there. They are known by their lines.
 """

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.places import at
+from compactor_cli.formats.located_parts import at
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, Transcript
 
 # These clients send a summary before everything else, wherever it stands.
 _SUMMARY_FIRST = ("pi", "opencode")
-# A summary of this client's own stands behind what it keeps before it.
+# A summary of this client's own stands after what it keeps before it.
 _IN_ORDER = "codex"
 # This client sends the last version of a record where the first one stood, and the thinking of one model only.
 _VERSIONED = _ONE_MIND = "claude-code"
@@ -41,7 +41,7 @@ def sent_messages(transcript: Transcript) -> Iterator[tuple[int, Message]]:
 def sent(transcript: Transcript) -> tuple[int, ...]:
     """The records that a model is shown, in the order in which it is shown them.
 
-    That is the order of the file, but for a summary that was appended behind the tail: it and an acknowledgement
+    That is the order of the file, except for a summary that was appended after the tail: it and an acknowledgement
     come before what it did not replace.
     """
     messages = transcript.messages
@@ -52,8 +52,8 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
     last = summaries[-1]
     start = _tail_start(transcript, last)
     # What this client sends before everything else is the summary alone.
-    behind = () if transcript.dialect in _SUMMARY_FIRST else tuple(i for i in shown if i > last)
-    stop = next((i for i in behind if not _is_answer(messages[i])), len(messages) if behind else last + 1)
+    following = () if transcript.dialect in _SUMMARY_FIRST else tuple(i for i in shown if i > last)
+    stop = next((i for i in following if not _is_answer(messages[i])), len(messages) if following else last + 1)
     head = [i for i in shown if i < start]
     tail = [i for i in shown if start <= i < last]
     return (*head, *(i for i in shown if last <= i < stop), *tail, *(i for i in shown if i >= stop))
@@ -70,7 +70,7 @@ def _in_place(transcript: Transcript, shown: list[int]) -> list[int]:
 
 
 def _tail_start(transcript: Transcript, summary: int) -> int:
-    """The first record that is sent behind the summary though it stands before it."""
+    """The first record that is sent after the summary though it stands before it."""
     messages = transcript.messages
     if transcript.dialect in _SUMMARY_FIRST:
         return 0

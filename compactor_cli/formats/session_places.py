@@ -24,7 +24,7 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.read.streams import open_stream
 
 _FILE = Path(__file__).with_name("session_places.toml")
-# Of a session: enough to find the folder it belongs to, which some clients write only behind bookkeeping.
+# Of a session: enough to find the folder it belongs to, which some clients write only after bookkeeping.
 HEAD_RECORDS = 100
 HEAD_BYTES = 1 << 20
 
@@ -158,8 +158,8 @@ def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: 
     for root in roots:
         if "home" in root:
             return home / root["home"]
-        if said := environ.get(root["variable"], ""):
-            return Path(said).expanduser() / root.get("below", "")
+        if configured := environ.get(root["variable"], ""):
+            return Path(configured).expanduser() / root.get("below", "")
     raise AssertionError("the last root of a client is below the home folder")
 
 

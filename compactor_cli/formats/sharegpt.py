@@ -10,23 +10,24 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import chat, imitate
+from compactor_cli.formats import chat
+from compactor_cli.formats import new_message as new_message
 from compactor_cli.formats.alternate import BRIDGE, alternating
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.calls import named_call
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.contents import result_text
-from compactor_cli.formats.holds import Holds
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation
 from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.tags import Piece, pieces, rejoined
-from compactor_cli.formats.talk import NEVER_WRITTEN, Talk
-from compactor_cli.formats.unnamed import answered
+from compactor_cli.formats.tags import TaggedPart, pieces, rejoined
+from compactor_cli.formats.tool_calls import named_call
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, ToolResult, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("conversations",), ("conversation",))
-SHAPE = imitate.Shape(
+SHAPE = new_message.TurnShape(
     role_key="from", text_key="value", user=("human", "user"), assistant=("gpt", "assistant", "model", "chatgpt")
 )
 _CALLERS = frozenset({"function_call", "tool_call", "tool_calls"})
@@ -45,7 +46,7 @@ class ShareGPT:
 
     name = "sharegpt"
     title = "ShareGPT conversations"
-    holds = Holds.SYSTEM | Holds.CALLS | Holds.TOOLS | Holds.MODEL | Holds.METADATA
+    holds = Capabilities.SYSTEM | Capabilities.CALLS | Capabilities.TOOLS | Capabilities.MODEL | Capabilities.METADATA
     unwritten = NEVER_WRITTEN
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -70,19 +71,19 @@ class ShareGPT:
         """The model that the row names."""
         return model_of(records, row)
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys of the file's own, alternating where these do."""
-        return imitate.insert(transcript, cut, alternating(transcript, cut, insertions), SHAPE)
+        return new_message.insert(transcript, cut, alternating(transcript, cut, insertions), SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced within its value; tags stay where they are."""
         return shorten(record, texts)
 
-    def write(self, talk: Talk) -> Sequence[Any]:
+    def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of alternating turns; ``tools`` as the JSON string that trainers read."""
         turns: list[dict[str, str]] = []
         last: Message | None = None
-        for message in talk.messages:
+        for message in conversation.messages:
             is_plain = last is not None and not (message.calls or last.calls or message.summary or last.summary)
             if last and is_plain and message.role is last.role:
                 turns[-1]["value"] += f"\n\n{message.text}"
@@ -91,7 +92,7 @@ class ShareGPT:
                     turns.append({"from": SPEAKERS[Role.ASSISTANT], "value": BRIDGE})
                 turns.append(_turn(message))
             last = message
-        return ({**row_of(talk), "conversations": turns},)
+        return ({**row_of(conversation), "conversations": turns},)
 
 
 def _turn(message: Message) -> dict[str, str]:
@@ -103,12 +104,15 @@ def _turn(message: Message) -> dict[str, str]:
     return {"from": SPEAKERS[message.role], "value": message.text}
 
 
-def row_of(talk: Talk) -> dict[str, Any]:
-    """What stands beside the turns of a row."""
-    tools = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in talk.tools]
+def row_of(conversation: Conversation) -> dict[str, Any]:
+    """What stands next to the turns of a row."""
+    tools = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        for tool in conversation.tools
+    ]
     return {
-        **talk.extra,
-        **({"model": talk.model} if talk.model else {}),
+        **conversation.extra,
+        **({"model": conversation.model} if conversation.model else {}),
         **({"tools": dumps(tools)} if tools else {}),
     }
 
@@ -135,7 +139,7 @@ def array_at(value: Any) -> JsonPath | None:
 
 def read(records: Sequence[Record]) -> tuple[Message, ...]:
     """One message per turn; the results of a turn's calls are made as many as the calls."""
-    return answered([_message(record.value) for record in records])
+    return pad_missing_results([_message(record.value) for record in records])
 
 
 def _message(value: Any) -> Message:
@@ -148,30 +152,30 @@ def _message(value: Any) -> Message:
     return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
 
-def _pieces(value: Mapping[str, Any], role: Role) -> list[Piece]:
+def _pieces(value: Mapping[str, Any], role: Role) -> list[TaggedPart]:
     """The value in pieces; a call or an observation that is not tagged is one piece."""
     text = value["value"] if isinstance(value["value"], str) else result_text(value["value"])
     if value["from"] in _CALLERS:
         return _calls(text)
     found = pieces(text, role)
     if role is Role.TOOL and not any(isinstance(piece.part, ToolResult) for piece in found):
-        return [Piece(written=text, part=ToolResult(id="", text=text))]
+        return [TaggedPart(written=text, part=ToolResult(id="", text=text))]
     return found
 
 
-def _calls(text: str) -> list[Piece]:
+def _calls(text: str) -> list[TaggedPart]:
     """A call as JSON, or an array of calls: each a piece with what stands between them."""
     try:
         value = json.loads(text)
     except ValueError:
         value = None
     if not isinstance(value, list) or not value:
-        return [Piece(written=text, part=named_call(text))]
+        return [TaggedPart(written=text, part=named_call(text))]
     written = [json.dumps(call, ensure_ascii=False) for call in value]
-    calls = [Piece(written=call, part=named_call(call)) for call in written]
-    between = [Piece(written=", ", part=None)] * len(calls)
+    calls = [TaggedPart(written=call, part=named_call(call)) for call in written]
+    between = [TaggedPart(written=", ", part=None)] * len(calls)
     joined = [piece for pair in zip(calls, between, strict=True) for piece in pair][:-1]
-    return [Piece(written="[", part=None), *joined, Piece(written="]", part=None)]
+    return [TaggedPart(written="[", part=None), *joined, TaggedPart(written="]", part=None)]
 
 
 def shorten(record: Record, texts: Mapping[int, str]) -> bytes:

@@ -1,7 +1,7 @@
 """Dialects as data: a TOML file says how a format is known, read and written, and this module follows it.
 
 The built-in ones stand in ``specs/``, a file per format; ``--format my.toml`` brings one from outside. The keys
-are told in docs/formats.md and held by `spec_check`; paths and conditions are those of `spec_tests`.
+are shown in docs/formats.md and held by `spec_check`; paths and conditions are those of `spec_tests`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 
 from compactor_cli.formats import chat
 from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import of_words
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.holds import of_words
-from compactor_cli.formats.places import Piece, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, parts, shorten
+from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.spec_insert import writer
 from compactor_cli.formats.spec_parts import reader
 from compactor_cli.formats.spec_tests import condition, lookup, place_of, steps
-from compactor_cli.formats.unnamed import answered
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolResult, Transcript
 
@@ -32,7 +32,7 @@ SPECS = Path(__file__).parent / "specs"
 _SUFFIX = ".toml"
 _META = Message(role=Role.META)
 _ANY: Mapping[str, Any] = {}
-# So many elements of a row are looked at for a message.
+# This many elements of a row are looked at for a message.
 _LOOKED_AT = 50
 
 
@@ -112,8 +112,8 @@ class SpecDialect:
         names = (lookup(value, path) for pairs in (inside, around) for value, path in pairs)
         return next((name for name in names if name and isinstance(name, str)), "")
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """New records by the templates of the specification, or in the likeness of the file's own."""
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """New records by the templates of the specification, or shaped like the file's own."""
         return self._write(transcript, cut, insertions)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
@@ -134,12 +134,12 @@ class SpecDialect:
             return self._is_message(first_object(elements))
         return isinstance(elements, list) and (not elements or any(map(self._is_message, elements[:_LOOKED_AT])))
 
-    def _all_pieces(self, value: Any) -> list[Piece]:
+    def _all_pieces(self, value: Any) -> list[LocatedPart]:
         """The parts of any record with the places of their texts."""
         if not self._is_summary(value):
             return self._pieces(value)
         path = self._spec["summary"]["text"]
-        return [Piece(Text(text=string(lookup(value, path))), (place_of(value, path) or (),))]
+        return [LocatedPart(Text(text=string(lookup(value, path))), (place_of(value, path) or (),))]
 
     def _is_summary(self, value: Any) -> bool:
         """Whether this is the client's own record of a compaction."""
@@ -181,7 +181,7 @@ class ChatSpec(SpecDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message that only brings results is a tool's."""
-        return answered(tuple(map(self.read_one, records)))
+        return pad_missing_results(tuple(map(self.read_one, records)))
 
     def read_one(self, record: Record) -> Message:
         """What one message says, whatever stands around it."""
@@ -193,7 +193,7 @@ class ChatSpec(SpecDialect):
 
 
 def _holds_among_others(rule: Mapping[str, Any], value: Any, found: Sequence[Part], first: Any) -> bool:
-    """What a role's rule asks beside the record itself: to be the first, to carry a summary, to be of its speaker."""
+    """What a role's rule asks next to the record itself: to be the first, to carry a summary, to be of its speaker."""
     if rule.get("first") and value is not first:
         return False
     if rule.get("summary") and summary_of(Role.USER, found) is None:
@@ -203,13 +203,13 @@ def _holds_among_others(rule: Mapping[str, Any], value: Any, found: Sequence[Par
 
 
 def _with_untold(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Of a format that holds no answers: a call that no later record answers gets a result that is not told."""
+    """Of a format that holds no answers: a call that no later record answers gets a result that is not shown."""
     found = list(messages)
     is_answered = False
     for i in reversed(range(len(found))):
         message = found[i]
         if message.calls and not is_answered:
-            untold = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in message.calls)
-            found[i] = replace(message, parts=(*message.parts, *untold))
+            hidden = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in message.calls)
+            found[i] = replace(message, parts=(*message.parts, *hidden))
         is_answered = bool(message.results) if not message.is_meta else is_answered
     return tuple(found)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from compactor_cli.formats.holds import WORDS
+from compactor_cli.formats.capabilities import WORDS
 from compactor_cli.formats.spec_insert import PLACEHOLDER
 from compactor_cli.formats.spec_parts import MAKERS
 from compactor_cli.formats.spec_tests import KINDS
@@ -58,7 +58,7 @@ def read_spec(path: Path) -> Mapping[str, Any]:
 
 
 def _line_of(text: str, where: _Where) -> int:
-    """The line of these keys: each is looked for behind the one before, the nth of a list by its headers."""
+    """The line of these keys: each is looked for after the one before, the nth of a list by its headers."""
     lines = text.splitlines()
     at, keys = 0, ""
     for i, step in enumerate(where):
@@ -174,7 +174,7 @@ def _error(value: Any, where: _Where) -> None:
 
 def _ids(value: Any, where: _Where) -> None:
     if not isinstance(value, str) or not re.fullmatch(r"uuid|sha256:\d+", value):
-        raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (so many hex digits)')
+        raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (that number of hex digits)')
 
 
 def _holds_word(value: Any, where: _Where) -> None:
@@ -252,7 +252,7 @@ _INSERT = _table(
     ids=_ids,
     chain=_table(("id", "parent"), id=_text, parent=_text),
     values=_named_tables(_VALUE),
-    imitate=_table(("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text)),
+    new_message=_table(("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text)),
     alternates=_flag,
 )
 _SPEC = _table(

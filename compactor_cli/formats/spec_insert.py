@@ -13,34 +13,34 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import imitate
+from compactor_cli.formats import new_message as new_message
 from compactor_cli.formats.alternate import alternating
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import like_keys
+from compactor_cli.formats.located_parts import like_keys
 from compactor_cli.formats.spec_tests import Test, condition, lookup
 from compactor_cli.model.transcript import Role, Transcript
 
-Writer = Callable[[Transcript, Cut, Sequence[Insertion]], tuple[bytes, ...]]
+Writer = Callable[[Transcript, InsertionPoint, Sequence[Insertion]], tuple[bytes, ...]]
 PLACEHOLDER = re.compile(r"\{([\w.|-]+)\}")
 _DEFAULT_IDS = "sha256:24"
 _CHAT = {"role": "role", "text": "content"}
 
 
 def writer(spec: Mapping[str, Any], is_message: Test) -> Writer:
-    """What writes insertions: by templates, or (where there are none) in the likeness of the file's own messages."""
+    """What writes insertions: by templates, or (where there are none) shaped like the file's own messages."""
     return _Templates(spec, is_message).write if "user" in spec else _imitator(spec)
 
 
 def _imitator(spec: Mapping[str, Any]) -> Writer:
     keys = spec.get("imitate", _CHAT)
     users, assistants = tuple(keys.get("user", ("user",))), tuple(keys.get("assistant", ("assistant",)))
-    shape = imitate.Shape(role_key=keys["role"], text_key=keys["text"], user=users, assistant=assistants)
+    shape = new_message.TurnShape(role_key=keys["role"], text_key=keys["text"], user=users, assistant=assistants)
 
-    def write(transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def write(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         placed = alternating(transcript, cut, insertions) if spec.get("alternates") else insertions
-        return imitate.insert(transcript, cut, placed, shape)
+        return new_message.insert(transcript, cut, placed, shape)
 
     return write
 
@@ -54,8 +54,8 @@ class _Templates:
         self._is_near = condition(spec["near"]) if "near" in spec else is_message
         self._variants = {Role.USER: _variants(spec["user"]), Role.ASSISTANT: _variants(spec["assistant"])}
 
-    def write(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """One record for each insertion, with ids that hang on each other where the format has such."""
+    def write(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """One record for each insertion, with ids that link to each other where the format has such."""
         values = [record.value if isinstance(record.value, dict) else {} for record in transcript.records]
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if self._is_near(values[i])), {})
         messages = [value for value in values if self._is_message(value)]
@@ -134,10 +134,10 @@ def _new_id(kind: str, sha256: str, text: str) -> str:
 
 
 def _chained(
-    ids: Sequence[str], values: Sequence[Any], cut: Cut, id_key: str, parent_key: str
+    ids: Sequence[str], values: Sequence[Any], cut: InsertionPoint, id_key: str, parent_key: str
 ) -> tuple[list[str], list[Any]]:
-    """Ids and parents of the new records; the last takes over the id of the removed one that the tail hangs on."""
+    """Ids and parents of the new records; the last takes over the id of the removed one that the tail links to."""
     kept = {string(values[i].get(id_key)) for i in (*cut.before, *cut.after)}
-    hung = next((string(values[i].get(parent_key)) for i in cut.after), "")
-    own = [*ids[:-1], hung] if ids and hung and hung not in kept else list(ids)
+    linked = next((string(values[i].get(parent_key)) for i in cut.after), "")
+    own = [*ids[:-1], linked] if ids and linked and linked not in kept else list(ids)
     return own, [next((values[i].get(id_key) for i in reversed(cut.before)), None), *own][: len(own)]

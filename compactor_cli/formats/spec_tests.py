@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from compactor_cli.formats.places import Place
+from compactor_cli.formats.located_parts import Place
 
 Test = Callable[[Any], bool]
 _MISSING: Any = object()

@@ -13,16 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
-from compactor_cli.formats.calls import has_calls
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.contents import media_count, result_text, shortened_result, string
 from compactor_cli.formats.fenced import TOOL, Fenced, fenced, text_of, with_text
 from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.holds import RUN, Holds
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.places import Piece, at, like_keys, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts, shorten
 from compactor_cli.formats.scrub import gone_lines, scrubbed
+from compactor_cli.formats.tool_calls import has_calls
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
 
@@ -36,7 +36,7 @@ class SweAgent:
 
     name = "swe-agent"
     title = "SWE-agent trajectory"
-    holds = RUN | Holds.IDS
+    holds = RUN | Capabilities.IDS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``history``, or ``trajectory`` where there is no history."""
@@ -59,7 +59,7 @@ class SweAgent:
         return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message behind an action is its observation."""
+        """One message per record; a user message after an action is its observation."""
         messages: list[Message] = []
         for record in records:
             asks = bool(messages) and messages[-1].role is Role.ASSISTANT and _asks(messages[-1])
@@ -71,7 +71,7 @@ class SweAgent:
         named = at(row, ("replay_config", "agent", "model", "name")) or at(row, ("info", "model"))
         return named if isinstance(named, str) else model_of(records, row)
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of the history; among bare steps, a step without an action whose observation is the summary."""
         first = next((r for r in transcript.records if isinstance(r.value, dict)), None)
         like, raw = (first.value, first.raw) if first else ({}, b"")
@@ -93,7 +93,7 @@ class SweAgent:
         return chat.shorten(record, texts)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """Beside a history, the steps without what left it; none repeats what the model was asked with."""
+        """Next to a history, the steps without what left it; none repeats what the model was asked with."""
         steps = source.row.get("trajectory") if isinstance(source.row, dict) else None
         if not isinstance(steps, list) or not source.records or _is_step(source.records[0].value):
             return composed
@@ -142,7 +142,7 @@ def _tool_result(value: Mapping[str, Any], results: Sequence[ToolResult]) -> Too
 
 
 def _action(value: Any) -> str:
-    """The action in the words of an assistant; empty where there are calls beside them."""
+    """The action in the words of an assistant; empty where there are calls next to them."""
     if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value) or value.get("is_demo") is True:
         return ""
     action = string(value.get("action")).strip()
@@ -154,7 +154,7 @@ def _fenced(value: Mapping[str, Any]) -> Fenced:
 
 
 def _with_action(value: Mapping[str, Any], texts: Mapping[int, str]) -> dict[str, Any]:
-    """The message with its words shortened, and the copies of thought and action beside them."""
+    """The message with its words shortened, and the copies of thought and action next to them."""
     old = _fenced(value)
     new = old.shortened(texts)
     copies = {"action": new.action} if new.action != old.action else {}
@@ -173,15 +173,15 @@ def _step_message(value: Mapping[str, Any]) -> Message:
     return Message(role=Role.ASSISTANT, parts=found)
 
 
-def _step_pieces(value: Mapping[str, Any]) -> list[Piece]:
+def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     """A step: the thought, the action and what came of it."""
-    thought, action, told = (string(value.get(key)) for key in ("thought", "action", "observation"))
-    call = [Piece(ToolCall(id="", name=TOOL, arguments=action), (("action",),))] if action.strip() else []
-    result = Piece(ToolResult(id="", text=told), (("observation",),))
+    thought, action, observation = (string(value.get(key)) for key in ("thought", "action", "observation"))
+    call = [LocatedPart(ToolCall(id="", name=TOOL, arguments=action), (("action",),))] if action.strip() else []
+    result = LocatedPart(ToolResult(id="", text=observation), (("observation",),))
     return [
-        *([Piece(Text(text=thought), (("thought",),))] if thought else []),
+        *([LocatedPart(Text(text=thought), (("thought",),))] if thought else []),
         *call,
-        *([result] if told or call else []),
+        *([result] if observation or call else []),
     ]
 
 

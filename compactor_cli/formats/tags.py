@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.calls import named_call, shortened_call
 from compactor_cli.formats.contents import result_text
+from compactor_cli.formats.tool_calls import named_call, shortened_call
 from compactor_cli.model.transcript import Part, Role, Text, Thinking, ToolCall, ToolResult
 
 _TAGS = {
@@ -22,27 +22,27 @@ _TAGS = {
 _THOUGHTS = frozenset({"think", "scratch_pad"})
 
 
-class Piece(NamedTuple):
+class TaggedPart(NamedTuple):
     """Some of a text, and what it says; None for tags, and for white space between them."""
 
     written: str
     part: Part | None
 
 
-def pieces(text: str, role: Role) -> list[Piece]:
+def pieces(text: str, role: Role) -> list[TaggedPart]:
     """The text in order. Tags that this speaker does not use, and open ones, are words like others. Linear."""
-    found: list[Piece] = []
+    found: list[TaggedPart] = []
     at = 0
     for tag, start, stop in _tagged_spans(text, _TAGS.get(role, ())):
         inner = text[start:stop].strip()
         first = start + text[start:stop].index(inner)
         found += _words(text[at : start - len(tag) - 2])
-        found.append(Piece(text[start - len(tag) - 2 : first], None))
-        found.append(Piece(inner, _tagged(tag, inner)))
-        found.append(Piece(text[first + len(inner) : stop + len(tag) + 3], None))
+        found.append(TaggedPart(text[start - len(tag) - 2 : first], None))
+        found.append(TaggedPart(inner, _tagged(tag, inner)))
+        found.append(TaggedPart(text[first + len(inner) : stop + len(tag) + 3], None))
         at = stop + len(tag) + 3
     if not found:
-        return [Piece(text, Text(text=text) if text else None)]
+        return [TaggedPart(text, Text(text=text) if text else None)]
     return [*found, *_words(text[at:])]
 
 
@@ -63,13 +63,13 @@ def _tagged_spans(text: str, names: Sequence[str]) -> Iterator[tuple[str, int, i
         at = stop
 
 
-def _words(text: str) -> Iterator[Piece]:
+def _words(text: str) -> Iterator[TaggedPart]:
     """What stands outside of tags: words, and the white space around them."""
     words = text.strip()
     start = text.index(words)
-    yield Piece(text[:start], None)
-    yield Piece(words, Text(text=words) if words else None)
-    yield Piece(text[start + len(words) :], None)
+    yield TaggedPart(text[:start], None)
+    yield TaggedPart(words, Text(text=words) if words else None)
+    yield TaggedPart(text[start + len(words) :], None)
 
 
 def _tagged(tag: str, inner: str) -> Part:
@@ -91,7 +91,7 @@ def _object(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def rejoined(found: Sequence[Piece], texts: Mapping[int, str]) -> str:
+def rejoined(found: Sequence[TaggedPart], texts: Mapping[int, str]) -> str:
     """The text again, with the texts of these parts (counted without the pieces that are none) replaced."""
     number = -1
     written = []
@@ -102,7 +102,7 @@ def rejoined(found: Sequence[Piece], texts: Mapping[int, str]) -> str:
     return "".join(written)
 
 
-def _shortened(piece: Piece, text: str) -> str:
+def _shortened(piece: TaggedPart, text: str) -> str:
     if isinstance(piece.part, Thinking):
         return piece.written
     if isinstance(piece.part, ToolCall):

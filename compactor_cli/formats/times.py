@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 
 def later(timestamp: str, milliseconds: int) -> str:
-    """An ISO 8601 time moved by milliseconds, in UTC; the text itself if it is no time."""
+    """An ISO 8601 time moved by milliseconds, in UTC; the text itself if it is not a time."""
     try:
         moment = datetime.fromisoformat(timestamp) + timedelta(milliseconds=milliseconds)
     except (ValueError, OverflowError):

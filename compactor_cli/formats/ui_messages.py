@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.arrays import array_path
-from compactor_cli.formats.base import Cut, Insertion, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.contents import arguments, string
-from compactor_cli.formats.holds import SESSION, Holds
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.places import Piece, Place, at, like_keys, parts, result_piece, shorten
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, like_keys, parts, result_piece, shorten
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, Transcript
@@ -25,9 +25,9 @@ from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking,
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("chat", "messages"), ("uiMessages",))
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _OLD, _DYNAMIC, _TOOL = "tool-invocation", "dynamic-tool", "tool-"
-# So many elements of an array are looked at for one with parts.
+# This many elements of an array are looked at for one with parts.
 _LOOKED_AT = 10
-_BESIDE = frozenset({"step-start", "source-url", "source-document", "source"})
+_IGNORED_TYPES = frozenset({"step-start", "source-url", "source-document", "source"})
 
 
 class UIMessages:
@@ -35,7 +35,7 @@ class UIMessages:
 
     name = "ui-messages"
     title = "AI SDK UI messages"
-    holds = SESSION & ~Holds.USAGE | Holds.SYSTEM | Holds.METADATA
+    holds = SESSION & ~Capabilities.USAGE | Capabilities.SYSTEM | Capabilities.METADATA
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a stored chat, or a bare array of messages."""
@@ -60,7 +60,7 @@ class UIMessages:
         infos = (at(record.value, ("metadata", "model")) for record in reversed(records))
         return next((name for name in infos if name and isinstance(name, str)), "") or model_of((), row)
 
-    def insert(self, transcript: Transcript, cut: Cut, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of one text part, with an id where the file's own have one."""
         first = next((r for r in transcript.records if isinstance(r.value, dict)), None)
         like, raw = (first.value, first.raw) if first else ({}, b"")
@@ -101,35 +101,35 @@ def _message(value: Any) -> Message:
     return Message(role=role, parts=found, timestamp=string(value.get("createdAt")), summary=summary_of(role, found))
 
 
-def pieces(value: Any) -> list[Piece]:
+def pieces(value: Any) -> list[LocatedPart]:
     """The parts that a model is shown, with the places of their texts."""
     if _is_plain(value):
-        return [Piece(Text(text=value["content"]), (("content",),))] if value["content"] else []
+        return [LocatedPart(Text(text=value["content"]), (("content",),))] if value["content"] else []
     if not is_message(value):
         return []
     listed = enumerate(value["parts"])
     return [piece for i, part in listed for piece in _pieces(part, ("parts", i), value)]
 
 
-def _pieces(part: Mapping[str, Any], place: Place, message: Mapping[str, Any]) -> list[Piece]:
+def _pieces(part: Mapping[str, Any], place: Place, message: Mapping[str, Any]) -> list[LocatedPart]:
     kind = part["type"]
     if kind == "text":
         text = string(part.get("text"))
         copies: tuple[Place, ...] = (("content",),) if text and message.get("content") == text else ()
-        return [Piece(Text(text=text), ((*place, "text"), *copies))] if text else []
+        return [LocatedPart(Text(text=text), ((*place, "text"), *copies))] if text else []
     if kind == "reasoning":
-        return [Piece(Thinking(text=string(part.get("text")) or string(part.get("reasoning"))))]
+        return [LocatedPart(Thinking(text=string(part.get("text")) or string(part.get("reasoning"))))]
     if kind == _OLD:
         return _old_tool(part, place, message)
     if kind == _DYNAMIC or kind.startswith(_TOOL):
         name = string(part.get("toolName")) or kind.removeprefix(_TOOL)
         key = "errorText" if part.get("state") == "output-error" else "output"
         return _tool(part, (place,), name, "input", key)
-    return [] if kind in _BESIDE else [Piece(Media(kind=kind, size_bytes=size_bytes(part)))]
+    return [] if kind in _IGNORED_TYPES else [LocatedPart(Media(kind=kind, size_bytes=size_bytes(part)))]
 
 
-def _old_tool(part: Mapping[str, Any], place: Place, message: Mapping[str, Any]) -> list[Piece]:
-    """A part of version 4, and its copy beside the parts."""
+def _old_tool(part: Mapping[str, Any], place: Place, message: Mapping[str, Any]) -> list[LocatedPart]:
+    """A part of version 4, and its copy next to the parts."""
     call = part.get("toolInvocation")
     listed = message.get("toolInvocations")
     copies = [("toolInvocations", i) for i, one in enumerate(listed if isinstance(listed, list) else ()) if one == call]
@@ -138,17 +138,21 @@ def _old_tool(part: Mapping[str, Any], place: Place, message: Mapping[str, Any])
     return _tool(call, ((*place, "toolInvocation"), *copies), string(call.get("toolName")), "args", "result")
 
 
-def _tool(call: Mapping[str, Any], places: Sequence[Place], name: str, asked: str, told: str) -> list[Piece]:
+def _tool(
+    call: Mapping[str, Any], places: Sequence[Place], name: str, asked: str, result_key: str
+) -> list[LocatedPart]:
     """A call, and its result once there is one."""
     call_id = string(call.get("toolCallId"))
     arguments_places = tuple((*place, asked) for place in places) if asked in call else ()
-    asking = Piece(ToolCall(id=call_id, name=name, arguments=arguments(call.get(asked) or {})), arguments_places)
-    if call.get(told) is None:
-        return [asking]
-    is_error = told == "errorText"
-    result = result_piece(call[told], (), call_id=call_id, name=name, is_error=is_error).part
-    is_held = isinstance(call[told], (str, dict, list))
-    return [asking, Piece(result, tuple((*place, told) for place in places) if is_held else ())]
+    model_options = LocatedPart(
+        ToolCall(id=call_id, name=name, arguments=arguments(call.get(asked) or {})), arguments_places
+    )
+    if call.get(result_key) is None:
+        return [model_options]
+    is_error = result_key == "errorText"
+    result = result_piece(call[result_key], (), call_id=call_id, name=name, is_error=is_error).part
+    is_held = isinstance(call[result_key], (str, dict, list))
+    return [model_options, LocatedPart(result, tuple((*place, result_key) for place in places) if is_held else ())]
 
 
 def _written(item: Insertion, sha256: str, like: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Grouping:
 
 
 def group(messages: Sequence[Message]) -> Grouping:
-    """Group the records of a transcript. Linear (but for sorting) in records and parts; raises nothing."""
+    """Group the records of a transcript. Linear (except for sorting) in records and parts; raises nothing."""
     found = pair(messages)
     links = [(item.call.record, item.result.record) for item in found.pairs]
     exchanges = _components(len(messages), [*links, *_shared_groups(messages)])

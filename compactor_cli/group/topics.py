@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, log, sqrt
 
-# So many turns on each side of a gap are compared: TextTiling (Hearst 1997) takes blocks of a few sentences, as
+# This many turns on each side of a gap are compared: TextTiling (Hearst 1997) takes blocks of a few sentences, as
 # one alone is too short to tell.
 _BLOCK_TURNS = 3
-# A gap deeper than others says nothing where all turns speak of one thing: it has to fall to this ratio of the
-# cohesion that is reached on either side of it.
+# A gap deeper than others carries no information where all turns speak of one thing: it has to fall to this ratio of
+# the cohesion that is reached on either side of it.
 _RATIO = 0.6
 
 
@@ -41,7 +41,7 @@ def topics(vocabularies: Sequence[Collection[str]]) -> tuple[Topic, ...]:
 
 
 def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
-    """Between 0 and 1 for each gap between two turns: the cosine of the words of the turns before and behind it.
+    """Between 0 and 1 for each gap between two turns: the cosine of the words of the turns before and after it.
 
     A word that one turn alone has ties it to nothing and is left out; one that few turns have weighs more.
     """

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.events import Event, EventKind, ToolKind, events
+from compactor_cli.digest.counter_table import build
 from compactor_cli.digest.plan_state import State, plan_state
-from compactor_cli.digest.salience import score
-from compactor_cli.digest.table import build
+from compactor_cli.digest.salience_model import score
 from compactor_cli.digest.tools import PATH_KEYS, argument, parameters
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, events
 from compactor_cli.model.transcript import Transcript
 
 MOST_SALIENT, _MOST_OF_USER, _MOST_FILES, _MOST_STEPS = 50, 20, 40, 12
@@ -80,8 +80,8 @@ def _open_steps(found: Sequence[Event]) -> Iterator[Essential]:
 
 def _of_user(found: Sequence[Event], names: Sequence[str]) -> list[str]:
     """The names that the user used, the most salient first."""
-    said = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
-    return [name for name in names if name in said][:_MOST_OF_USER]
+    user_names = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
+    return [name for name in names if name in user_names][:_MOST_OF_USER]
 
 
 def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:

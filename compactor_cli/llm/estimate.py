@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compactor_cli.llm import prompts, tree
-from compactor_cli.llm.calls import Call
+from compactor_cli.llm.model_calls import Call
 from compactor_cli.llm.prompts import Stage
-from compactor_cli.llm.writer import REPLY_RATIO, Task
+from compactor_cli.llm.writer import REPLY_RATIO, SummaryTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class Estimate:
         )
 
 
-def estimated(task: Task, leaves: Sequence[Call], merge: Call) -> Estimate:
+def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call) -> Estimate:
     """The leaves as they are, and the levels above them as if every reply had the length asked for."""
     total = Estimate()
     sizes: list[int] = []
     for call in leaves:
-        sent = sum(task.count(said.text) for said in call.messages)
+        sent = sum(task.count(message.text) for message in call.messages)
         sizes.append(int(call.max_tokens / REPLY_RATIO))
         total += _priced(call, sent, sizes[-1])
     fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)

@@ -10,7 +10,7 @@ from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import prompts
 from compactor_cli.llm.flatten import flatten
 from compactor_cli.llm.outline import heading_lines, headings_of
-from compactor_cli.llm.prompts import Material, Stage, Wording, asked
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
@@ -34,28 +34,28 @@ class Examples:
         redactor = Redactor()
         wording = self._wording(request)
         rules = prompts.rules(wording, Stage.LEAF)
-        prompt = prompts.prompt(wording, self._material(request, redactor))
-        said = (("system", rules), ("user", prompt), ("assistant", redactor.redact(without_marker(summary))))
+        prompt = prompts.prompt(wording, self._prompt_input(request, redactor))
+        turns = (("system", rules), ("user", prompt), ("assistant", redactor.redact(without_marker(summary))))
         marker = find_marker(summary)
         row = {
-            "messages": [{"role": role, "content": text} for role, text in said],
+            "messages": [{"role": role, "content": text} for role, text in turns],
             "transcript": marker.transcript if marker else "",
         }
         return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
-    def _wording(self, request: Request) -> Wording:
+    def _wording(self, request: Request) -> PromptWording:
         spoken = (request.transcript.messages[i] for i in (*request.covered, *request.kept))
         language = request.language if request.language in LANGUAGES else detect(map(user_text, spoken))
         headings = asked(headings_of(request.render, language))
-        return Wording(template=self.template, language=language, headings=headings, focus=request.focus)
+        return PromptWording(template=self.template, language=language, headings=headings, focus=request.focus)
 
-    def _material(self, request: Request, redactor: Redactor) -> Material:
+    def _prompt_input(self, request: Request, redactor: Redactor) -> PromptInput:
         messages = request.transcript.messages
         new = [i for i in request.covered if messages[i].summary is None]
         earlier = [found.text for i in request.covered if (found := messages[i].summary)]
         forbidden = heading_lines(request.render, LANGUAGES)
         blocks = flatten(request.transcript, new, rule=_RULE, headings=forbidden)
-        return Material(
+        return PromptInput(
             stage=Stage.LEAF,
             texts=tuple(redactor.redact_all([block.text for block in blocks])),
             tokens=request.budget_tokens,

@@ -1,4 +1,4 @@
-"""Faults: what litellm raises, told as one of our failures, in one line without keys."""
+"""Faults: what litellm raises, as one of this package's failures, in one line without keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 
-from compactor_cli.llm.calls import Call
 from compactor_cli.llm.failures import (
     Broken,
     ContextTooLong,
@@ -20,6 +19,7 @@ from compactor_cli.llm.failures import (
     Unusable,
 )
 from compactor_cli.llm.keys import environment_secrets
+from compactor_cli.llm.model_calls import Call
 from compactor_cli.llm.redact import Redactor
 
 REASON_CHARS = 300
@@ -41,7 +41,7 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
     """The failure that an exception of litellm stands for, recognised by its name and status, not by its class."""
     names = {kind.__name__ for kind in type(error).__mro__}
     status = _status(error)
-    reason = scrubbed(_told(error), call)
+    reason = scrubbed(_message_of(error), call)
     if "ContextWindowExceededError" in names or status == TOO_LARGE:
         return ContextTooLong(reason)
     if "Timeout" in names or "APITimeoutError" in names:
@@ -67,7 +67,7 @@ def scrubbed(text: str, call: Call) -> str:
     return clean if len(clean) <= REASON_CHARS else clean[: REASON_CHARS - 1] + "…"
 
 
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """What the provider said, without litellm's names in front of it."""
     return _PREFIX.sub("", str(error).strip()) or type(error).__name__
 
@@ -101,9 +101,9 @@ def _seconds(value: str) -> float | None:
 
 
 def _is_broken(error: Exception) -> bool:
-    told = str(error).lower()
+    reason_text = str(error).lower()
     causes = {type(cause).__name__ for cause in _causes(error)}
-    return any(word in told for word in _BROKEN_WORDS) or bool(causes.intersection(_BROKEN_CAUSES))
+    return any(word in reason_text for word in _BROKEN_WORDS) or bool(causes.intersection(_BROKEN_CAUSES))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

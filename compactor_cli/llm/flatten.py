@@ -1,4 +1,5 @@
-"""Flatten: records as quoted text for a prompt, so that nothing in them can pass for an instruction or a mark of ours.
+"""Flatten: records as quoted text for a prompt, so that nothing in them can pass for an instruction or a mark written
+by compact.
 
 Every mark of the prompt stands at the beginning of a line and opens with ``<<`` and a letter or digit. A line of
 the source that begins so, or that is a heading of the summary's template, gets ``| `` before it; the opening of
@@ -18,7 +19,7 @@ import orjson
 from compactor_cli.digest.clean import plain, without_block
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.transcript import Media, Message, Part, Text, ToolCall, ToolResult, Transcript
-from compactor_cli.plan.prune import shortened
+from compactor_cli.plan.shorten import shortened
 
 QUOTE = "| "
 _MARKER, _HARMLESS = "[compact/", "(compact/"
@@ -26,7 +27,7 @@ _MARKER, _HARMLESS = "[compact/", "(compact/"
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 # What clients tell their models between the lines: rules of their own, said again and again.
 _REMINDER = "system-reminder"
-# So many characters of a block are never cut: its header, and what tells that something was left out.
+# This many characters of a block are never cut: its header, and what tells that something was left out.
 _LEAST_CHARS = 200
 
 
@@ -40,7 +41,7 @@ class Block:
     cut_chars: int = 0
 
     def shortened(self, chars: int) -> Block:
-        """The block with at most about so many characters: its middle is replaced by a note of what is missing."""
+        """The block with at most about this many characters: its middle is replaced by a note of what is missing."""
         if len(self.text) <= chars:
             return self
         half = max(chars, _LEAST_CHARS) // 2
@@ -73,7 +74,7 @@ def flatten(
 
 
 def quoter(headings: Iterable[str]) -> Callable[[str], str]:
-    """What makes a text fit to be quoted: no line of it is a mark of ours or one of these headings."""
+    """What makes a text fit to be quoted: no line of it is a mark written by compact or one of these headings."""
     pattern = _forged(tuple(sorted({heading for heading in headings if heading})))
 
     def quoted(text: str) -> str:
@@ -121,7 +122,7 @@ def _block(
     texts: list[str] = []
     cut_chars = 0
     for part in message.parts:
-        whole = _said(part)
+        whole = _part_text(part)
         text = _ruled(whole, rule) if isinstance(part, ToolResult) else whole
         cut_chars += max(len(whole) - len(text), 0)
         if text.strip():
@@ -138,7 +139,7 @@ def _title(message: Message, names: Mapping[str, str], quoted: Callable[[str], s
     return " ".join([*words, "error"] if any(result.is_error for result in message.results) else words)
 
 
-def _said(part: Part) -> str:
+def _part_text(part: Part) -> str:
     """The words of a part; empty for thinking."""
     if isinstance(part, Text):
         return without_block(part.text, _REMINDER)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from compactor_cli.digest.atoms import Kind, atom_kinds
+from compactor_cli.digest.atoms import AtomKind, atom_kinds
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm.flatten import call_text
 from compactor_cli.model.transcript import Role, Text, ToolCall, ToolResult, Transcript
@@ -53,7 +53,7 @@ class Named:
         return len(self.unfound) / self.names if self.names else 0.0
 
 
-class Records:
+class SourceRecords:
     """Full records, searched for what a text names. The texts are put together when first needed.
 
     ``shown``: texts that a model was given besides (its instructions, a list of facts, an earlier summary).
@@ -69,9 +69,9 @@ class Records:
         unfound: list[str] = []
         numbers: list[str] = []
         for name, kind in atom_kinds(_TAG.sub(" ", text)).items():
-            if name in _REMARK_NAMES or (kind is Kind.PATH and _WORDS_AND_SLASHES.fullmatch(name)):
+            if name in _REMARK_NAMES or (kind is AtomKind.PATH and _WORDS_AND_SLASHES.fullmatch(name)):
                 continue
-            is_number = kind is Kind.DATE or (kind is Kind.NUM and not _is_long(name))
+            is_number = kind is AtomKind.DATE or (kind is AtomKind.NUM and not _is_long(name))
             names += not is_number
             if not self.holds(name):
                 (numbers if is_number else unfound).append(name)
@@ -117,18 +117,20 @@ class Records:
 
     @cached_property
     def _user_runs(self) -> frozenset[tuple[str, ...]]:
-        said: set[tuple[str, ...]] = set()
+        known_runs: set[tuple[str, ...]] = set()
         for transcript, indices in self._parts:
             for index in indices:
                 message = transcript.messages[index]
                 if message.role is Role.USER or message.results:
-                    said.update(_runs(user_text(message)))
-                    said.update(run for result in message.results if result.is_error for run in _runs(result.text))
+                    known_runs.update(_runs(user_text(message)))
+                    known_runs.update(
+                        run for result in message.results if result.is_error for run in _runs(result.text)
+                    )
                 if message.summary is not None:
-                    said.update(_runs(message.summary.text))
+                    known_runs.update(_runs(message.summary.text))
         for text in self._shown:
-            said.update(_runs(text))
-        return frozenset(said)
+            known_runs.update(_runs(text))
+        return frozenset(known_runs)
 
 
 def _is_long(number: str) -> bool:

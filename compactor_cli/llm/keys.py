@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from compactor_cli.llm.calls import NO_SECRET, Call, Secret
+from compactor_cli.llm.model_calls import NO_SECRET, Call, Secret
 from compactor_cli.model.errors import UsageError
 from compactor_cli.plan.window import table_entry
 
@@ -19,7 +19,7 @@ _LINE = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$")
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
 # Shorter values are words and numbers that a text may hold for other reasons.
 _LEAST_CHARS = 12
-# Where litellm's name is not the provider's own with _API_KEY behind it.
+# Where litellm's name is not the provider's own with _API_KEY after it.
 _NAMES = {
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "huggingface": ("HUGGINGFACE_API_KEY", "HF_TOKEN"),

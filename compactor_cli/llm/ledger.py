@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
-from compactor_cli.llm.outline import Heading, Outline, as_text
+from compactor_cli.llm.outline import Outline, OutlineHeading, as_text
 from compactor_cli.llm.update import Strand
 from compactor_cli.model.summariser import Request
 from compactor_cli.model.summary import Item, Section, SectionItems
@@ -24,19 +24,23 @@ def check_list(
     return "\n".join(line for part in sections for line in _lines(part))
 
 
-def untold(facts: str, texts: Sequence[str]) -> str:
+def not_shown(facts: str, texts: Sequence[str]) -> str:
     """Those of the facts, an item a line, of which some name stands in none of the texts."""
-    told = "\n".join(texts)
-    return "\n".join(line for line in facts.split("\n") if not _is_told(line, told))
+    shown = "\n".join(texts)
+    return "\n".join(line for line in facts.split("\n") if not _is_shown(line, shown))
 
 
-def _is_told(line: str, told: str) -> bool:
+def _is_shown(line: str, shown: str) -> bool:
     names = atom_texts(line)
-    return line in told or (bool(names) and all(name in told for name in names))
+    return line in shown or (bool(names) and all(name in shown for name in names))
 
 
 def digest_outline(
-    strands: Iterable[Strand], tokens: int, count: Callable[[str], int], headings: Sequence[Heading], language: str
+    strands: Iterable[Strand],
+    tokens: int,
+    count: Callable[[str], int],
+    headings: Sequence[OutlineHeading],
+    language: str,
 ) -> Outline:
     """The digest of these records as if a model had written it, under these headings."""
     asked = {heading.section for heading in headings}
@@ -64,7 +68,7 @@ def joined_outline(outlines: Sequence[Outline]) -> Outline:
 def _digests(
     strands: Iterable[Strand], tokens: int, count: Callable[[str], int], *, focus: str = "", language: str
 ) -> list[tuple[SectionItems, ...]]:
-    """A digest of each transcript's records, all together of so many tokens."""
+    """A digest of each transcript's records, all together of this many tokens."""
     parts = [strand for strand in strands if strand.indices]
     found: list[tuple[SectionItems, ...]] = []
     for strand in parts:

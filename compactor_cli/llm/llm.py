@@ -1,6 +1,6 @@
 """The only module that imports litellm, when the first call is made.
 
-litellm is told not to fetch its tables from the network, to read no ``.env``, to call nobody back and to log
+litellm is given not to fetch its tables from the network, to read no ``.env``, to call nobody back and to log
 nothing; retries are the ladder's. Every error becomes one of `failures`, in one line without keys.
 """
 
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.llm.calls import Call, Delivery, Reply, Speaker, Wanted
 from compactor_cli.llm.failures import Broken, ModelFailure, Refused, TimedOut
 from compactor_cli.llm.faults import failure_of
 from compactor_cli.llm.keys import environment_names, provider_of
+from compactor_cli.llm.model_calls import Call, Delivery, Reply, Speaker, Wanted
 
 # Read by litellm when it is imported (the first two) or makes its first call to Anthropic.
 _ENVIRONMENT = {
@@ -99,7 +99,7 @@ class Batches:
             drop_params=True,
         )
         known = {key: value for key, value in parameters.items() if key not in ("stream", "extra_body")}
-        messages = [_message(call, said.speaker, said.text) for said in call.messages]
+        messages = [_message(call, chat_message.speaker, chat_message.text) for chat_message in call.messages]
         return {"model": name or call.model, "messages": messages, **known, **call.extra}
 
     def begin(self, requests: Path, mark: str) -> str:
@@ -133,10 +133,10 @@ class Batches:
         """The lines of a file of results."""
         yield from self._do("file_content", file_id=file).content.splitlines()
 
-    def _do(self, name: str, **wishes: Any) -> Any:
+    def _do(self, name: str, **run_options: Any) -> Any:
         litellm = _litellm()
         try:
-            return getattr(litellm, name)(**wishes, **self._common)
+            return getattr(litellm, name)(**run_options, **self._common)
         except Exception as error:
             failure = failure_of(error, self._way)
         raise failure
@@ -222,7 +222,7 @@ def _too_large(max_bytes: int) -> Refused:
 
 async def _vectors(litellm: Any, call: Call) -> Reply:
     # As numbers: the client's own default is base64, which not every server knows.
-    texts = [_sendable(said.text) for said in call.messages]
+    texts = [_sendable(chat_message.text) for chat_message in call.messages]
     answer = await litellm.aembedding(input=texts, encoding_format="float", **_common(call))
     data = sorted(answer.data or (), key=lambda item: item["index"])
     if [item["index"] for item in data] != list(range(len(call.messages))):
@@ -257,7 +257,7 @@ def _sendable(text: str) -> str:
 
 def _parameters(call: Call) -> dict[str, Any]:
     parameters: dict[str, Any] = {
-        "messages": [_message(call, said.speaker, said.text) for said in call.messages],
+        "messages": [_message(call, chat_message.speaker, chat_message.text) for chat_message in call.messages],
         "max_tokens": call.max_tokens,
         "temperature": call.temperature,
         **_common(call),

@@ -12,26 +12,26 @@ from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import tree
-from compactor_cli.llm.calls import NO_SECRET, Call, Delivery, Secret
 from compactor_cli.llm.estimate import Estimate, estimated
 from compactor_cli.llm.failures import ModelFailure
 from compactor_cli.llm.flatten import flatten, quoter
 from compactor_cli.llm.keys import provider_of
+from compactor_cli.llm.model_calls import NO_SECRET, Call, Delivery, Secret
 from compactor_cli.llm.outline import heading_lines, headings_of
-from compactor_cli.llm.prompts import Stage, Wording, asked
-from compactor_cli.llm.supplement import MOST_RATIO, Written, completed
+from compactor_cli.llm.prompts import PromptWording, Stage, asked
+from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
 from compactor_cli.llm.update import Earlier, LoadOriginal, Previous, earlier
-from compactor_cli.llm.writer import Draft, Refusal, StillTooLong, Task, Writer
+from compactor_cli.llm.writer import Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.prune import shortened
+from compactor_cli.plan.shorten import shortened
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.line import Line
-    from compactor_cli.llm.loop import Loop
+    from compactor_cli.llm.event_loop import BackgroundEventLoop
+    from compactor_cli.llm.model_client import ModelClient
     from compactor_cli.llm.prices import Price
     from compactor_cli.llm.redact import Redactor
 
@@ -57,7 +57,7 @@ class OnFailure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class ModelOptions:
     """What the user wants of the model. ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks;
     ``price`` None: that of the table.
 
@@ -89,26 +89,26 @@ def _no_original(sha256: str) -> Transcript | None:
 class ModelSummariser:
     """Safe for several threads: they share the line, the loop, and nothing else.
 
-    ``new_redactor`` makes the redactor of one transcript; None: nothing is taken out, by the user's wish.
+    ``new_redactor`` makes the redactor of one transcript; None: nothing is taken out, at the user's request.
     """
 
     def __init__(
         self,
-        line: Line,
-        loop: Loop,
-        asking: Asking,
+        line: ModelClient,
+        loop: BackgroundEventLoop,
+        model_options: ModelOptions,
         *,
         new_redactor: Callable[[], Redactor] | None,
         load_original: LoadOriginal = _no_original,
     ) -> None:
         self._line = line
         self._loop = loop
-        self._asking = asking
+        self._model_options = model_options
         self._new_redactor = new_redactor
         self._load_original = load_original
 
     def summarise(self, request: Request) -> Answer:
-        """The model's summary with the digest of what it left out; else, as the user wishes, the digest alone.
+        """The model's summary with the digest of what it left out; else, as the user asks, the digest alone.
 
         Raises `KeptAsIs` or `OutputError` where no model's summary could be had and the user wants that.
         """
@@ -138,7 +138,7 @@ class ModelSummariser:
 
     def _without(self, request: Request, failure: ModelFailure) -> Answer:
         """What is done where the model gave nothing."""
-        policy = self._asking.on_failure
+        policy = self._model_options.on_failure
         if policy is OnFailure.KEEP:
             raise KeptAsIs(f"no summary by the model: {failure.reason}") from None
         if policy is OnFailure.FAIL:
@@ -149,8 +149,8 @@ class ModelSummariser:
     def _case(self, request: Request, redactor: Redactor | None) -> _Case | None:
         """The request made ready for the model; None where it is not worth a call."""
         language = request.language if request.language != "auto" else _language(request)
-        found = earlier(request, self._asking.previous, self._load_original)
-        prose = found.previous if self._asking.previous is Previous.KEEP else ""
+        found = earlier(request, self._model_options.previous, self._load_original)
+        prose = found.previous if self._model_options.previous is Previous.KEEP else ""
         body = request.budget_tokens - request.count(request.render(_framed(prose, language)))
         if prose and body < request.budget_tokens // 3:
             note = "the earlier summary leaves no room to be kept as it is: it was updated"
@@ -158,7 +158,7 @@ class ModelSummariser:
             body = request.budget_tokens - request.count(request.render(_framed("", language)))
         case = _Case(
             request=request,
-            asking=self._asking,
+            model_options=self._model_options,
             redactor=redactor,
             earlier=replace(found, previous="") if prose else found,
             prose=prose,
@@ -176,14 +176,14 @@ class _Case:
     """One request on its way."""
 
     request: Request
-    asking: Asking
+    model_options: ModelOptions
     redactor: Redactor | None
     earlier: Earlier
     prose: str
     language: str
     budget_tokens: int
-    line: Line
-    loop: Loop
+    line: ModelClient
+    loop: BackgroundEventLoop
 
     def answer(self, refusals: list[Refusal]) -> Answer:
         """The accepted draft with its supplement; what was refused goes to ``refusals``. Raises `ModelFailure`."""
@@ -203,49 +203,51 @@ class _Case:
         task, writer = self.task(), self.writer([])
         return estimated(task, writer.prompts(task), self.call(Stage.MERGE))
 
-    def writer(self, refusals: list[Refusal], through: Callable[[Call], Call] = lambda call: call) -> Writer:
-        return Writer(
+    def writer(self, refusals: list[Refusal], through: Callable[[Call], Call] = lambda call: call) -> SummaryWriter:
+        return SummaryWriter(
             line=self.line,
             loop=self.loop,
             calls={stage: self.call(stage) for stage in Stage},
             redactor=self.redactor,
             through=through,
-            verifies=self.asking.verifies,
+            verifies=self.model_options.verifies,
             refusals=refusals,
         )
 
     def call(self, stage: Stage) -> Call:
         """What is the same in all calls of a stage. Raises `ModelFailure` where no model is named."""
-        asking = self.asking
-        name = asking.models.get(stage, asking.model)
+        model_options = self.model_options
+        name = model_options.models.get(stage, model_options.model)
         return Call(
-            model=_named(asking.model if name == SAME else name, self.request.transcript.model, asking.api_base),
+            model=_named(
+                model_options.model if name == SAME else name, self.request.transcript.model, model_options.api_base
+            ),
             messages=(),
             max_tokens=0,
             about=self.request.transcript.sha256,
-            api_base=asking.api_base,
-            key=asking.key,
-            price=asking.price,
-            delivery=asking.delivery,
-            timeout_seconds=asking.timeout_seconds,
-            max_reply_bytes=asking.max_reply_bytes,
+            api_base=model_options.api_base,
+            key=model_options.key,
+            price=model_options.price,
+            delivery=model_options.delivery,
+            timeout_seconds=model_options.timeout_seconds,
+            max_reply_bytes=model_options.max_reply_bytes,
         )
 
-    def task(self) -> Task:
+    def task(self) -> SummaryTask:
         """Everything quoted and redacted, in the order of the transcript."""
         render = self.request.render
         headings = asked(headings_of(render, self.language))
         forbidden = heading_lines(render, dict.fromkeys((*LANGUAGES, self.language)))
-        wishes = "\n".join(filter(None, (self.asking.instructions, self.asking.guidance)))
-        wording = Wording(
-            template=self.asking.template,
+        run_options = "\n".join(filter(None, (self.model_options.instructions, self.model_options.guidance)))
+        wording = PromptWording(
+            template=self.model_options.template,
             language=self.language,
             headings=headings,
             focus=self._clean(self.request.focus),
-            instructions=self._clean(wishes),
+            instructions=self._clean(run_options),
         )
         previous = self._clean(quoter(())(self.earlier.previous))
-        return Task(
+        return SummaryTask(
             strands=self.earlier.strands,
             pieces=tuple(self._pieces(forbidden)),
             wording=wording,
@@ -262,18 +264,22 @@ class _Case:
         """The user's first and newest request, quoted and redacted, their middles left out where they are long."""
         strands = self.earlier.strands
         spoken = (strand.transcript.messages[i] for strand in strands for i in strand.indices)
-        said = [text for text in map(user_text, spoken) if text]
+        requests = [text for text in map(user_text, spoken) if text]
         half = _MOST_REQUEST_CHARS // 2
-        quoted = [quoter(forbidden)(shortened(text, half, half)) for text in (*said[:1], *said[1:][-1:])]
+        quoted = [quoter(forbidden)(shortened(text, half, half)) for text in (*requests[:1], *requests[1:][-1:])]
         return dict(zip(("goal", "latest"), map(self._clean, quoted), strict=False))
 
-    def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[tree.Piece]:
+    def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[tree.BlockSlice]:
         strands = self.earlier.strands
         blocks = [
             (number, block)
             for number, strand in enumerate(strands)
             for block in flatten(
-                strand.transcript, strand.indices, rule=self.asking.rule, headings=forbidden, prefix=strand.prefix
+                strand.transcript,
+                strand.indices,
+                rule=self.model_options.rule,
+                headings=forbidden,
+                prefix=strand.prefix,
             )
         ]
         texts = [block.text for _, block in blocks]
@@ -282,24 +288,24 @@ class _Case:
         for (number, block), text in zip(blocks, clean, strict=True):
             tokens = self.request.count(text) + 1
             border = begins[number][block.record]
-            yield tree.Piece(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
+            yield tree.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(text) if self.redactor and text else text
 
 
-def _written(draft: Draft, wording: Wording, earlier: str) -> Written:
+def _written(draft: SummaryDraft, wording: PromptWording, earlier: str) -> CompletedText:
     """The draft after an earlier summary that is kept word for word."""
     outline = draft.outline
     asked_for = {heading.section for heading in wording.headings if not heading.label}
-    return Written(
+    return CompletedText(
         sections=outline.sections,
         prose="\n\n".join(filter(None, (earlier, outline.prose))),
         missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
     )
 
 
-def _notes(draft: Draft, task: Task) -> Iterator[str]:
+def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
     """What people should know of a summary that was taken."""
     if cut := sum(piece.block.cut_chars > 0 for piece in task.pieces):
         yield f"{cut} long texts were shortened in the prompt"

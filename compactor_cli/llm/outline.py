@@ -18,7 +18,7 @@ _MOST_RECORDS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
+class OutlineHeading:
     """The lines a section opens and closes with; ``closing`` is empty where the next heading closes it.
 
     Sections that share an opening stand under it one after the other, all but the first below a ``label``.
@@ -30,16 +30,16 @@ class Heading:
     label: str = ""
 
 
-def headings_of(render: Callable[[Summary], str], language: str) -> tuple[Heading, ...]:
+def headings_of(render: Callable[[Summary], str], language: str) -> tuple[OutlineHeading, ...]:
     """The headings that a renderer writes in this language, in its order: found by a summary of probes."""
     probes = tuple(SectionItems(section=section, items=(Item(text=f"{_PROBE}{section.value}"),)) for section in Section)
     lines = render(Summary(source=Source.MODEL, sections=probes, language=language)).split("\n")
-    found: list[Heading] = []
+    found: list[OutlineHeading] = []
     opening, above = "", ""
     for line in lines:
         if _PROBE in line:
             label = "" if above == opening else above
-            found.append(Heading(section=Section(line.partition(_PROBE)[2]), opening=opening, label=label))
+            found.append(OutlineHeading(section=Section(line.partition(_PROBE)[2]), opening=opening, label=label))
         elif line.startswith("</"):
             found = [replace(one, closing=one.closing or line) if one.opening == opening else one for one in found]
         elif line.strip():
@@ -86,12 +86,12 @@ def own_words(text: str) -> str:
 
 
 def read_reply(
-    text: str, headings: Sequence[Heading], covered: frozenset[int], known: Mapping[str, Section] | None = None
+    text: str, headings: Sequence[OutlineHeading], covered: frozenset[int], known: Mapping[str, Section] | None = None
 ) -> Outline:
     """The sections of a reply, however it sets off the headings; what stands before the first one is left out.
 
     ``known``: other names of headings, in lower case, that replies in the format of a client may use. Items name the
-    covered records that they cite. No line of an item is a heading or a mark of ours.
+    covered records that they cite. No line of an item is a heading or a mark written by compact.
     """
     names = _names(headings, known or {})
     quoted = quoter(line for heading in headings for line in (heading.opening, heading.label, heading.closing))
@@ -108,7 +108,7 @@ def read_reply(
     return Outline(sections=kept, present=frozenset(reader.found), text=words, prose=prose)
 
 
-def _names(headings: Sequence[Heading], known: Mapping[str, Section]) -> dict[str, Section]:
+def _names(headings: Sequence[OutlineHeading], known: Mapping[str, Section]) -> dict[str, Section]:
     """What a line says, without what sets it off, if it opens a section; of sections that share one, the first."""
     names: dict[str, Section] = {}
     for heading in headings:
@@ -160,7 +160,7 @@ class _Reader:
         self.after_blank = not body
 
 
-def _lines(text: str, headings: Sequence[Heading], names: Mapping[str, Section]) -> list[str]:
+def _lines(text: str, headings: Sequence[OutlineHeading], names: Mapping[str, Section]) -> list[str]:
     """The lines of a reply; tags of sections, and text after a plain heading, get lines of their own."""
     text = _TAG.sub(lambda found: f"\n{found[0]}\n" if _plain(f"<{found[1]}>") in names else found[0], text)
     found: list[str] = []
@@ -215,7 +215,7 @@ def _cited(item: Item, covered: frozenset[int]) -> Item:
     return replace(item, text=text.rstrip(), records=named)
 
 
-def as_text(sections: Iterable[SectionItems], headings: Sequence[Heading]) -> str:
+def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]) -> str:
     """Sections under these headings as a prompt shows them, records in brackets after their items."""
     by_section = {part.section: part.items for part in sections}
     filled = [heading for heading in headings if by_section.get(heading.section)]

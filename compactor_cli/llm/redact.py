@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from compactor_cli.llm.secret_contexts import contexts, is_mixed
-from compactor_cli.llm.secret_forms import begins, known_forms, piece_behind
+from compactor_cli.llm.secret_forms import begins, known_forms, piece_after
 from compactor_cli.llm.text_scan import Found, Scan
 
 OWN = "own-key"
@@ -126,7 +126,7 @@ def _found(text: str) -> tuple[list[Found], int]:
     for start, stop, kind in contexts(text, scan):
         if not _holds_placeholder(text, (start, stop, kind)):
             is_long = stop - start >= _LEAD_CHARS and is_mixed(text[start:stop]) and kind != "private-key"
-            places.append((start, piece_behind(scan, stop) if is_long else stop, kind))
+            places.append((start, piece_after(scan, stop) if is_long else stop, kind))
     places += known_forms(scan)
     return _apart(places), scan.steps
 

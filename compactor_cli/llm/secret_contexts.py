@@ -1,7 +1,8 @@
 """Contexts of secrets: values that are secret for where they stand, whatever they look like.
 
-``password = …``, ``"api_key": "…"``, ``--token …``, ``mysql -p…``, ``Authorization: Basic …``, ``scheme://user:…@host``,
-columns of tables. Where a value may as well be code or a placeholder (``token = get_token()``, ``$PASSWORD``,
+``password = …``, ``"api_key": "…"``, ``--token …``, ``mysql -p…``, ``Authorization: Basic …``,
+``scheme://user:…@host``, columns of tables. Where a value may as well be code or a placeholder (``token =
+get_token()``, ``$PASSWORD``,
 ``<your key>``), it is none. Names in quotes may be escaped (``\\"password\\": \\"…\\"``) as often as one likes.
 """
 

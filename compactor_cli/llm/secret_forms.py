@@ -3,7 +3,7 @@
 Sources: the makers' own documentation and the list of supported patterns of GitHub's secret scanning; lengths are
 lower bounds where a maker names none. Each form has literals, found first and fast, and an expression that is
 matched where one was found: parts of bounded length and at most one without a bound, at the end. It thus fails within
-`Form.failing_chars`, and what it takes is not looked at again: linear time.
+`SecretForm.failing_chars`, and what it takes is not looked at again: linear time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_CHARS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class SecretForm:
     """``expression`` is matched ``back_chars`` before a literal; its group ``s``, else all of it, is the secret."""
 
     kind: str
@@ -197,14 +197,16 @@ _INNER = (
 
 
 @lru_cache(maxsize=1)
-def forms() -> tuple[Form, ...]:
+def forms() -> tuple[SecretForm, ...]:
     """All forms; those with longer prefixes before those that begin like them."""
     tails = tuple(
-        Form(kind=kind, literals=tuple(names), expression=re.compile(f"(?:{'|'.join(map(re.escape, names))}){tail}"))
+        SecretForm(
+            kind=kind, literals=tuple(names), expression=re.compile(f"(?:{'|'.join(map(re.escape, names))}){tail}")
+        )
         for kind, names, tail in ((kind, _literals(names), tail) for kind, names, tail in _TAILS)
     )
     inner = (
-        Form(kind=kind, literals=(literal,), back_chars=back, expression=re.compile(expression), failing_chars=60)
+        SecretForm(kind=kind, literals=(literal,), back_chars=back, expression=re.compile(expression), failing_chars=60)
         for kind, literal, back, expression in _INNER
     )
     return (*tails, *inner)
@@ -216,7 +218,7 @@ def _literals(names: str) -> list[str]:
 
 
 def begins(text: str, at: int) -> bool:
-    """Whether a word can begin here: behind no letter or digit, or behind an escape (``\\n``, a colour's end)."""
+    """Whether a word can begin here: after no letter or digit, or after an escape (``\\n``, a colour's end)."""
     before = text[max(0, at - 3) : at]
     if not before or not text[at].isalnum() or not (before[-1].isascii() and before[-1].isalnum()):
         return True
@@ -224,7 +226,7 @@ def begins(text: str, at: int) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _by_literal() -> tuple[tuple[str, Form], ...]:
+def _by_literal() -> tuple[tuple[str, SecretForm], ...]:
     return tuple((literal, form) for form in forms() for literal in form.literals)
 
 
@@ -251,7 +253,7 @@ def known_forms(scan: Scan) -> Iterator[Found]:
 # RFC 7519: two objects and a signature, each in base64url; an object begins {" and so eyJ
 _BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _PAYLOAD = re.compile(r"\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")
-_JWT = Form(
+_JWT = SecretForm(
     kind="jwt",
     literals=("eyJ",),
     expression=re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
@@ -296,7 +298,7 @@ def _breaks_off(scan: Scan, at: int) -> bool:
     return scan.text.startswith(("\n", "\r", "\\"), at)
 
 
-def _parted(scan: Scan, form: Form, at: int, literal_chars: int) -> tuple[int, int] | None:
+def _parted(scan: Scan, form: SecretForm, at: int, literal_chars: int) -> tuple[int, int] | None:
     """(start, stop) of a secret that a terminal or an editor broke over lines, with a literal of its form here."""
     text = scan.text
     if form.back_chars:
@@ -311,7 +313,7 @@ def _parted(scan: Scan, form: Form, at: int, literal_chars: int) -> tuple[int, i
         return None
     start, stop = match
     first, last = _original(pieces, start), _original(pieces, stop - 1) + 1
-    while stop == len(joined) and (more := piece_behind(scan, last)) > last:
+    while stop == len(joined) and (more := piece_after(scan, last)) > last:
         last = more
         stop += 1
     return (first, last) if last - first > stop - start else None
@@ -337,7 +339,7 @@ def _original(pieces: list[tuple[int, int]], offset: int) -> int:
     return pieces[-1][1]
 
 
-def _whole(form: Form, joined: str, lengths: list[int]) -> tuple[int, int] | None:
+def _whole(form: SecretForm, joined: str, lengths: list[int]) -> tuple[int, int] | None:
     """(start, stop) in the joined text: to the end of the line by which it is whole, or on while lines look random."""
     found = form.expression.search(joined) if form.back_chars else form.expression.match(joined)
     if found is None:
@@ -355,8 +357,8 @@ def _is_piece(text: str, at: int) -> bool:
     return piece is not None and len(piece[0]) >= _PIECE_CHARS and any(char.isdigit() for char in piece[0])
 
 
-def piece_behind(scan: Scan, stop: int) -> int:
-    """Where a secret ends that seems to end with its line: behind the next line, if that is one random word."""
+def piece_after(scan: Scan, stop: int) -> int:
+    """Where a secret ends that seems to end with its line: after the next line, if that is one random word."""
     found = scan.match(_BREAK, stop, 32) if _breaks_off(scan, stop) else None
     if found is None or not _is_piece(scan.text, found.end()):
         return stop

@@ -47,7 +47,7 @@ def _armoured(scan: Scan) -> Iterator[Found]:
 
 
 def _block_stop(scan: Scan, stop: int, limit: int) -> int:
-    """Behind the last line that looks like a part of the key that begins before ``stop``."""
+    """After the last line that looks like a part of the key that begins before ``stop``."""
     text = scan.text
     limit = min(limit, stop + _KEY_BLOCK_CHARS)
     rest = text[stop:limit]
@@ -88,7 +88,7 @@ def _is_key_line(line: str) -> bool:
 
 
 def _bare(scan: Scan, literal: str, is_key: Callable[[bytes], bool]) -> Iterator[Found]:
-    """Runs of base64 that begin with the literal and are a key by their first bytes; with the lines behind them."""
+    """Runs of base64 that begin with the literal and are a key by their first bytes; with the lines after them."""
     done = 0
     for at in scan.hits(literal):
         if at < done or (at and scan.text[at - 1] in _BASE64):

@@ -6,12 +6,12 @@ import threading
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compactor_cli.llm.calls import Call, Reply
 from compactor_cli.llm.failures import LimitReached
+from compactor_cli.llm.model_calls import Call, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SpendLimits:
     """The most that a run may use; 0: no limit. Retries count like any other request."""
 
     cost_usd: float = 0.0
@@ -69,11 +69,11 @@ class Spend:
     """The account of a run, shared by all its threads.
 
     Each request is reserved before it is sent and settled after, so the limits hold with any number of
-    requests under way. A run never passes ``Limits.cost_usd`` by more than the error of the token estimates.
+    requests under way. A run never passes ``SpendLimits.cost_usd`` by more than the error of the token estimates.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: SpendLimits | None = None) -> None:
+        self._limits = limits or SpendLimits()
         self._lock = threading.Lock()
         self._spent = Spent()
         self._held_tokens = 0

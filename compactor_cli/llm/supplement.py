@@ -16,11 +16,11 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.clean import path_stripper
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.digest import Digest
-from compactor_cli.digest.events import working_directory
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
-from compactor_cli.digest.names import name_items
-from compactor_cli.digest.quote import Meter, records_of
+from compactor_cli.digest.name_items import name_items
+from compactor_cli.digest.quote import TokenCache, records_of
+from compactor_cli.digest.transcript_events import working_directory
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 
@@ -36,8 +36,8 @@ _SHARES: Mapping[Section, float] = {
 _FILL_RATIO = 0.15
 _NAMES_RATIO = 0.35
 _ITEM_TOKENS = 3
-# A statement is told where one line of the text holds so many of its words, a quotation where the text has so much.
-_TOLD_RATIO = 0.6
+# A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
+_SHOWN_RATIO = 0.6
 _QUOTED_RATIO = 0.7
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 4
@@ -54,7 +54,7 @@ _CHANGES_WORLD = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class CompletedText:
     """A text in place of records: its sections, and what stands before them word for word.
 
     ``missing``: sections that it should have and has not, to be filled from the digest.
@@ -68,7 +68,7 @@ class Written:
         return "\n".join((self.prose, *(item.text for part in self.sections for item in part.items)))
 
 
-def completed(request: Request, text: Written, language: str, *, most_ratio: float = MOST_RATIO) -> Answer:
+def completed(request: Request, text: CompletedText, language: str, *, most_ratio: float = MOST_RATIO) -> Answer:
     """The text with its supplement, within ``request.budget_tokens``; the text's own items come first under a heading.
 
     The supplement takes ``most_ratio`` of both at most. The state is that of the digest of all covered records, as if
@@ -96,7 +96,7 @@ class _Chooser:
 
     request: Request
     analysis: Analysis
-    text: Written
+    text: CompletedText
     language: str
     folded: str = field(init=False)
     lines: tuple[frozenset[str], ...] = field(init=False)
@@ -106,7 +106,7 @@ class _Chooser:
         self.lines = tuple(words for line in self.folded.split("\n") if (words := _long_words(line)))
 
     def chosen(self, digest: Answer, tokens: int) -> dict[Section, list[Item]]:
-        """The items by section, of so many tokens in all; each section's in the digest's order."""
+        """The items by section, of this many tokens in all; each section's in the digest's order."""
         sections = {part.section: part.items for part in digest.summary.sections}
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *sections.get(Section.COMMANDS, ()))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
@@ -120,14 +120,14 @@ class _Chooser:
         left = tokens
         for section, items in news.items():
             left -= self._take(found, section, items, min(int(tokens * _SHARES.get(section, _FILL_RATIO)), left))
-        # What did not fit its share may take what the others left, but for a share of the names.
+        # What did not fit its share may take what the others left, except for a share of the names.
         for section, items in news.items():
             more = [item for item in items if item not in found.get(section, ())]
             left -= self._take(found, section, more, left - int(tokens * _NAMES_RATIO))
         for section, items in found.items():
             items.sort(key=tuple(sections[section]).index)
         shown = (str(self.text), *(item.text for items in found.values() for item in items))
-        names = name_items(self.analysis, shown, left, Meter(count=self.request.count))
+        names = name_items(self.analysis, shown, left, TokenCache(count=self.request.count))
         return {**found, Section.NAMES: list(names)} if names else found
 
     def _by_need(self, items: Sequence[Item], section: Section) -> Sequence[Item]:
@@ -158,7 +158,7 @@ class _Chooser:
             return False
         if section is Section.COMMANDS and not _CHANGES_WORLD.search(item.text.lstrip("`")):
             return False
-        return not self._is_told(item.text)
+        return not self._is_shown(item.text)
 
     def _is_quoted(self, text: str) -> bool:
         words = _WORD.findall(text.casefold())
@@ -166,16 +166,16 @@ class _Chooser:
         spaced = " ".join(_WORD.findall(self.folded))
         return sum(run in spaced for run in runs) >= _QUOTED_RATIO * len(runs)
 
-    def _is_told(self, text: str) -> bool:
+    def _is_shown(self, text: str) -> bool:
         words = _long_words(text.casefold())
-        return bool(words) and any(len(words & line) >= _TOLD_RATIO * len(words) for line in self.lines)
+        return bool(words) and any(len(words & line) >= _SHOWN_RATIO * len(words) for line in self.lines)
 
     def _names_file(self, text: str) -> bool:
         path = text.split(" — ")[0].strip("`").casefold()
         return path.rstrip("/").rsplit("/", 1)[-1] in self.folded
 
 
-def _relative(text: Written, request: Request) -> Written:
+def _relative(text: CompletedText, request: Request) -> CompletedText:
     """The text with paths as the digest writes them: without the directory that the agent worked in."""
     strip = path_stripper(working_directory(request.transcript))
     sections = tuple(

@@ -1,6 +1,6 @@
 """Text scan: a text looked through in bounded steps, which are counted.
 
-Whoever looks for secrets looks at a window of a fixed length from each place where a literal stands, and goes on behind
+Whoever looks for secrets looks at a window of a fixed length from each place where a literal stands, and goes on after
 what it found. What lies far ahead (a closing quote) is looked for once, not from every place again. So the work
 is proportional to the length of the text, whatever stands in it; ``steps`` is an upper bound of it in characters.
 """

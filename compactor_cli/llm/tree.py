@@ -46,7 +46,7 @@ class Border(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class BlockSlice:
     """A block with its size and what begins with it. ``strand``: which of the transcripts it comes from."""
 
     block: Block
@@ -55,7 +55,7 @@ class Piece:
     strand: int = 0
 
 
-Leaf = tuple[Piece, ...]
+Leaf = tuple[BlockSlice, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Rooms:
 
 
 def rooms(model: str, summary_tokens: int, rules_tokens: int) -> Rooms:
-    """The room in the window of a model beside the rules and the reply."""
+    """The room in the window of a model next to the rules and the reply."""
     usable = int((window_tokens(model) or DEFAULT_WINDOW_TOKENS) * _USED_RATIO)
     reply = min(summary_tokens, usable // 4)
     leaf = min(usable - reply - rules_tokens, MOST_LEAF_TOKENS)
@@ -85,7 +85,7 @@ def borders(messages: Sequence[Message]) -> tuple[Border, ...]:
     return tuple(found)
 
 
-def cut(pieces: Sequence[Piece], room_tokens: int, count: Callable[[str], int]) -> tuple[Leaf, ...]:
+def cut(pieces: Sequence[BlockSlice], room_tokens: int, count: Callable[[str], int]) -> tuple[Leaf, ...]:
     """Leaves of at most ``room_tokens`` and about equal size, cut at turns, else exchanges, else records."""
     fitting = [fitted(piece, room_tokens, count) for piece in pieces]
     sizes = [0, *accumulate(piece.tokens for piece in fitting)]
@@ -100,7 +100,7 @@ def cut(pieces: Sequence[Piece], room_tokens: int, count: Callable[[str], int]) 
     return tuple(leaves)
 
 
-def _stop(pieces: Sequence[Piece], sizes: Sequence[int], at: int, even: int, most: int) -> int:
+def _stop(pieces: Sequence[BlockSlice], sizes: Sequence[int], at: int, even: int, most: int) -> int:
     """Where the leaf that starts at ``at`` ends: at the best border in reach, of several at the one nearest to even."""
     furthest = max(bisect_right(sizes, sizes[at] + most) - 1, at + 1)
     if furthest >= len(pieces):
@@ -125,7 +125,7 @@ def _badness(sizes: Sequence[int], leaf: Leaf, place: int) -> tuple[bool, int, f
     return off > _NEAR_RATIO, -leaf[place].border, off
 
 
-def fitted(piece: Piece, room_tokens: int, count: Callable[[str], int]) -> Piece:
+def fitted(piece: BlockSlice, room_tokens: int, count: Callable[[str], int]) -> BlockSlice:
     """The piece itself if there is room for it, else with its middle left out."""
     block, tokens = piece.block, piece.tokens
     chars = len(block.text)
@@ -135,11 +135,11 @@ def fitted(piece: Piece, room_tokens: int, count: Callable[[str], int]) -> Piece
         chars = int(chars * min(room_tokens / tokens, 0.95) * 0.98)
         block = piece.block.shortened(chars)
         tokens = count(block.text)
-    return Piece(block=block, tokens=tokens, border=piece.border, strand=piece.strand)
+    return BlockSlice(block=block, tokens=tokens, border=piece.border, strand=piece.strand)
 
 
 def leaf_budget(leaf_tokens: int, final_tokens: int, reply_tokens: int) -> int:
-    """What the summary of a leaf may take: by its own size as any summary, but for the last one's needs no less."""
+    """What the summary of a leaf may take: by its own size as any summary, except for the last one's needs no less."""
     least = min(final_tokens, reply_tokens, leaf_tokens // 2)
     return max(min(scaled_tokens(leaf_tokens), reply_tokens), least, FLOOR_TOKENS)
 

@@ -71,7 +71,7 @@ def _opening(request: Request) -> Iterator[int]:
             return
 
 
-# The records of a statement, as summaries print them behind it.
+# The records of a statement, as summaries print them after it.
 _TAG = re.compile(r"(?<= )\[(\d+(?:[-,]\d+)*)\]$", re.MULTILINE)
 _HASH_CHARS = 8
 
@@ -96,7 +96,7 @@ def _originals(transcript: Transcript, opening: tuple[int, ...], load_original: 
 
 
 def _archived(sha256: str, span: tuple[int, int], load_original: LoadOriginal, generations: int) -> Iterator[Strand]:
-    """The records of an archived transcript, behind those that its own earlier summaries stand for."""
+    """The records of an archived transcript, after those that its own earlier summaries stand for."""
     original = load_original(sha256) if generations else None
     if original is None:
         return

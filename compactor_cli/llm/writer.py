@@ -7,23 +7,23 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.llm import prompts, tree
-from compactor_cli.llm.calls import Call, Reply, Said, Speaker
-from compactor_cli.llm.check import Fault, Ground, Verdict, check, is_enough, shortened
+from compactor_cli.llm.check_reply import CheckInput, ReplyFault, Verdict, check, is_enough, shortened
 from compactor_cli.llm.essentials import essentials
 from compactor_cli.llm.failures import ContextTooLong, GaveUp, ModelFailure
 from compactor_cli.llm.flatten import encodable, quoter
-from compactor_cli.llm.grounding import Records
-from compactor_cli.llm.ledger import check_list, digest_outline, joined_outline, untold
-from compactor_cli.llm.line import SHRINK_ROUNDS
+from compactor_cli.llm.grounding import SourceRecords
+from compactor_cli.llm.ledger import check_list, digest_outline, joined_outline, not_shown
+from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Speaker
+from compactor_cli.llm.model_client import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
-from compactor_cli.llm.prompts import Material, Stage, Wording
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
 from compactor_cli.llm.update import Strand
 from compactor_cli.model.summary import Section
 from compactor_cli.plan.window import table_entry
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.line import Line
-    from compactor_cli.llm.loop import Loop
+    from compactor_cli.llm.event_loop import BackgroundEventLoop
+    from compactor_cli.llm.model_client import ModelClient
     from compactor_cli.llm.redact import Redactor
 
 # What a reply may take of tokens beyond what was asked: models count by feel. Cut off is worse than long.
@@ -52,7 +52,7 @@ class StillTooLong(GaveUp):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SummaryTask:
     """What is to be written, and from what. ``previous`` is quoted already, ``pieces`` too.
 
     ``known``: other names of the headings, as in `read_reply`. ``goal`` and ``latest``: the user's first and newest
@@ -60,8 +60,8 @@ class Task:
     """
 
     strands: tuple[Strand, ...]
-    pieces: tuple[tree.Piece, ...]
-    wording: Wording
+    pieces: tuple[tree.BlockSlice, ...]
+    wording: PromptWording
     budget_tokens: int
     count: Callable[[str], int]
     forbidden: tuple[str, ...]
@@ -73,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class SummaryDraft:
     """A summary that was accepted.
 
     ``invented``: names and quotations without a source, marked in it or taken out; ``numbers``: counts and sums that
@@ -108,7 +108,7 @@ class _Job:
     """
 
     call: Call
-    ground: Ground
+    ground: CheckInput
     parts: tree.Leaf
     joins: tuple[_Part, ...] = ()
 
@@ -119,7 +119,7 @@ class _Job:
 
 
 @dataclass(slots=True, kw_only=True)
-class Writer:
+class SummaryWriter:
     """Asks through one line. ``calls`` holds for each stage what is the same in all its calls.
 
     ``through`` turns a call into the one that is really sent (for the fallback model); ``verifies``: the model is asked
@@ -127,21 +127,23 @@ class Writer:
     threads.
     """
 
-    line: Line
-    loop: Loop
+    line: ModelClient
+    loop: BackgroundEventLoop
     calls: dict[Stage, Call]
     redactor: Redactor | None
     through: Callable[[Call], Call] = field(default=lambda call: call)
     verifies: bool = False
     refusals: list[Refusal] = field(default_factory=list)
 
-    def write(self, task: Task) -> Draft:
-        """The summary. Raises the failures of `Line.ask`, and `Rejected`; `CoverageError` for a defect of ours."""
+    def write(self, task: SummaryTask) -> SummaryDraft:
+        """The summary. Raises the failures of `ModelClient.ask`, and `Rejected`; `CoverageError` for a defect of this
+        package.
+        """
         jobs, parts = self._leaves(task)
         if all(part.is_healed for part in parts):
             raise Rejected(f"no reply was accepted: {self.refusals[-1].why}")
         top = self._joined(task, parts)
-        return Draft(
+        return SummaryDraft(
             outline=top.outline,
             invented=top.invented,
             numbers=top.numbers,
@@ -149,15 +151,15 @@ class Writer:
             healed=sum(part.is_healed for part in parts),
         )
 
-    def prompts(self, task: Task) -> list[Call]:
+    def prompts(self, task: SummaryTask) -> list[Call]:
         """The calls of the leaves, none of them sent."""
         leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
         return [job.call for job in self._jobs(task, leaves)]
 
-    def _jobs(self, task: Task, leaves: Sequence[tree.Leaf]) -> list[_Job]:
+    def _jobs(self, task: SummaryTask, leaves: Sequence[tree.Leaf]) -> list[_Job]:
         return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
-    def _leaves(self, task: Task) -> tuple[list[_Job], list[_Part]]:
+    def _leaves(self, task: SummaryTask) -> tuple[list[_Job], list[_Part]]:
         """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
         leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
         places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task, leaves)]
@@ -172,7 +174,7 @@ class Writer:
         raise StillTooLong(f"still too long after {SHRINK_ROUNDS} rounds of smaller spans")
 
     def _halved(
-        self, task: Task, place: tuple[_Job, _Part | None], at: int, places: int
+        self, task: SummaryTask, place: tuple[_Job, _Part | None], at: int, places: int
     ) -> list[tuple[_Job, _Part | None]]:
         """A leaf that the model found too long, in two; any other as it is."""
         job, part = place
@@ -182,22 +184,22 @@ class Writer:
         total = max(places + len(halves) - 1, 2)
         return [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
 
-    def _rooms(self, task: Task, stage: Stage) -> tree.Rooms:
-        said = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
-        fixed = task.count(said) + task.count(task.previous) + 2_000
+    def _rooms(self, task: SummaryTask, stage: Stage) -> tree.Rooms:
+        prompt_parts = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
+        fixed = task.count(prompt_parts) + task.count(task.previous) + 2_000
         return tree.rooms(self.through(self.calls[stage]).model, task.budget_tokens, fixed)
 
-    def _budget(self, task: Task, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
+    def _budget(self, task: SummaryTask, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
         """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one."""
         reply_tokens = self._rooms(task, stage).reply_tokens
         whole = min(task.budget_tokens, reply_tokens)
         return whole if is_whole else tree.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
 
-    def _leaf(self, task: Task, leaf: tree.Leaf, part: int, parts: int) -> _Job:
+    def _leaf(self, task: SummaryTask, leaf: tree.Leaf, part: int, parts: int) -> _Job:
         """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
         alone = parts == 1
         tokens = sum(piece.tokens for piece in leaf)
-        material = Material(
+        prompt_input = PromptInput(
             stage=Stage.LEAF,
             texts=tuple(piece.block.text for piece in leaf),
             tokens=self._budget(task, Stage.LEAF, tokens, is_whole=alone),
@@ -211,28 +213,35 @@ class Writer:
             latest=task.latest,
         )
         source_tokens = tokens + (task.count(task.previous) if alone else 0)
-        return self._job(task, material, leaf, source_tokens)
+        return self._job(task, prompt_input, leaf, source_tokens)
 
-    def _ledger(self, task: Task, leaf: tree.Leaf, tokens: int) -> str:
+    def _ledger(self, task: SummaryTask, leaf: tree.Leaf, tokens: int) -> str:
         wording = task.wording
         text = check_list(_strands(task, leaf), tokens, task.count, focus=wording.focus, language=wording.language)
         text = self.redactor.redact(text) if self.redactor else text
         return encodable(quoter(task.forbidden)(text))
 
     def _job(
-        self, task: Task, material: Material, parts: tree.Leaf, source_tokens: int, joins: tuple[_Part, ...] = ()
+        self,
+        task: SummaryTask,
+        prompt_input: PromptInput,
+        parts: tree.Leaf,
+        source_tokens: int,
+        joins: tuple[_Part, ...] = (),
     ) -> _Job:
-        text = prompts.prompt(task.wording, material)
-        rules = prompts.rules(task.wording, material.stage)
-        said = (Said(speaker=Speaker.SYSTEM, text=rules), Said(speaker=Speaker.USER, text=text))
-        most = int(material.tokens * REPLY_RATIO) + _reasoning_tokens(self.calls[material.stage].model)
-        call = replace(self.calls[material.stage], messages=said, max_tokens=most, prompt_version=prompts.version())
+        text = prompts.prompt(task.wording, prompt_input)
+        rules = prompts.rules(task.wording, prompt_input.stage)
+        prompt_parts = (ChatMessage(speaker=Speaker.SYSTEM, text=rules), ChatMessage(speaker=Speaker.USER, text=text))
+        most = int(prompt_input.tokens * REPLY_RATIO) + _reasoning_tokens(self.calls[prompt_input.stage].model)
+        call = replace(
+            self.calls[prompt_input.stage], messages=prompt_parts, max_tokens=most, prompt_version=prompts.version()
+        )
         strands = _strands(task, parts)
-        ground = Ground(
-            records=Records(((s.transcript, s.indices) for s in strands), (text, rules)),
+        ground = CheckInput(
+            records=SourceRecords(((s.transcript, s.indices) for s in strands), (text, rules)),
             essentials=essentials(((s.transcript, s.indices, s.prefix) for s in strands), task.wording.focus),
             source_tokens=source_tokens,
-            room_tokens=material.tokens,
+            room_tokens=prompt_input.tokens,
             headings=task.wording.headings,
             covered=task.covered,
             known=task.known,
@@ -240,7 +249,7 @@ class Writer:
         )
         return _Job(call=call, ground=ground, parts=parts, joins=joins)
 
-    def _joined(self, task: Task, parts: list[_Part]) -> _Part:
+    def _joined(self, task: SummaryTask, parts: list[_Part]) -> _Part:
         """The parts joined, level by level, the earlier summary with the last of them."""
         room = self._rooms(task, Stage.MERGE).leaf_tokens
         while len(parts) > 1:
@@ -256,19 +265,19 @@ class Writer:
             parts = [done.get(place) or parts[place[0]] for place in groups]
         return parts[0]
 
-    def _merge(self, task: Task, parts: Sequence[_Part], *, is_last: bool) -> _Job:
+    def _merge(self, task: SummaryTask, parts: Sequence[_Part], *, is_last: bool) -> _Job:
         pieces = tuple(piece for part in parts for piece in part.parts)
         sizes = sum(piece.tokens for piece in pieces)
-        material = Material(
+        prompt_input = PromptInput(
             stage=Stage.MERGE,
             texts=tuple(part.text for part in parts),
             tokens=self._budget(task, Stage.MERGE, sizes, is_whole=is_last),
-            ledger=untold(self._ledger(task, pieces, sizes), [part.text for part in parts]),
+            ledger=not_shown(self._ledger(task, pieces, sizes), [part.text for part in parts]),
             previous=task.previous if is_last else "",
         )
-        return self._job(task, material, pieces, sizes, joins=tuple(parts))
+        return self._job(task, prompt_input, pieces, sizes, joins=tuple(parts))
 
-    def _accepted(self, jobs: Sequence[_Job], task: Task) -> list[_Part | None]:
+    def _accepted(self, jobs: Sequence[_Job], task: SummaryTask) -> list[_Part | None]:
         """The parts that the jobs come to, in order; None for one whose prompt is too long for the model."""
         verdicts = self._asked([self.through(job.call) for job in jobs], jobs, task)
         faulty = [n for n, verdict in enumerate(verdicts) if verdict and verdict.fault]
@@ -287,25 +296,25 @@ class Writer:
         is_whole = self.verifies and len(jobs) == 1 and not jobs[0].ground.is_part
         return [self._verified(jobs[0], parts[0], task)] if is_whole and parts[0] and not healed else parts
 
-    def _verified(self, job: _Job, part: _Part, task: Task) -> _Part:
+    def _verified(self, job: _Job, part: _Part, task: SummaryTask) -> _Part:
         """The summary that the model gives when it is asked what this one left out; this one, if that is not taken."""
-        said = (
-            Said(speaker=Speaker.ASSISTANT, text=part.text),
-            Said(speaker=Speaker.USER, text=prompts.verify(task.wording)),
+        prompt_parts = (
+            ChatMessage(speaker=Speaker.ASSISTANT, text=part.text),
+            ChatMessage(speaker=Speaker.USER, text=prompts.verify(task.wording)),
         )
-        call = replace(job.call, messages=(*job.call.messages, *said))
+        call = replace(job.call, messages=(*job.call.messages, *prompt_parts))
         try:
             (verdict,) = self._asked([self.through(call)], [job], task)
         except ModelFailure:
             return part
         return _part(verdict, job, task) if verdict and not verdict.fault else part
 
-    def _healed(self, job: _Job, verdict: Verdict | None, task: Task) -> _Part:
+    def _healed(self, job: _Job, verdict: Verdict | None, task: SummaryTask) -> _Part:
         """What stands for a job whose replies were refused: the reply cut, its parts side by side, or a digest.
 
         Raises `Rejected` where nothing that a model wrote would be left.
         """
-        if verdict and (verdict.fault is Fault.TOO_LONG or is_enough(verdict, job.ground)):
+        if verdict and (verdict.fault is ReplyFault.TOO_LONG or is_enough(verdict, job.ground)):
             return _part(shortened(verdict, job.ground, task.count), job, task)
         if job.joins:
             outline = joined_outline([part.outline for part in job.joins])
@@ -319,7 +328,12 @@ class Writer:
         return replace(_part(Verdict(outline=outline), job, task), is_healed=True)
 
     def _replaced(
-        self, places: list[int], calls: list[Call], verdicts: list[Verdict | None], jobs: Sequence[_Job], task: Task
+        self,
+        places: list[int],
+        calls: list[Call],
+        verdicts: list[Verdict | None],
+        jobs: Sequence[_Job],
+        task: SummaryTask,
     ) -> list[int]:
         """Asks again at these places; those that are still faulty."""
         new = self._asked(calls, [jobs[n] for n in places], task)
@@ -327,7 +341,7 @@ class Writer:
             verdicts[n] = verdict or verdicts[n]
         return [n for n in places if (verdict := verdicts[n]) and verdict.fault]
 
-    def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job], task: Task) -> list[Verdict | None]:
+    def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job], task: SummaryTask) -> list[Verdict | None]:
         replies = self.loop.run(_all(self.line, calls, self.redactor)) if calls else []
         verdicts: list[Verdict | None] = []
         for reply, job in zip(replies, jobs, strict=True):
@@ -341,7 +355,7 @@ class Writer:
         return verdicts
 
 
-async def _all(line: Line, calls: Sequence[Call], redactor: Redactor | None) -> list[Reply | None]:
+async def _all(line: ModelClient, calls: Sequence[Call], redactor: Redactor | None) -> list[Reply | None]:
     """The replies in order, None for a prompt that is too long. The first failure of another kind stop the others."""
     import asyncio
 
@@ -360,8 +374,8 @@ async def _all(line: Line, calls: Sequence[Call], redactor: Redactor | None) -> 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _again(call: Call, verdict: Verdict | None, wording: Wording) -> Call:
-    """The call with what was wrong with the first reply behind the prompt, which stays as it is for the cache."""
+def _again(call: Call, verdict: Verdict | None, wording: PromptWording) -> Call:
+    """The call with what was wrong with the first reply after the prompt, which stays as it is for the cache."""
     if verdict is None or verdict.fault is None:
         return call
     *before, last = call.messages
@@ -369,7 +383,7 @@ def _again(call: Call, verdict: Verdict | None, wording: Wording) -> Call:
     return replace(call, messages=(*before, replace(last, text=f"{last.text}\n\n{note}")), is_repeat=True)
 
 
-def _part(verdict: Verdict, job: _Job, task: Task) -> _Part:
+def _part(verdict: Verdict, job: _Job, task: SummaryTask) -> _Part:
     text = verdict.outline.prose or as_text(verdict.outline.sections, task.wording.headings)
     return _Part(
         outline=verdict.outline,
@@ -381,7 +395,7 @@ def _part(verdict: Verdict, job: _Job, task: Task) -> _Part:
     )
 
 
-def _strands(task: Task, leaf: tree.Leaf) -> list[Strand]:
+def _strands(task: SummaryTask, leaf: tree.Leaf) -> list[Strand]:
     """The records of these pieces by transcript."""
     by_strand: dict[int, list[int]] = {}
     for piece in leaf:

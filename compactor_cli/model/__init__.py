@@ -1,1 +1,1 @@
-"""The nouns: frozen values that every other folder speaks in. Imports nothing of ours but its siblings."""
+"""The nouns: frozen values that every other folder speaks in. Imports nothing of this package but its siblings."""

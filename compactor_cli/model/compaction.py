@@ -13,7 +13,7 @@ from compactor_cli.model.transcript import Transcript
 class Compaction:
     """One transcript compacted, or left as it was (``output`` is then its source).
 
-    ``state`` is the counter table behind the summary, to be stored under the hash its marker names. ``transcript``:
+    ``state`` is the counter table of the summary, to be stored under the hash its marker names. ``transcript``:
     what the output is read as; None where nothing changed.
     """
 

@@ -1,4 +1,4 @@
-"""Events: what happens in a run, told to whoever listens, while it happens.
+"""Events: what happens in a run, passed to whoever listens, while it happens.
 
 ::
 
@@ -11,7 +11,7 @@
       InputEnded                    archived, written, or failed
     RunEnded
 
-Inputs that are worked on at the same time are told between one another; the events of an input stay in this order.
+Inputs that are worked on at the same time are reported interleaved; the events of an input stay in this order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from compactor_cli.model.report import InputReport, TranscriptReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBegan:
-    """A run over so many inputs; ``purpose`` as the user said it (``act``, ``plan``, ``try``)."""
+    """A run over this many inputs; ``purpose`` as the user gave it (``act``, ``plan``, ``try``)."""
 
     inputs: int
     version: str
@@ -70,7 +70,7 @@ class Answered(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ModelCalled:
     """One request to a model, or its answer from the cache; each repetition is one of its own.
 
     ``transcript``: the hash of what it is about; ``cost_usd`` None: not known.
@@ -115,7 +115,7 @@ class RunEnded:
     at: float = field(default_factory=time.time)
 
 
-Event = RunBegan | InputBegan | BytesRead | Planned | Asked | TranscriptEnded | InputEnded | RunEnded
+Event = RunBegan | InputBegan | BytesRead | Planned | ModelCalled | TranscriptEnded | InputEnded | RunEnded
 
 
 class Listener(Protocol):
@@ -129,8 +129,8 @@ class Listener(Protocol):
 def without_progress(listener: Callable[[Event], object]) -> Listener:
     """A listener that passes on everything but how far reading is."""
 
-    def tell(event: Event, /) -> None:
+    def emit(event: Event, /) -> None:
         if not isinstance(event, BytesRead):
             listener(event)
 
-    return tell
+    return emit

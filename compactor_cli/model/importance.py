@@ -1,4 +1,4 @@
-"""Importance: which exchanges of the middle stay as they are, beside the newest ones.
+"""Importance: which exchanges of the middle stay as they are, next to the newest ones.
 
 The planner asks, and does not know who answers: scores of the digest, a model's embeddings, or a plug-in.
 """

@@ -1,4 +1,4 @@
-"""Marker: the one line by which a summary of ours is known again, in any dialect.
+"""Marker: the one line by which a summary written by compact is known again, in any dialect.
 
 It is part of the summary's text, so it survives a conversion from one dialect to another. It also is
 the archive pointer: what was summarised can be fetched by the transcript's hash.
@@ -32,7 +32,7 @@ class Marker:
     covered records, counted from 1; ``records``: how many the transcript had; ``tokens``: its size with everything
     that earlier summaries stood for; ``end``: hash of its last record, by which a second run sees that nothing was
     added, empty where no message stayed; ``state``: hash of the digest's stored counter table; ``beside``: what of
-    the covered range stands behind the summary as it was, for whoever reads on there.
+    the covered range stands after the summary as it was, for whoever reads on there.
     """
 
     transcript: str
@@ -79,6 +79,6 @@ def text_before_marker(text: str) -> str | None:
 
 
 def without_marker(text: str) -> str:
-    """What stands behind the marker line: the summary's body. The whole text if there is no marker."""
+    """What stands after the marker line: the summary's body. The whole text if there is no marker."""
     found = _LINE.search(text[:SEARCHED_CHARS])
     return text[found.end() :].lstrip("\n") if found else text

@@ -18,7 +18,7 @@ class Mode(StrEnum):
     """How a compacted transcript is written."""
 
     REWRITE = "rewrite"  # what is not kept is gone
-    APPEND = "append"  # all bytes stay, the client's own boundary behind them says what is still sent
+    APPEND = "append"  # all bytes stay, the client's own boundary after them says what is still sent
 
 
 class Tier(StrEnum):
@@ -66,7 +66,7 @@ class Plan:
     A plan that changes nothing has one KEEP span and says why in ``reason``. ``summary_tokens`` is the
     most the whole summary message may take, frame included; 0 where the plan needs no summary.
     ``summary_at`` is the record index before which the summary is set; where it is appended, the boundary
-    stands behind all records, and those before ``summary_at`` are sent before the summary, if the client can.
+    stands after all records, and those before ``summary_at`` are sent before the summary, if the client can.
     """
 
     transcript_sha256: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-class Group(StrEnum):
+class PluginGroup(StrEnum):
     """What can be brought; the values are the names of the entry-point groups."""
 
     DIALECTS = "compact.dialects"
@@ -31,10 +31,10 @@ class Group(StrEnum):
 
 
 _NOUNS = {
-    Group.DIALECTS: "format",
-    Group.SUMMARISERS: "summariser",
-    Group.IMPORTANCE: "importance",
-    Group.ENGINES: "engine",
+    PluginGroup.DIALECTS: "format",
+    PluginGroup.SUMMARISERS: "summariser",
+    PluginGroup.IMPORTANCE: "importance",
+    PluginGroup.ENGINES: "engine",
 }
 
 
@@ -45,13 +45,13 @@ class WhenFailing(StrEnum):
     FAIL = "fail"  # the input fails and stays as it is
 
 
-def plugin_names(group: Group) -> tuple[str, ...]:
+def plugin_names(group: PluginGroup) -> tuple[str, ...]:
     """The names that installed packages bring, in alphabetical order; none of them is imported."""
     return tuple(sorted(_entries(group)))
 
 
 @cache
-def load_plugin(group: Group, name: str) -> Any:
+def load_plugin(group: PluginGroup, name: str) -> Any:
     """The plug-in of this name, the same whenever it is asked for; a class is called for one.
 
     Raises UsageError if nothing installed has the name, PluginFailed if it cannot be imported.
@@ -68,7 +68,7 @@ def load_plugin(group: Group, name: str) -> Any:
         raise plugin_failed(group, name, error) from error
 
 
-def plugin_failed(group: Group, name: str, error: Exception) -> PluginFailed:
+def plugin_failed(group: PluginGroup, name: str, error: Exception) -> PluginFailed:
     """What went wrong, with the plug-in's name."""
     if isinstance(error, PluginFailed):
         return error
@@ -78,7 +78,7 @@ def plugin_failed(group: Group, name: str, error: Exception) -> PluginFailed:
 
 
 @cache
-def _entries(group: Group) -> dict[str, EntryPoint]:
+def _entries(group: PluginGroup) -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=group.value)}

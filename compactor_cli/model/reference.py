@@ -20,8 +20,8 @@ _ID = re.compile(rf"([0-9a-fA-F]{{8,64}})(?::({_RANGE}(?:,{_RANGE})*))?")
 class Reference:
     """Records of one transcript.
 
-    ``transcript``: the beginning of its SHA-256, empty where it is not said; ``ranges``: first and last record,
-    counted from 1, both included; none: not said.
+    ``transcript``: the beginning of its SHA-256, empty where it is not given; ``ranges``: first and last record,
+    counted from 1, both included; none: not given.
     """
 
     transcript: str = ""

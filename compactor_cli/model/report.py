@@ -26,7 +26,7 @@ class TranscriptReport:
     an array of them, from 1; 0 elsewhere.
     Sizes are tokens of what a model is shown, counted by ``token_method``; ``bytes_*`` are of the file.
     ``warnings`` are for people; ``orphans`` names calls and results without their other half. Where a model was
-    asked: ``fell_back`` why the digest wrote the summary all the same, ``invented`` what the model named that no
+    asked: ``fell_back`` why the digest wrote the summary anyway, ``invented`` what the model named that no
     record holds, ``redacted`` how many secrets of each kind were taken out before anything was sent or written,
     ``refused`` how many replies were paid for and not taken, by fault, and ``refused_tokens`` what these took.
     ``not_carried``: how much, by name, was left behind where the output is of another format.

@@ -93,7 +93,7 @@ class Keep:
     tail_ratio: float = 0.0
 
 
-class Kind(StrEnum):
+class PartKind(StrEnum):
     """Which parts a rule shortens."""
 
     RESULT = "tool-result"
@@ -123,7 +123,7 @@ class PruneRule:
     """
 
     name: str
-    kind: Kind = Kind.RESULT
+    kind: PartKind = PartKind.RESULT
     when: When = When.NEEDED
     over_chars: int = 2_000
     over_tokens: int = 0
@@ -156,7 +156,7 @@ class Rules:
     middle_out: bool = False
 
 
-class Misfit(StrEnum):
+class OverflowPolicy(StrEnum):
     """What becomes of a message that does not fit, and of the walk back from the newest."""
 
     STOP = "stop"  # it goes, and everything before it
@@ -172,9 +172,9 @@ class Fit:
     With ``user_leads``, the oldest messages that stayed go until one of the user is the first.
     """
 
-    user: Misfit = Misfit.STOP
-    result: Misfit = Misfit.STOP
-    other: Misfit = Misfit.STOP
+    user: OverflowPolicy = OverflowPolicy.STOP
+    result: OverflowPolicy = OverflowPolicy.STOP
+    other: OverflowPolicy = OverflowPolicy.STOP
     user_leads: bool = False
 
 
@@ -183,7 +183,7 @@ class Budget:
     """How many tokens a summary may take.
 
     ``curve``: ``scaled`` (continuous and monotone) or ``tiered`` (the table with steps); a fixed ``size``
-    goes before the curve. ``most_ratio``: the largest share of the target a summary takes.
+    takes precedence over the curve. ``most_ratio``: the largest share of the target a summary takes.
     """
 
     curve: str = "scaled"

@@ -21,7 +21,8 @@ class Request:
     that stay, so that what they show need not be said again. ``render`` gives the text that will be
     written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
     ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
-    the text of a summary of ours, whichever template wrote it, ``read_client`` those of a client's own summary.
+    the text of a summary written by compact, whichever template wrote it, ``read_client`` those of a client's own
+    summary.
     ``kept_by``: as `Keep.by`. ``heading_names``: every name that the template's headings are known by, lower case.
     """
 
@@ -43,9 +44,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A summary, and the counter table behind it (to be stored with the archive; None if there is none).
+    """A summary, and its counter table (to be stored with the archive; None if there is none).
 
-    Of a summary that a model was asked for: ``fell_back`` why it is the digest all the same; ``invented`` what the
+    Of a summary that a model was asked for: ``fell_back`` why it is the digest anyway; ``invented`` what the
     model named or quoted that stands in no record, marked or taken out; ``redacted`` how many secrets of each kind
     were taken out before anything was sent; ``refused`` how many replies were paid for and not taken, by fault, and
     ``refused_tokens`` what they took; ``notes`` for people.

@@ -85,7 +85,7 @@ Part = Text | Thinking | ToolCall | ToolResult | Media
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviousSummary:
-    """A summary found in the transcript: one of ours (``origin == "compact"``) or a client's own.
+    """A summary found in the transcript: one written by compact (``origin == "compact"``) or a client's own.
 
     ``text`` is the summary without its frame where the frame is known, else the whole text.
     """
@@ -100,7 +100,7 @@ class Message:
 
     ``group`` is not empty where several records are one message of the model's API (Claude Code writes a
     block a line): records that share it are never parted. ``superseded`` marks records that the client
-    itself no longer sends, because a native boundary behind them replaced them. ``client``: the dialect whose
+    itself no longer sends, because a native boundary after them replaced them. ``client``: the dialect whose
     client may have written into a message of the user. ``own_words``: what the person said in it, where the record
     itself tells that from the client's words (empty: nothing); else None. `formats.harness.user_text` goes by both.
     """
@@ -146,7 +146,7 @@ class Container(StrEnum):
 class Frame:
     """The bytes around the records: ``prefix + records + suffix`` is the whole transcript.
 
-    LINES: a byte-order mark or leading blank lines before, nothing behind. ARRAY: everything of the
+    LINES: a byte-order mark or leading blank lines before, nothing after. ARRAY: everything of the
     row (or document) up to and with ``[``, and everything from ``]`` on, other keys included.
     """
 

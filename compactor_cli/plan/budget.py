@@ -12,7 +12,7 @@ SCALED_POINTS = ((0, 0), (10_000, 2_000), (30_000, 3_000), (100_000, 5_000), (1_
 # Below each size, this share in per cent; 5 % from the last one on.
 TIERS = ((10_000, 20), (30_000, 15), (100_000, 10))
 LAST_TIER_PERCENT = 5
-# A summary's frame (preface, marker line, headings) takes about 200 tokens: less than this says nothing.
+# A summary's frame (preface, marker line, headings) takes about 200 tokens: less than this carries no information.
 FLOOR_TOKENS = 300
 
 

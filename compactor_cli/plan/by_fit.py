@@ -13,16 +13,16 @@ from compactor_cli.formats.base import Linked
 from compactor_cli.formats.registry import find
 from compactor_cli.group.turns import newest_request
 from compactor_cli.model.plan import Action, Edit, Plan
-from compactor_cli.model.settings import Fit, Misfit
+from compactor_cli.model.settings import Fit, OverflowPolicy
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult
-from compactor_cli.plan.case import BOOKKEEPING, KEEP, ORPHAN, SUPERSEDED, Case
-from compactor_cli.plan.cut import Cut
-from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit, shortened
+from compactor_cli.plan.layout import Layout
+from compactor_cli.plan.plan_input import BOOKKEEPING, KEEP, ORPHAN, SUPERSEDED, PlanInput
 from compactor_cli.plan.refresh import Mark
+from compactor_cli.plan.shorten import Shortening, saved_tokens, shorten_to_fit, shortened
 
 NO_ROOM = "no-room"
 NOTICE = "notice"
-# What a notice takes at most that joins both ends of a session whose records hang on each other (see `Linked`).
+# What a notice takes at most that joins both ends of a session whose records link to each other (see `Linked`).
 NOTICE_TOKENS = 200
 _CUT = "\n[… {omitted} characters left out]"
 # A message of which less than this would be left goes.
@@ -31,7 +31,7 @@ _LEAST_CHARS = 40
 Unit = tuple[int, ...]
 
 
-def by_fit(case: Case) -> Plan:
+def by_fit(case: PlanInput) -> Plan:
     """The plan by `Strategy.FIT`: back from the newest, see `Fit` for what becomes of what does not fit."""
     target = case.decision.target_tokens
     if not target or case.settings.target.ratio:
@@ -45,7 +45,7 @@ def by_fit(case: Case) -> Plan:
     return _plan(case, walk, f"{case.decision.reason}; the newest that fit stay", notes)
 
 
-def middle_out(case: Case) -> Plan:
+def middle_out(case: PlanInput) -> Plan:
     """Both ends stay, message by message in turn as long as they fit; the middle goes."""
     walk = _Walk.of(case)
     walk.both_ends()
@@ -56,14 +56,14 @@ def middle_out(case: Case) -> Plan:
 class _Walk:
     """What stays so far. ``units`` are what can stay or go, oldest first; ``room`` the tokens that are left."""
 
-    case: Case
+    case: PlanInput
     units: list[Unit]
     room: int
     kept: list[Unit] = field(default_factory=list)
     edits: list[Shortening] = field(default_factory=list)
 
     @classmethod
-    def of(cls, case: Case) -> _Walk:
+    def of(cls, case: PlanInput) -> _Walk:
         """Nothing yet but what stays in any case: system messages and calls in flight."""
         running = {half.record for half in case.grouping.in_flight}
         gone = case.grouping.orphaned()
@@ -99,8 +99,10 @@ class _Walk:
             policy = _policy(fit, [self.case.messages[i] for i in unit])
             edits = self._cut(unit, policy)
             if edits or unit is self.units[-1]:
-                self.take(unit, edits or self._cut(unit, Misfit.CUT_MIDDLE) or self._shortest(unit))
-            if policy in (Misfit.STOP, Misfit.CUT_END) or (policy is Misfit.CUT_MIDDLE and not edits):
+                self.take(unit, edits or self._cut(unit, OverflowPolicy.CUT_MIDDLE) or self._shortest(unit))
+            if policy in (OverflowPolicy.STOP, OverflowPolicy.CUT_END) or (
+                policy is OverflowPolicy.CUT_MIDDLE and not edits
+            ):
                 break
 
     def both_ends(self) -> None:
@@ -110,7 +112,7 @@ class _Walk:
             newest = self.units[newer - 1]
             if self.cost(newest) > self.room:
                 if newer == len(self.units):
-                    self.take(newest, self._cut(newest, Misfit.CUT_MIDDLE) or self._shortest(newest))
+                    self.take(newest, self._cut(newest, OverflowPolicy.CUT_MIDDLE) or self._shortest(newest))
                 return
             self.take(newest)
             newer -= 1
@@ -130,14 +132,14 @@ class _Walk:
         self.edits = [item for item in self.edits if not any(item.edit.record in unit for unit in dropped)]
         return leads >= 0 or not free
 
-    def _cut(self, unit: Unit, policy: Misfit) -> tuple[Shortening, ...]:
+    def _cut(self, unit: Unit, policy: OverflowPolicy) -> tuple[Shortening, ...]:
         """The unit shortened by this policy so that it fits; empty if it cannot be."""
         excess = self.cost(unit) - self.room
-        if policy is Misfit.CUT_END:
+        if policy is OverflowPolicy.CUT_END:
             # What the user asked last stands at the end of the message as often as not.
             is_newest = newest_request(self.case.messages) in unit
             return self._longest(unit, Text, excess, _both_ends if is_newest else _beginning)
-        if policy is not Misfit.CUT_MIDDLE:
+        if policy is not OverflowPolicy.CUT_MIDDLE:
             return ()
         # To half of the room, so that the walk can go on; else to all of it.
         edits = self._longest(unit, ToolResult, self.cost(unit) - self.room // 2, _both_ends)
@@ -182,7 +184,7 @@ def _both_ends(text: str, chars: int) -> str:
     return shortened(text, chars - chars // 2, chars // 2)
 
 
-def _policy(fit: Fit, messages: Sequence[Message]) -> Misfit:
+def _policy(fit: Fit, messages: Sequence[Message]) -> OverflowPolicy:
     if any(message.results for message in messages):
         return fit.result
     return fit.user if any(_is_user(message) for message in messages) else fit.other
@@ -196,12 +198,12 @@ def _is_user(message: Message) -> bool:
     return message.role is Role.USER and not message.results
 
 
-def _plan(case: Case, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
-    """What was not taken is left out, and the bookkeeping behind it."""
+def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
+    """What was not taken is left out, and the bookkeeping after it."""
     taken = {i for unit in walk.kept for i in unit}
     orphaned = case.grouping.orphaned()
-    told = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
-    gap = _last_gap(told, taken) if _is_linked(case) else None
+    shown = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
+    gap = _last_gap(shown, taken) if _is_linked(case) else None
     fate = (Action.COVER, NOTICE) if gap else (Action.PRUNE, NO_ROOM)
     marks: list[Mark] = []
     goes = False
@@ -216,18 +218,18 @@ def _plan(case: Case, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
     return case.plan(marks, walk.edits, case.decision.target_tokens, reason, summary=gap, notes=notes)
 
 
-def _is_linked(case: Case) -> bool:
+def _is_linked(case: PlanInput) -> bool:
     dialect = find(case.transcript.dialect)
     return isinstance(dialect, Linked) and dialect.links_records
 
 
-def _last_gap(told: Sequence[int], taken: set[int]) -> Cut | None:
+def _last_gap(shown: Sequence[int], taken: set[int]) -> Layout | None:
     """The last place where messages go between others that stay, for a notice to be set there; None: nowhere."""
-    last = max((i for i in told if i not in taken), default=-1)
-    if not any(i in taken for i in told if i < last):
+    last = max((i for i in shown if i not in taken), default=-1)
+    if not any(i in taken for i in shown if i < last):
         return None
-    tail = next((i for i in told if i > last), last + 1)
-    return Cut(
+    tail = next((i for i in shown if i > last), last + 1)
+    return Layout(
         head_stop=tail,
         tail_start=tail,
         kept_tokens=0,

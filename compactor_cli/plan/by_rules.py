@@ -8,13 +8,13 @@ from dataclasses import replace
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.plan.by_fit import middle_out
-from compactor_cli.plan.case import Case
-from compactor_cli.plan.cut import Cutter
-from compactor_cli.plan.prune import Shortening
+from compactor_cli.plan.layout import LayoutSearch
+from compactor_cli.plan.plan_input import PlanInput
 from compactor_cli.plan.rules import Ruler, halved, with_edits
+from compactor_cli.plan.shorten import Shortening
 
 
-def by_rules(case: Case) -> Plan:
+def by_rules(case: PlanInput) -> Plan:
     """The plan by `Strategy.RULES`: rule by rule, the oldest texts first, as far as the target asks.
 
     The rules spare what the settings' head and tail protect. See `Rules` for what follows where they do not do.
@@ -32,9 +32,9 @@ def by_rules(case: Case) -> Plan:
     return case.shortened(edits, target, f"{case.decision.reason}; by rules, without a summary")
 
 
-def _shortened(case: Case, excess_tokens: int, halvings: int) -> tuple[tuple[Shortening, ...], int]:
+def _shortened(case: PlanInput, excess_tokens: int, halvings: int) -> tuple[tuple[Shortening, ...], int]:
     """What is shortened of which part, each once, and what all of it saves."""
-    cut = Cutter(ground=case.ground, settings=case.settings).natural()
+    cut = LayoutSearch(ground=case.ground, settings=case.settings).natural()
     records = [i for i in range(cut.head_stop, cut.tail_start) if not case.messages[i].superseded]
     messages, saved = case.messages, 0
     found: dict[tuple[int, int], Shortening] = {}
@@ -58,7 +58,7 @@ def _shortened(case: Case, excess_tokens: int, halvings: int) -> tuple[tuple[Sho
 
 
 def _rounds(rules: Sequence[PruneRule], halvings: int) -> Iterator[tuple[PruneRule, ...]]:
-    """The rules one by one, each behind those that go before it; then all of them with halved limits."""
+    """The rules one by one, each after those that go before it; then all of them with halved limits."""
     for _ in range(halvings + 1):
         yield from (tuple(rules[: count + 1]) for count in range(len(rules)))
         rules = [halved(rule) for rule in rules]

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from compactor_cli.model.plan import Action, Plan, Tier
 from compactor_cli.model.settings import Strategy
-from compactor_cli.plan.case import BOOKKEEPING, KEEP, SUPERSEDED, Case
 from compactor_cli.plan.choose import chosen
-from compactor_cli.plan.cut import Cut, Cutter
-from compactor_cli.plan.previous import is_settled
-from compactor_cli.plan.prune import Shortening, saved_tokens, shorten_to_fit
+from compactor_cli.plan.layout import Layout, LayoutSearch
+from compactor_cli.plan.plan_input import BOOKKEEPING, KEEP, SUPERSEDED, PlanInput
+from compactor_cli.plan.previous_marker import is_settled
 from compactor_cli.plan.refresh import Mark
 from compactor_cli.plan.rules import Ruler
+from compactor_cli.plan.shorten import Shortening, saved_tokens, shorten_to_fit
 from compactor_cli.plan.tokens import MESSAGE_TOKENS, sealed_tokens
 from compactor_cli.plan.trigger import Way
 
@@ -27,7 +27,7 @@ EMERGENCY_RATIO = 0.5
 _EMERGENCY_NOTE = ("the window is all but full: tail and summary are half as large as set",)
 
 
-def by_summary(case: Case) -> Plan:
+def by_summary(case: PlanInput) -> Plan:
     """The plan by `Strategy.SUMMARY` (and RETRIEVAL, which differs in what is written only)."""
     if case.settings.keep.tail_ratio and case.decision.way is Way.NATURAL and is_settled(case.transcript):
         return case.unchanged("nothing was added since the last compaction, and its share was taken then")
@@ -47,11 +47,11 @@ def by_summary(case: Case) -> Plan:
     return _with_summary(case, cut)
 
 
-def _cut(case: Case) -> Cut:
+def _cut(case: PlanInput) -> Layout:
     """The cut by the way that was decided; under pressure the natural one, if it is small enough."""
     acknowledgement = case.settings.acknowledgement
     answer_tokens = case.counter.count(acknowledgement) + MESSAGE_TOKENS if acknowledgement else 0
-    cutter = Cutter(
+    cutter = LayoutSearch(
         ground=case.ground,
         settings=case.settings,
         frame_tokens=answer_tokens + sealed_tokens(case.messages),
@@ -66,11 +66,11 @@ def _cut(case: Case) -> Cut:
     return cutter.within(target)
 
 
-def _is_emergency(case: Case) -> bool:
+def _is_emergency(case: PlanInput) -> bool:
     return case.decision.way is Way.PRESSURE and case.decision.tier is Tier.EMERGENCY
 
 
-def _pruned_middle(case: Case, cut: Cut) -> tuple[Shortening, ...]:
+def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
     """The rules applied to the middle, oldest first, as far as the target asks; empty if they do not reach it.
 
     Not for a share as target, which only a summary's marker lets a second run resolve as the first did, nor
@@ -84,7 +84,7 @@ def _pruned_middle(case: Case, cut: Cut) -> tuple[Shortening, ...]:
     return found if case.total_tokens - saved <= cut.target_tokens else ()
 
 
-def _rules_until(case: Case, records: Iterable[int], excess_tokens: int) -> tuple[tuple[Shortening, ...], int]:
+def _rules_until(case: PlanInput, records: Iterable[int], excess_tokens: int) -> tuple[tuple[Shortening, ...], int]:
     found: list[Shortening] = []
     saved = 0
     ruler = Ruler(messages=case.messages, counter=case.counter, sha256=case.transcript.sha256)
@@ -96,8 +96,8 @@ def _rules_until(case: Case, records: Iterable[int], excess_tokens: int) -> tupl
     return tuple(found), saved
 
 
-def _too_short_for_a_summary(case: Case, target: int) -> Plan:
-    """What lies between head and tail is no larger than a summary: only long texts can give way."""
+def _too_short_for_a_summary(case: PlanInput, target: int) -> Plan:
+    """What lies between head and tail is no larger than a summary: only long texts can be shortened."""
     reason = "what could be summarised is no larger than a summary"
     if case.settings.target.ratio:
         # Without a summary there is no marker, and the next run would take the share again.
@@ -112,7 +112,7 @@ def _too_short_for_a_summary(case: Case, target: int) -> Plan:
     return case.shortened(found, target, f"{case.decision.reason}; {reason}")
 
 
-def _with_summary(case: Case, cut: Cut) -> Plan:
+def _with_summary(case: PlanInput, cut: Layout) -> Plan:
     """The middle and everything that never stays is covered; what stays is shortened where it is too large."""
     notes = _EMERGENCY_NOTE if _is_emergency(case) else ()
     if case.importance:
@@ -131,8 +131,8 @@ def _with_summary(case: Case, cut: Cut) -> Plan:
     return case.plan(marks, edits, cut.target_tokens, case.decision.reason, summary=cut, notes=notes)
 
 
-def _marks(case: Case, cut: Cut) -> list[Mark]:
-    """What happens to each record beside a summary. Bookkeeping among superseded records goes with them."""
+def _marks(case: PlanInput, cut: Layout) -> list[Mark]:
+    """What happens to each record next to a summary. Bookkeeping among superseded records goes with them."""
     messages = case.messages
     name = EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
     marks = [KEEP] * len(messages)
@@ -142,7 +142,7 @@ def _marks(case: Case, cut: Cut) -> list[Mark]:
             marks[i] = (Action.PRUNE, BOOKKEEPING)
         elif i >= cut.head_stop:
             marks[i] = (Action.COVER, name)
-    for i in cut.islands:
+    for i in cut.kept_middle:
         marks[i] = KEEP
     for i in case.ground.gone:
         marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, name)

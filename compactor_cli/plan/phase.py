@@ -18,7 +18,7 @@ _ASKS = ("?", "？")
 def ended_phase(messages: Sequence[Message]) -> str:
     """Why this is the end of a phase, in words for people; empty where the work goes on.
 
-    A phase ends when every step of the to-do list is done; when a list that was done gives way to the next one; and
+    A phase ends when every step of the to-do list is done; when a list that was done is replaced by the next one; and
     when a new request follows an answer that finished the one before. It counts until the agent works on what comes
     next. A to-do list is that of the newest turn; a short reply, or one to a question of the agent, is no request.
     """

@@ -8,8 +8,8 @@ from compactor_cli.group.exchanges import Grouping
 from compactor_cli.model.plan import Action, Mode, Plan
 from compactor_cli.model.settings import Settings, When
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.append import append_floor, append_settings, appended, holds_islands
-from compactor_cli.plan.check import check_plan
+from compactor_cli.plan.append_mode import append_floor, append_settings, appended, can_keep_middle
+from compactor_cli.plan.check_plan import check_plan
 from compactor_cli.plan.refresh import refreshed, spans_of
 from compactor_cli.plan.tokens import Counter, bound_message
 from compactor_cli.plan.trigger import Way, decide, left_alone_tokens
@@ -28,18 +28,18 @@ def make_plan(
 ) -> Plan:
     """Decide what happens to every record. Deterministic; time is linear in the transcript.
 
-    ``importance`` says what of the middle stays beside the newest exchanges (see `choose`); None: the newest stay.
+    ``importance`` says what of the middle stays next to the newest exchanges (see `choose`); None: the newest stay.
     The plan is checked by `check_plan` before it is returned. Raises `UsageError` if the settings name a model
     whose window is not known, or if nothing can be appended in this dialect.
     """
     floor = 0
     if mode is Mode.APPEND:
         settings = append_settings(settings, transcript.dialect)
-        importance = importance if holds_islands(transcript.dialect) else None
+        importance = importance if can_keep_middle(transcript.dialect) else None
         floor = append_floor(transcript.dialect, grouping)
     plan = _proven_small(transcript, settings)
     if plan is None:
-        from compactor_cli.plan.counted import counted_plan
+        from compactor_cli.plan.make_plan import counted_plan
 
         plan = counted_plan(transcript, grouping, settings, counter, importance, floor)
     plan = appended(plan, grouping, settings) if mode is Mode.APPEND else refreshed(plan, transcript)

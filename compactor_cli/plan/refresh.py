@@ -25,7 +25,7 @@ Mark = tuple[Action, str]
 def refreshed(plan: Plan, transcript: Transcript) -> Plan:
     """The plan with the client's bookkeeping brought in line; the plan itself where nothing is rewritten.
 
-    Left out, by the rule ``outdated``: what repeats messages beside them. Changed, by the rule ``usage``: the
+    Left out, by the rule ``outdated``: what repeats messages next to them. Changed, by the rule ``usage``: the
     counter that the client goes by, if it says more than what will be left.
     """
     dialect = _refreshing(transcript.dialect) if plan.changes and plan.mode is Mode.REWRITE else None

@@ -11,14 +11,19 @@ from typing import Any
 from compactor_cli.group.turns import newest_request
 from compactor_cli.model.plan import Edit
 from compactor_cli.model.reference import record_id
-from compactor_cli.model.settings import Kind, PruneRule
+from compactor_cli.model.settings import PartKind, PruneRule
 from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
-from compactor_cli.plan.prune import Shortening, shortened
+from compactor_cli.plan.shorten import Shortening, shortened
 from compactor_cli.plan.tokens import Counter, arguments_text
 
 # What a text is cut to at a named place in a JSON text, of what a whole text is cut to.
 KEY_DIVISOR = 4
-_SPEAKERS = {Kind.USER: (Role.USER,), Kind.ASSISTANT: (Role.ASSISTANT,), Kind.TEXT: tuple(Role), Kind.ANY: tuple(Role)}
+_SPEAKERS = {
+    PartKind.USER: (Role.USER,),
+    PartKind.ASSISTANT: (Role.ASSISTANT,),
+    PartKind.TEXT: tuple(Role),
+    PartKind.ANY: tuple(Role),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +62,7 @@ class Ruler:
         old = _text_of(part)
         if len(old) <= rule.over_chars or (rule.over_tokens and self.counter.count(old) <= rule.over_tokens):
             return None
-        body, known_id = _told_before(rule, old)
+        body, known_id = _was_shown_before(rule, old)
         marker = rule.marker.replace("{id}", known_id or record_id(self.sha256, record))
         named = rule if marker == rule.marker else replace(rule, marker=marker)
         new = _short_arguments(named, part) if isinstance(part, ToolCall) else _short_text(named, body)
@@ -78,7 +83,7 @@ class Ruler:
         return (0, 0)
 
 
-def _told_before(rule: PruneRule, text: str) -> tuple[str, str]:
+def _was_shown_before(rule: PruneRule, text: str) -> tuple[str, str]:
     """The text without the marker that this rule set at its end before, and the id in that marker.
 
     The id is kept when the text is cut further: it names the record that still was whole.
@@ -86,8 +91,10 @@ def _told_before(rule: PruneRule, text: str) -> tuple[str, str]:
     if rule.last_chars or "{id}" not in rule.marker:
         return text, ""
     marker = re.escape(rule.marker).replace(re.escape("{omitted}"), r"\d+")
-    before, _, behind = marker.partition(re.escape("{id}"))
-    found = re.search(f"{before}(?P<id>[0-9a-f]{{8,64}}:[0-9]+){behind.replace(re.escape('{id}'), '(?P=id)')}$", text)
+    before, _, following = marker.partition(re.escape("{id}"))
+    found = re.search(
+        f"{before}(?P<id>[0-9a-f]{{8,64}}:[0-9]+){following.replace(re.escape('{id}'), '(?P=id)')}$", text
+    )
     return (text[: found.start()], found["id"]) if found else (text, "")
 
 
@@ -132,11 +139,11 @@ def _with_text(part: Part, text: str) -> Part:
     return part
 
 
-def _is_of_kind(kind: Kind, role: Role, part: Part) -> bool:
+def _is_of_kind(kind: PartKind, role: Role, part: Part) -> bool:
     if isinstance(part, ToolCall):
-        return kind is Kind.ARGUMENTS
+        return kind is PartKind.ARGUMENTS
     if isinstance(part, ToolResult):
-        return kind in (Kind.RESULT, Kind.ANY)
+        return kind in (PartKind.RESULT, PartKind.ANY)
     return isinstance(part, Text) and role is not Role.SYSTEM and role in _SPEAKERS.get(kind, ())
 
 

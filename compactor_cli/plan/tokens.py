@@ -128,7 +128,7 @@ class TiktokenCounter:
         try:
             return len(self._encoding.encode_ordinary(text))
         except BaseException as error:
-            # The panic of a Rust extension is no Exception; everything else is not ours to handle.
+            # The panic of a Rust extension is not an Exception; everything else is not ours to handle.
             if type(error).__name__ != "PanicException":
                 raise
             return estimate_tokens(text)

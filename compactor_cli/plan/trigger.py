@@ -34,7 +34,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class TriggerDecision:
     """Whether to compact. ``target_tokens`` 0: as large as head, tail and summary by the settings are."""
 
     way: Way
@@ -47,7 +47,7 @@ class Decision:
 
 def decide(
     settings: Settings, *, tokens: int, base_tokens: int, model: str, is_asked_for: bool = False, phase: str = ""
-) -> Decision:
+) -> TriggerDecision:
     """The decision about a transcript of ``tokens``; ``base_tokens`` is what a share as target is a share of.
 
     ``is_asked_for``: the transcript itself asks. ``phase``: why a phase of its task has just ended. Raises `UsageError`
@@ -60,30 +60,34 @@ def decide(
     return replace(found, tier=tier_of(trigger, tokens, window), window_tokens=window)
 
 
-def _started(settings: Settings, tokens: int, target: int, window: int, is_asked_for: bool, phase: str) -> Decision:
+def _started(
+    settings: Settings, tokens: int, target: int, window: int, is_asked_for: bool, phase: str
+) -> TriggerDecision:
     """The decision, by the first reason that there is."""
     trigger = settings.trigger
     if trigger.start is Start.NEVER:
-        return Decision(way=Way.NATURAL, compacts=False, reason="compaction is switched off")
+        return TriggerDecision(way=Way.NATURAL, compacts=False, reason="compaction is switched off")
     if is_asked_for and tokens <= (target or tokens):
-        return Decision(way=Way.NATURAL, compacts=True, reason=f"the newest turn calls the tool {trigger.tool}")
+        return TriggerDecision(way=Way.NATURAL, compacts=True, reason=f"the newest turn calls the tool {trigger.tool}")
     if trigger.at_phase and not phase and not _presses(trigger, tokens, window):
-        return Decision(way=Way.NATURAL, compacts=False, reason="the phase of the task goes on")
+        return TriggerDecision(way=Way.NATURAL, compacts=False, reason="the phase of the task goes on")
     if target:
         sign = ">" if tokens > target else "<="
         reason = f"{tokens:,} tokens {sign} target {target:,}" + (f"; {phase}" if phase else "")
-        return Decision(way=Way.TARGET, compacts=tokens > target, reason=reason, target_tokens=target)
+        return TriggerDecision(way=Way.TARGET, compacts=tokens > target, reason=reason, target_tokens=target)
     if phase and not _presses(trigger, tokens, window):
-        return Decision(way=Way.NATURAL, compacts=True, reason=f"a phase of the task has ended: {phase}")
+        return TriggerDecision(way=Way.NATURAL, compacts=True, reason=f"a phase of the task has ended: {phase}")
     if trigger.start is Start.ASKED:
-        return Decision(way=Way.NATURAL, compacts=False, reason="compaction starts only when it is asked for")
+        return TriggerDecision(way=Way.NATURAL, compacts=False, reason="compaction starts only when it is asked for")
     if window or trigger.threshold_tokens:
         start = starting_tokens(trigger, window)
         sign = ">=" if tokens >= start else "<"
         reason = f"{tokens:,} tokens {sign} {start:,}, where compaction starts"
         limit = max(min(int(start * trigger.target_ratio), start - 1), 1)
-        return Decision(way=Way.PRESSURE, compacts=tokens >= start, reason=reason, target_tokens=limit)
-    return Decision(way=Way.NATURAL, compacts=True, reason=f"{tokens:,} tokens, more than head, tail and summary need")
+        return TriggerDecision(way=Way.PRESSURE, compacts=tokens >= start, reason=reason, target_tokens=limit)
+    return TriggerDecision(
+        way=Way.NATURAL, compacts=True, reason=f"{tokens:,} tokens, more than head, tail and summary need"
+    )
 
 
 def _presses(trigger: Trigger, tokens: int, window: int) -> bool:
@@ -92,7 +96,7 @@ def _presses(trigger: Trigger, tokens: int, window: int) -> bool:
 
 
 def left_alone_tokens(settings: Settings, model: str) -> int:
-    """A transcript of up to so many tokens is not compacted and has no tier; 0 where only its exact size can tell."""
+    """A transcript of up to this many tokens is not compacted and has no tier; 0 where only its exact size can tell."""
     trigger = settings.trigger
     if settings.target.tokens:
         return settings.target.tokens

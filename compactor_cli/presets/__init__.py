@@ -10,7 +10,7 @@ from typing import Any
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings
-from compactor_cli.presets import values
+from compactor_cli.presets import units as values
 from compactor_cli.presets.overlay import nearest, settings_from
 
 DEFAULT = "default"
@@ -39,10 +39,10 @@ class Preset:
         """
         settings = self.settings
         for variable, rule in self.environment.items():
-            said = environ.get(variable, "")
+            setting = environ.get(variable, "")
             to = str(rule.get("to", "{value}"))
-            if said and ("{value}" in to or values.switch(said, variable)):
-                table: Any = to.replace("{value}", said)
+            if setting and ("{value}" in to or values.switch(setting, variable)):
+                table: Any = to.replace("{value}", setting)
                 for key in reversed(str(rule["set"]).split(".")):
                     table = {key: table}
                 settings = settings_from(table, settings, variable)
@@ -100,4 +100,4 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"not valid TOML: {error}", next_step="mend the file", place=f"preset {name}") from error
+        raise UsageError(f"not valid TOML: {error}", next_step="fix the file", place=f"preset {name}") from error

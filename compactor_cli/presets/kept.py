@@ -8,7 +8,7 @@ from typing import Any
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Keep
-from compactor_cli.presets import values
+from compactor_cli.presets import units as values
 
 _KEPT = re.compile(r"(\d+)\s*(turns?|messages?)")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Budget, Keep, PruneRule, Settings, Size
-from compactor_cli.presets import values
+from compactor_cli.presets import units as values
 from compactor_cli.presets.kept import read_head, read_tail, with_head, with_tail
 
 
@@ -22,7 +22,7 @@ def settings_from(table: Mapping[str, Any], base: Settings, where: str) -> Setti
     ``prune`` replaces all rules. Raises UsageError that names the key, and the nearest known one where it is unknown.
     """
     if not isinstance(table, Mapping):
-        raise UsageError(f"{table!r} is no table", next_step="write a table of keys", place=where)
+        raise UsageError(f"{table!r} is not a table", next_step="write a table of keys", place=where)
     table = {key.replace("-", "_"): value for key, value in table.items()}
     ends = {name: table.pop(name) for name in ("keep_head", "keep_tail") if name in table}
     settings = typing.cast(Settings, _overlay(table, base, where))
@@ -44,7 +44,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def _overlay(table: Mapping[str, Any], base: Any, where: str) -> Any:
     if not isinstance(table, Mapping):
-        raise UsageError(f"{table!r} is no table", next_step="write a table of keys", place=where)
+        raise UsageError(f"{table!r} is not a table", next_step="write a table of keys", place=where)
     types = typing.get_type_hints(type(base))
     changes: dict[str, Any] = {}
     for key, value in table.items():
@@ -113,13 +113,13 @@ def _choice(value: object, choices: tuple[str, ...], where: str) -> str:
 
 def _texts(value: object, where: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
-        raise UsageError(f"{value!r} is no list", next_step='write ["a", "b"]', place=where)
+        raise UsageError(f"{value!r} is not a list", next_step='write ["a", "b"]', place=where)
     return tuple(_text(item, where) for item in value)
 
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"{value!r} is no text", next_step="put it in quotes", place=where)
+        raise UsageError(f"{value!r} is not a text", next_step="put it in quotes", place=where)
     return value
 
 

@@ -31,7 +31,7 @@ class _Invalid(Enum):
     INVALID = "INVALID"
 
 
-# The value of a record that is not JSON and was kept all the same: bookkeeping that nobody understands.
+# The value of a record that is not JSON and was kept anyway: bookkeeping that nobody understands.
 INVALID: Final = _Invalid.INVALID
 
 _BLANKS = b" \t\r\n"
@@ -40,8 +40,8 @@ _PARQUET_MARK = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Line(NamedTuple):
-    """A line (``number`` from 1) without the blanks around it, and the blanks behind it."""
+class RawLine(NamedTuple):
+    """A line (``number`` from 1) without the blanks around it, and the blanks after it."""
 
     number: int
     body: bytes
@@ -58,7 +58,7 @@ class Line(NamedTuple):
         return self.body[0] in _OPENINGS
 
 
-class Records(Iterator[Record]):
+class RecordReader(Iterator[Record]):
     """The records of one input, read as they are asked for; can be gone through once.
 
     Guarantees: ``prefix`` and then ``raw + ending`` of every record are the input, byte for byte, except for
@@ -87,15 +87,15 @@ class Records(Iterator[Record]):
     def __next__(self) -> Record:
         return next(self._records)
 
-    def take_line(self) -> Line | None:
+    def take_line(self) -> RawLine | None:
         """The next line, which then is not among the records; None at the end."""
         return next(self._lines, None)
 
-    def put_back(self, lines: Iterable[Line]) -> None:
+    def put_back(self, lines: Iterable[RawLine]) -> None:
         """These lines come next."""
         self._lines = chain(lines, self._lines)
 
-    def of_line(self, line: Line) -> Iterator[Record]:
+    def of_line(self, line: RawLine) -> Iterator[Record]:
         """The records of a line that does not open a document."""
         try:
             value = orjson.loads(line.body)
@@ -109,7 +109,7 @@ class Records(Iterator[Record]):
         for line in self._lines:
             yield from self.of_line(line)
 
-    def _begin(self, lines: Iterator[Line]) -> Iterator[Record]:
+    def _begin(self, lines: Iterator[RawLine]) -> Iterator[Record]:
         """The first line, or the whole input where that line only opens a document."""
         line = next(lines, None)
         if line is None:
@@ -126,7 +126,7 @@ class Records(Iterator[Record]):
             for item in (line, *rest):
                 yield from self._odd(item)
 
-    def _within_limit(self, lines: Iterator[Line], first: Line) -> Iterator[Line]:
+    def _within_limit(self, lines: Iterator[RawLine], first: RawLine) -> Iterator[RawLine]:
         """The lines of a document. Raises InputError when they are too long together."""
         size_bytes = len(first.body)
         for line in lines:
@@ -136,7 +136,7 @@ class Records(Iterator[Record]):
                 raise too_long(self.path, first.number, self._max_bytes, what)
             yield line
 
-    def _odd(self, line: Line) -> Iterator[Record]:
+    def _odd(self, line: RawLine) -> Iterator[Record]:
         """What the fast parser refuses: odd JSON, values glued together, or no JSON."""
         try:
             value = parse(line.body)
@@ -145,7 +145,7 @@ class Records(Iterator[Record]):
         else:
             yield self._record(line, value)
 
-    def _glued(self, line: Line) -> Iterator[Record]:
+    def _glued(self, line: RawLine) -> Iterator[Record]:
         for piece in _pieces(line):
             try:
                 value = parse(piece.body)
@@ -158,12 +158,12 @@ class Records(Iterator[Record]):
             else:
                 yield self._record(piece, value)
 
-    def _record(self, line: Line, value: Any) -> Record:
+    def _record(self, line: RawLine, value: Any) -> Record:
         return Record(raw=line.body, ending=line.ending, value=value, place=Place(path=self.path, line=line.number))
 
-    def _error(self, line: Line) -> InvalidLine:
+    def _error(self, line: RawLine) -> InvalidLine:
         what, number = _reason(line.body)
-        advice = "mend the line, or use --on-invalid keep or drop"
+        advice = "fix the line, or use --on-invalid keep or drop"
         if line.is_last:
             what = f"the last line is torn: {what}"
             advice = "the file may still be being written: try again later, or use --on-invalid keep or drop"
@@ -176,13 +176,13 @@ class Records(Iterator[Record]):
 
 def read_records(
     lines: Iterable[bytes], path: str, on_invalid: OnInvalid = OnInvalid.FAIL, max_bytes: int = 0
-) -> Records:
-    """The records of an open input (``Stream.reader``), lazily; ``path`` is for messages. See `Records`.
+) -> RecordReader:
+    """The records of an open input (``Stream.reader``), lazily; ``path`` is for messages. See `RecordReader`.
 
     Reads ahead by one line. An input is read as a whole only if its first line opens a JSON document without
     ending it: it may be one document that spans lines (one record), or several; of at most ``max_bytes`` (0: no limit).
     """
-    return Records(lines, path, on_invalid, max_bytes)
+    return RecordReader(lines, path, on_invalid, max_bytes)
 
 
 def _first(lines: Iterator[bytes]) -> tuple[bytes, int, bytes]:
@@ -196,7 +196,7 @@ def _first(lines: Iterator[bytes]) -> tuple[bytes, int, bytes]:
     return b"".join(prefix), 0, b""
 
 
-def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[Line]:
+def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[RawLine]:
     """Lines, each with all the blanks up to the next one as its ending; ``line`` is the first."""
     if not line:
         return
@@ -209,31 +209,31 @@ def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[Line]:
             if lead == len(line):
                 continue
             line = line[lead:]
-        yield Line(number, body, b"".join(endings))
+        yield RawLine(number, body, b"".join(endings))
         number, body = next_number, line.rstrip(_BLANKS)
         endings = [line[len(body) :]]
-    yield Line(number, body, b"".join(endings))
+    yield RawLine(number, body, b"".join(endings))
 
 
-def _pieces(line: Line) -> Iterator[Line]:
-    """A line parted into the objects glued together in it and, behind them, what is not JSON."""
+def _pieces(line: RawLine) -> Iterator[RawLine]:
+    """A line parted into the objects glued together in it and, after them, what is not JSON."""
     body, number = line.body, line.number
     start = 0
     for begin, stop in object_spans(body):
         following = blanks_end(body, stop)
         ending = body[stop:following] if following < len(body) else body[stop:] + line.ending
-        yield Line(number, body[begin:stop], ending)
+        yield RawLine(number, body[begin:stop], ending)
         number += body.count(b"\n", begin, following)
         start = following
     if start < len(body):
-        yield Line(number, body[start:], line.ending)
+        yield RawLine(number, body[start:], line.ending)
 
 
-def _joined(first: Line, rest: list[Line]) -> Line:
+def _joined(first: RawLine, rest: list[RawLine]) -> RawLine:
     """All lines as one document."""
     whole = b"".join(part for line in (first, *rest) for part in (line.body, line.ending))
     body = whole.rstrip(_BLANKS)
-    return Line(first.number, body, whole[len(body) :])
+    return RawLine(first.number, body, whole[len(body) :])
 
 
 def _is_json(body: bytes) -> bool:

@@ -14,7 +14,7 @@ _RATIO_FROM_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ReadLimits:
     """What an input may be at most; 0: no limit.
 
     ``line_bytes``: a line, or a JSON document that spans lines; it takes up to 16 times as much memory.
@@ -27,12 +27,12 @@ class Limits:
     unpacked_ratio: int = 0
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = ReadLimits()
 # Transcripts of a year are packed 5 to 50-fold and have lines of some MB: images, documents, results of tools.
-DEFAULT_LIMITS = Limits(line_bytes=128 << 20, unpacked_bytes=16 << 30, unpacked_ratio=1_000)
+DEFAULT_LIMITS = ReadLimits(line_bytes=128 << 20, unpacked_bytes=16 << 30, unpacked_ratio=1_000)
 
 
-def limited_lines(reader: io.BufferedReader, path: str, limits: Limits) -> Iterator[bytes]:
+def limited_lines(reader: io.BufferedReader, path: str, limits: ReadLimits) -> Iterator[bytes]:
     """The lines of an open input. Raises InputError, with the number of the line, for one that is too long."""
     if not limits.line_bytes:
         yield from reader
@@ -56,7 +56,7 @@ def too_long(path: str, number: int, limit_bytes: int, what: str = "the line") -
 class UnpackedWatch:
     """An observer of unpacked bytes that stops what unpacks beyond its limits. ``packed``: bytes read so far."""
 
-    def __init__(self, path: str, limits: Limits, packed: Callable[[], int]) -> None:
+    def __init__(self, path: str, limits: ReadLimits, packed: Callable[[], int]) -> None:
         self._path = path
         self._limits = limits
         self._packed = packed

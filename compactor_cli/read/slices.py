@@ -27,9 +27,9 @@ class Slice:
 
 
 def row_start(file: io.FileIO, offset: int) -> int:
-    """The first byte of the first row that begins on a line behind ``offset``, or at it; 0 for 0.
+    """The first byte of the first row that begins on a line after ``offset``, or at it; 0 for 0.
 
-    Blanks and blank lines are in front of a row never, behind one always, as `Records` has it.
+    Blanks and blank lines are in front of a row never, after one always, as `Records` has it.
     """
     if offset <= 0:
         return 0

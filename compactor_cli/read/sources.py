@@ -18,7 +18,7 @@ DEFAULT_INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class InputSource:
     """One input. ``path`` is ``-`` for standard input.
 
     ``name`` is where it goes below an output folder: the path inside the tree it was found in, else its
@@ -36,8 +36,8 @@ class Source:
 class Walk:
     """How trees are read. Globs with ``/`` match the path inside the tree, others the last name.
 
-    ``candidates``: what else is taken, see `Source.is_candidate`. ``skip`` names folders that are left out wherever
-    they are met (the archive, the output folder). ``hidden``: whether hidden files and folders are read.
+    ``candidates``: what else is taken, see `InputSource.is_candidate`. ``skip`` names folders that are left out
+    wherever they are met (the archive, the output folder). ``hidden``: whether hidden files and folders are read.
     """
 
     include: tuple[str, ...] = DEFAULT_INCLUDE
@@ -55,13 +55,13 @@ def find_sources(
     files_from: str = "",
     null_separated: bool = False,
     passed_over: Callable[[str], object] = lambda path: None,
-) -> tuple[Source, ...]:
+) -> tuple[InputSource, ...]:
     """The inputs that operands and ``files_from`` (a list of paths; ``-`` is standard input) name.
 
     Operands keep their order, the files of a tree are in byte order of their path. A file that is reached twice (same
-    device and inode) is given once, by its first name. What cannot be read is given all the same: it fails when it is
+    device and inode) is given once, by its first name. What cannot be read is given anyway: it fails when it is
     opened, and the others go on. In trees only regular files are taken, links are not; ``passed_over`` hears of the
-    files and hidden folders that the walk does not take, but for excluded ones. Raises `UsageError` for a folder
+    files and hidden folders that the walk does not take, except for excluded ones. Raises `UsageError` for a folder
     without ``recursive``, for an unreadable list, and if standard input were needed twice.
     """
     if files_from == STDIN and STDIN in operands:
@@ -83,9 +83,9 @@ def _listed(path: str, null_separated: bool) -> tuple[str, ...]:
 
 def _expand(
     path: str, name: str, recursive: bool, walk: Walk, passed_over: Callable[[str], object]
-) -> Iterator[Source]:
+) -> Iterator[InputSource]:
     if path == STDIN or not Path(path).is_dir():
-        yield Source(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
+        yield InputSource(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
     elif recursive:
         yield from _tree(path, walk, passed_over)
     else:
@@ -100,14 +100,14 @@ class _Fate(Enum):
     PASSED_OVER = auto()
 
 
-def _tree(root: str, walk: Walk, passed_over: Callable[[str], object]) -> Iterator[Source]:
+def _tree(root: str, walk: Walk, passed_over: Callable[[str], object]) -> Iterator[InputSource]:
     skip = {key for folder in walk.skip if (key := _key(folder))}
     for name, fate in sorted(_entries(root, "", walk, skip), key=lambda entry: os.fsencode(entry[0])):
         path = os.path.join(root, name)  # noqa: PTH118
         if fate is _Fate.PASSED_OVER:
             passed_over(path)
         else:
-            yield Source(path=path, name=name, root=root, is_candidate=fate is _Fate.CANDIDATE)
+            yield InputSource(path=path, name=name, root=root, is_candidate=fate is _Fate.CANDIDATE)
 
 
 def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, int]]) -> Iterator[tuple[str, _Fate]]:
@@ -141,7 +141,7 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
     return any(fnmatchcase(name if "/" in glob else last, glob) for glob in globs)
 
 
-def _once(sources: Iterable[Source]) -> Iterator[Source]:
+def _once(sources: Iterable[InputSource]) -> Iterator[InputSource]:
     seen: set[tuple[int, int] | str] = set()
     for source in sources:
         key = source.path if source.path == STDIN else _key(source.path) or source.path

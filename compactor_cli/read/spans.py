@@ -19,7 +19,7 @@ def element_spans(
 ) -> Spans:
     """The array at ``path`` in some valid JSON, as byte offsets; ``values``: what a parser made of its elements.
 
-    Returns the offset behind ``[``, (start, stop) of each element without blanks around it, and the offset
+    Returns the offset after ``[``, (start, stop) of each element without blanks around it, and the offset
     of ``]``; with ``of_object``, the members of the object there, with their keys. Of a key that an object has twice,
     the last counts, as it does for parsers. Every byte is passed once. Raises `LookupError` if there is no array
     (object) at ``path``, `ValueError` for invalid JSON.
@@ -38,7 +38,7 @@ class _Scanner:
     of_object: bool
 
     def find(self, start: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
-        """The array at ``path`` below the value that begins at ``start``, and the offset behind that value."""
+        """The array at ``path`` below the value that begins at ``start``, and the offset after that value."""
         opening = self.text[start : start + 1]
         if not path and opening == ("{" if self.of_object else "["):
             return self._members(start) if self.of_object else self._array(start)
@@ -118,12 +118,12 @@ class _Scanner:
         return bool(json.loads(written.decode("utf-8", "replace")) == key)
 
     def _inside(self, opening: int, closing: str) -> int:
-        """The first element behind ``opening``, or the closing bracket of an empty container."""
+        """The first element after ``opening``, or the closing bracket of an empty container."""
         at = blanks_end(self.raw, opening + 1)
         return at if self.text[at : at + 1] == closing else self._value(at)
 
     def _next(self, stop: int, closing: str) -> int:
-        """The next element behind one that ended at ``stop``, or the closing bracket."""
+        """The next element after one that ended at ``stop``, or the closing bracket."""
         if closing == "]" and self.raw.startswith(b",{", stop):
             return stop + 1
         at = blanks_end(self.raw, stop)

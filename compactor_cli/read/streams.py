@@ -20,7 +20,7 @@ from typing import Self
 
 from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.compression import MAGIC_BYTES, Compression, compression_of, damage, unpacking
-from compactor_cli.read.limits import NO_LIMITS, Limits, UnpackedWatch
+from compactor_cli.read.limits import NO_LIMITS, ReadLimits, UnpackedWatch
 from compactor_cli.read.slices import Slice, SlicedFile
 
 STDIN = "-"
@@ -93,7 +93,7 @@ def open_stream(
     observers: Sequence[Observer] = (),
     part: Slice | None = None,
     opener: Opener | None = None,
-    limits: Limits = NO_LIMITS,
+    limits: ReadLimits = NO_LIMITS,
 ) -> Stream:
     """Open a file, or standard input for ``-``; gzip and zstd are known by their first bytes.
 
@@ -118,7 +118,7 @@ def _file(path: str, part: Slice | None, opener: Opener | None) -> io.FileIO:
     return SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
 
 
-def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: Limits) -> Stream:
+def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: ReadLimits) -> Stream:
     try:
         status = os.fstat(file.fileno())
         head = _head(file)

@@ -43,8 +43,8 @@ def _parse_odd(text: str) -> Any:
         value = json.loads(text, parse_int=_integer)
         plain = json.dumps(value, ensure_ascii=False)
         if _has_surrogates(plain):
-            mended = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            return json.loads(mended, parse_int=_integer)
+            repaired = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            return json.loads(repaired, parse_int=_integer)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return value
@@ -77,7 +77,7 @@ def as_text(raw: bytes) -> str:
 
 
 def value_end(text: str, start: int) -> int:
-    """The offset behind the value that begins at ``start`` in an `as_text`. Raises `ValueError` if none does."""
+    """The offset after the value that begins at ``start`` in an `as_text`. Raises `ValueError` if none does."""
     try:
         return _DECODER.raw_decode(text, start)[1]
     except RecursionError:
@@ -85,7 +85,7 @@ def value_end(text: str, start: int) -> int:
 
 
 def object_spans(raw: bytes) -> tuple[tuple[int, int], ...]:
-    """(start, stop) of the objects and arrays that stand one behind another from the first byte on.
+    """(start, stop) of the objects and arrays that stand one after another from the first byte on.
 
     Ends at the first thing that is neither: the caller compares the last stop with the length.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from compactor_cli.formats.base import Appending, Cut, Dialect, Insertion, Refreshing, reread, settled
+from compactor_cli.formats.base import Appending, Dialect, Insertion, InsertionPoint, Refreshing, reread, settled
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import USAGE, Action, Edit, Mode, Plan
 from compactor_cli.model.records import Record
@@ -23,7 +23,7 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     edits = _edits_by_record(plan.edits)
     left_out = {i for i in plan.indices(Action.PRUNE) if i not in edits} | set(plan.indices(Action.COVER))
     staying = [i for i in range(len(transcript.records)) if i not in left_out]
-    cut = Cut(
+    cut = InsertionPoint(
         before=tuple(i for i in staying if i < plan.summary_at),
         after=tuple(i for i in staying if i >= plan.summary_at),
     )
@@ -47,9 +47,9 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
 
 
 def _appended(
-    transcript: Transcript, plan: Plan, dialect: Dialect, cut: Cut, insertions: Sequence[Insertion]
+    transcript: Transcript, plan: Plan, dialect: Dialect, cut: InsertionPoint, insertions: Sequence[Insertion]
 ) -> tuple[Record, ...]:
-    """All records, and behind them the client's own boundary."""
+    """All records, and after them the client's own boundary."""
     if not isinstance(dialect, Appending) or transcript.frame.container is not Container.LINES:
         raise UsageError(
             f"nothing can be appended to this transcript ({dialect.title})",

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compactor_cli.formats.capabilities import NAMES, Capabilities
+from compactor_cli.formats.conversation import Conversation, Writing
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.holds import NAMES, Holds
 from compactor_cli.formats.images import is_image
 from compactor_cli.formats.registry import all_dialects, get
-from compactor_cli.formats.talk import Talk, Writing
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError
 from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.render.talk_of import extra_of, talk_of
+from compactor_cli.render.to_conversation import extra_of, to_conversation
 
 OPAQUE = "opaque content"
 IMAGES_IN_RESULTS = "images in results"
@@ -57,16 +57,16 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     check_writable(name)
     dialect = get(name)
     assert isinstance(dialect, Writing)  # noqa: S101 -- for the type checker
-    whole = talk_of(transcript)
-    talk, dropped = fitted(whole, dialect.holds & ~dialect.unwritten)
-    dropped += _left_behind(transcript, whole)
-    dropped += _beside(transcript, dialect.holds & ~dialect.unwritten)
-    output = _lines(dialect.write(talk))
+    whole = to_conversation(transcript)
+    conversation, dropped = fitted(whole, dialect.holds & ~dialect.unwritten)
+    dropped += _not_carried(transcript, whole)
+    dropped += _adjacent(transcript, dialect.holds & ~dialect.unwritten)
+    output = _lines(dialect.write(conversation))
     if not _is_read_as(name, output):
-        # Keys of the row make it look like another format: the conversation goes before what is beside it.
-        dropped[NAMES[Holds.METADATA]] += len(talk.extra)
-        output = _lines(dialect.write(replace(talk, extra={})))
-    if talk.messages:
+        # Keys of the row make it look like another format: the conversation takes precedence over what is next to it.
+        dropped[NAMES[Capabilities.METADATA]] += len(conversation.extra)
+        output = _lines(dialect.write(replace(conversation, extra={})))
+    if conversation.messages:
         _check(output, name)
     return Conversion(output=output, not_carried={what: count for what, count in dropped.items() if count})
 
@@ -74,63 +74,63 @@ def convert(transcript: Transcript, name: str) -> Conversion:
 def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
     """What a conversion lost, in one line; empty where it lost nothing."""
     holds = get(name).holds
-    homeless = {NAMES[flag] for flag in NAMES if flag not in holds}
-    cannot = [f"{what} {count:,}" for what, count in not_carried.items() if what in homeless]
-    others = [f"{what} {count:,}" for what, count in not_carried.items() if what not in homeless]
+    unplaced = {NAMES[flag] for flag in NAMES if flag not in holds}
+    cannot = [f"{what} {count:,}" for what, count in not_carried.items() if what in unplaced]
+    others = [f"{what} {count:,}" for what, count in not_carried.items() if what not in unplaced]
     clauses = [f"{', '.join(cannot)}: {name} cannot hold them"] if cannot else []
     return "; ".join([*clauses, *([f"{', '.join(others)}: not carried over"] if others else [])])
 
 
-def fitted(talk: Talk, holds: Holds) -> tuple[Talk, Counter[str]]:
+def fitted(conversation: Conversation, holds: Capabilities) -> tuple[Conversation, Counter[str]]:
     """The talk with what these can hold, and how much of what else there was."""
     dropped: Counter[str] = Counter()
-    messages = list(_fitted(talk.messages, holds, dropped))
-    if Holds.TOOLS not in holds:
-        dropped[NAMES[Holds.TOOLS]] += len(talk.tools)
-    if Holds.METADATA not in holds:
-        dropped[NAMES[Holds.METADATA]] += len(talk.extra)
-    if Holds.MODEL not in holds:
-        dropped[NAMES[Holds.MODEL]] += bool(talk.model)
+    messages = list(_fitted(conversation.messages, holds, dropped))
+    if Capabilities.TOOLS not in holds:
+        dropped[NAMES[Capabilities.TOOLS]] += len(conversation.tools)
+    if Capabilities.METADATA not in holds:
+        dropped[NAMES[Capabilities.METADATA]] += len(conversation.extra)
+    if Capabilities.MODEL not in holds:
+        dropped[NAMES[Capabilities.MODEL]] += bool(conversation.model)
     kept = replace(
-        talk,
+        conversation,
         messages=tuple(messages),
-        tools=talk.tools if Holds.TOOLS in holds else (),
-        extra=talk.extra if Holds.METADATA in holds else {},
-        model=talk.model if Holds.MODEL in holds else "",
+        tools=conversation.tools if Capabilities.TOOLS in holds else (),
+        extra=conversation.extra if Capabilities.METADATA in holds else {},
+        model=conversation.model if Capabilities.MODEL in holds else "",
     )
     return kept, dropped
 
 
-def _fitted(messages: Iterable[Message], holds: Holds, dropped: Counter[str]) -> Iterator[Message]:
+def _fitted(messages: Iterable[Message], holds: Capabilities, dropped: Counter[str]) -> Iterator[Message]:
     for message in _sequential(messages, holds, dropped):
-        if message.role is Role.SYSTEM and Holds.SYSTEM not in holds:
-            dropped[NAMES[Holds.SYSTEM]] += 1
+        if message.role is Role.SYSTEM and Capabilities.SYSTEM not in holds:
+            dropped[NAMES[Capabilities.SYSTEM]] += 1
             continue
-        parts = tuple(part for part in message.parts if _stays(part, message, holds, dropped))
+        parts = tuple(part for part in message.parts if _is_kept(part, message, holds, dropped))
         lost = {part.kind for part in message.parts if isinstance(part, Media)}
         if not parts and lost and message.role is Role.USER:
             parts = (Text(text=f"[{', '.join(sorted(lost))}]"),)
-        if Holds.TIMES not in holds:
-            dropped[NAMES[Holds.TIMES]] += bool(message.timestamp)
+        if Capabilities.TIMES not in holds:
+            dropped[NAMES[Capabilities.TIMES]] += bool(message.timestamp)
         if parts:
             yield replace(message, parts=parts)
 
 
-def _stays(part: Part, message: Message, holds: Holds, dropped: Counter[str]) -> bool:
+def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter[str]) -> bool:
     if isinstance(part, Thinking):
-        missing, what = Holds.THINKING not in holds, NAMES[Holds.THINKING]
+        missing, what = Capabilities.THINKING not in holds, NAMES[Capabilities.THINKING]
     elif isinstance(part, Media):
-        missing = not part.url or Holds.IMAGES not in holds
-        what = NAMES[Holds.IMAGES] if is_image(part) else OPAQUE
+        missing = not part.url or Capabilities.IMAGES not in holds
+        what = NAMES[Capabilities.IMAGES] if is_image(part) else OPAQUE
     elif isinstance(part, Text):
-        missing, what = bool(message.calls) and Holds.WORDS not in holds, NAMES[Holds.WORDS]
+        missing, what = bool(message.calls) and Capabilities.WORDS not in holds, NAMES[Capabilities.WORDS]
         return (not missing and bool(part.text)) or _counted(dropped, what, bool(part.text))
     else:
         if isinstance(part, ToolResult):
             dropped[IMAGES_IN_RESULTS] += part.media_count
-            dropped[NAMES[Holds.ERRORS]] += part.is_error and Holds.ERRORS not in holds
-        elif Holds.IDS not in holds:
-            dropped[NAMES[Holds.IDS]] += bool(part.id)
+            dropped[NAMES[Capabilities.ERRORS]] += part.is_error and Capabilities.ERRORS not in holds
+        elif Capabilities.IDS not in holds:
+            dropped[NAMES[Capabilities.IDS]] += bool(part.id)
         return True
     return not missing or _counted(dropped, what, True)
 
@@ -140,35 +140,35 @@ def _counted(dropped: Counter[str], what: str, is_something: bool) -> bool:
     return False
 
 
-def _sequential(messages: Iterable[Message], holds: Holds, dropped: Counter[str]) -> Iterator[Message]:
+def _sequential(messages: Iterable[Message], holds: Capabilities, dropped: Counter[str]) -> Iterator[Message]:
     """Parallel calls one after another, each with its result, where a message holds one only."""
-    asking: Message | None = None
+    model_options: Message | None = None
     for message in messages:
-        if asking is not None:
+        if model_options is not None:
             answers = {result.id: result for result in message.results}
-            yield from _one_by_one(asking, answers)
-            asking = None
+            yield from _one_by_one(model_options, answers)
+            model_options = None
             if answers:
                 continue
-        if len(message.calls) > 1 and Holds.SEVERAL not in holds:
-            dropped[NAMES[Holds.SEVERAL]] += len(message.calls)
-            asking = message
+        if len(message.calls) > 1 and Capabilities.SEVERAL not in holds:
+            dropped[NAMES[Capabilities.SEVERAL]] += len(message.calls)
+            model_options = message
         else:
             yield message
-    if asking is not None:
-        yield from _one_by_one(asking, {})
+    if model_options is not None:
+        yield from _one_by_one(model_options, {})
 
 
-def _one_by_one(asking: Message, answers: Mapping[str, ToolResult]) -> Iterator[Message]:
-    before = tuple(part for part in asking.parts if not isinstance(part, ToolCall))
-    for call in asking.calls:
-        yield replace(asking, parts=(*before, call))
+def _one_by_one(model_options: Message, answers: Mapping[str, ToolResult]) -> Iterator[Message]:
+    before = tuple(part for part in model_options.parts if not isinstance(part, ToolCall))
+    for call in model_options.calls:
+        yield replace(model_options, parts=(*before, call))
         before = ()
         if call.id in answers:
-            yield Message(role=Role.TOOL, parts=(answers[call.id],), timestamp=asking.timestamp)
+            yield Message(role=Role.TOOL, parts=(answers[call.id],), timestamp=model_options.timestamp)
 
 
-def _left_behind(transcript: Transcript, talk: Talk) -> Counter[str]:
+def _not_carried(transcript: Transcript, conversation: Conversation) -> Counter[str]:
     """What of the conversation itself is not in the talk."""
     messages = transcript.messages
     grouping = group(messages)
@@ -176,24 +176,26 @@ def _left_behind(transcript: Transcript, talk: Talk) -> Counter[str]:
     is_own = sidechains < len(messages)
     found = Counter({ORPHANS: len(grouping.orphan_calls) + len(grouping.orphan_results)})
     found[NOT_SENT] = sum(message.superseded and not message.is_meta for message in messages)
-    found[NAMES[Holds.SIDECHAINS]] = sidechains if is_own else 0
+    found[NAMES[Capabilities.SIDECHAINS]] = sidechains if is_own else 0
     meta = sum(message.is_meta for message in messages)
-    found[BOOKKEEPING] = max(meta - found[NAMES[Holds.SIDECHAINS]], 0)
+    found[BOOKKEEPING] = max(meta - found[NAMES[Capabilities.SIDECHAINS]], 0)
     return found
 
 
-def _beside(transcript: Transcript, holds: Holds) -> Counter[str]:
-    """What stands beside the conversation: counters, and keys of the row that nobody knows."""
+def _adjacent(transcript: Transcript, holds: Capabilities) -> Counter[str]:
+    """What stands next to the conversation: counters, and keys of the row that nobody knows."""
     found: Counter[str] = Counter()
-    found[NAMES[Holds.USAGE]] = sum(_has_usage(record.value) for record in transcript.records)
+    found[NAMES[Capabilities.USAGE]] = sum(_has_usage(record.value) for record in transcript.records)
     row = transcript.row if isinstance(transcript.row, dict) else {}
     known = {"messages", "system", "tools", "model", *extra_of(row)}
-    if Holds.METADATA in holds:
-        found[NAMES[Holds.METADATA]] = sum(1 for key, value in row.items() if key not in known and not _is_talk(value))
+    if Capabilities.METADATA in holds:
+        found[NAMES[Capabilities.METADATA]] = sum(
+            1 for key, value in row.items() if key not in known and not _is_conversation(value)
+        )
     return found
 
 
-def _is_talk(value: Any) -> bool:
+def _is_conversation(value: Any) -> bool:
     """Whether a value of a row may be the conversation itself."""
     return isinstance(value, (list, dict))
 
@@ -226,7 +228,7 @@ def _check(output: bytes, name: str) -> None:
     """Raise InvariantError unless the output is read as it was meant, and every result has its call.
 
     Without any call, one dialect may look like another (a Hermes trajectory is ShareGPT then): that is the same
-    conversation all the same.
+    conversation anyway.
     """
     asked = _opened(output, name)
     if [item.messages for item in _opened(output)] != [item.messages for item in asked]:

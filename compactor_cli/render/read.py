@@ -8,7 +8,7 @@ from functools import cache
 
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.model.summary import Item, Section, SectionItems
-from compactor_cli.render.names import template_names
+from compactor_cli.render.template_names import template_names
 from compactor_cli.render.text import Style, Template, load_template
 
 _CLOSING_TAG = re.compile(r"^\s*</[a-z_]+>\s*$")
@@ -43,7 +43,9 @@ def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
 
 
 def read_ours(body: str) -> tuple[SectionItems, ...]:
-    """The sections of a summary of ours behind its marker, by the template that has the most headings in it."""
+    """The sections of a summary written by compact after its marker, by the template that has the most headings in
+    it.
+    """
     lines = set(body.split("\n"))
     best = max(template_names(), key=lambda name: (len(lines & _heads(load_template(name)).keys()), name))
     return read_sections(body, load_template(best))
@@ -139,8 +141,10 @@ def _unsigned(item: Item, section: Section, template: Template) -> Item:
         words = words_of("en")
         for state, sign in template.states.items():
             if item.text.startswith(f"{sign} "):
-                told = item.text.removeprefix(f"{sign} ")
-                return Item(text=f"{getattr(words, state)}{words.colon}{told}", records=item.records, depth=item.depth)
+                state_text = item.text.removeprefix(f"{sign} ")
+                return Item(
+                    text=f"{getattr(words, state)}{words.colon}{state_text}", records=item.records, depth=item.depth
+                )
     return item
 
 

@@ -58,7 +58,7 @@ def run_page(
 ) -> str:
     """The page. ``sizes``: tokens before and after of every transcript; ``retained``: those that lost most, with names.
 
-    ``target_tokens``: what each was to be compacted to; 0: there is no one number. ``uncounted``: so many
+    ``target_tokens``: what each was to be compacted to; 0: there is no one number. ``uncounted``: this many
     sizes are bounds, of transcripts whose bytes already showed that they are small enough.
     """
     bins = _bins(sizes)
@@ -126,7 +126,7 @@ def _short(tokens: int) -> str:
 
 
 def _position(bins: Sequence[Bin], tokens: int) -> float | None:
-    """Where on the axis so many tokens are, in percent of its width; None where that is not on it."""
+    """Where on the axis this many tokens are, in percent of its width; None where that is not on it."""
     if not bins or not tokens:
         return None
     place = math.log2(tokens / bins[0].from_tokens) / len(bins)

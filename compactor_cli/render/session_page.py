@@ -43,7 +43,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class BarSlice:
     """A piece of a strip, in units of its width; ``record`` is what it leads to, from 1 (0: the summary)."""
 
     x: float
@@ -54,7 +54,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class PageFragment:
     """A run of a line of the summary: plain, a link to ``record`` (from 1), or code."""
 
     text: str
@@ -63,12 +63,12 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class PageLine:
     """A line of the summary: ``kind`` is heading, item, text, or marker."""
 
     kind: str
     depth: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PageFragment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ def _tokens_after(
     return after
 
 
-def _before(transcript: Transcript, tokens: Sequence[int], fates: Sequence[Fate], scale: float) -> tuple[Slice, ...]:
+def _before(transcript: Transcript, tokens: Sequence[int], fates: Sequence[Fate], scale: float) -> tuple[BarSlice, ...]:
     titles = (
         f"{i + 1} · {message.role.value} · {count:,} tokens · {_word(fate)}"
         for i, (message, count, fate) in enumerate(zip(transcript.messages, tokens, fates, strict=True))
@@ -165,7 +165,7 @@ def _before(transcript: Transcript, tokens: Sequence[int], fates: Sequence[Fate]
 
 def _after(
     plan: Plan, tokens: Sequence[int], fates: Sequence[Fate], summary_tokens: int, scale: float
-) -> tuple[Slice, ...]:
+) -> tuple[BarSlice, ...]:
     summary = (0, summary_tokens, Fate.SUMMARY, f"the summary · {summary_tokens:,} tokens")
     sized: list[tuple[int, int, Fate, str]] = []
     for i, count in enumerate(tokens):
@@ -177,7 +177,7 @@ def _after(
     return tuple(_slices(sized, scale))
 
 
-def _slices(sized: Sequence[tuple[int, int, Fate, str]], scale: float) -> Iterator[Slice]:
+def _slices(sized: Sequence[tuple[int, int, Fate, str]], scale: float) -> Iterator[BarSlice]:
     """The records side by side; what is too narrow to be seen is joined with its neighbours of the same fate."""
     x = width = 0.0
     first: tuple[int, int, Fate, str] | None = None
@@ -195,19 +195,19 @@ def _slices(sized: Sequence[tuple[int, int, Fate, str]], scale: float) -> Iterat
         yield _joined(first, last, x, width)
 
 
-def _joined(first: tuple[int, int, Fate, str], last: int, x: float, width: float) -> Slice:
+def _joined(first: tuple[int, int, Fate, str], last: int, x: float, width: float) -> BarSlice:
     title = first[3] if last == first[0] else f"{first[0]}-{last} · {_word(first[2])}"
-    return Slice(x=round(x, 2), width=round(width, 2), fate=first[2], record=first[0], title=printable(title))
+    return BarSlice(x=round(x, 2), width=round(width, 2), fate=first[2], record=first[0], title=printable(title))
 
 
-def _turns(transcript: Transcript, tokens: Sequence[int], scale: float) -> tuple[Slice, ...]:
+def _turns(transcript: Transcript, tokens: Sequence[int], scale: float) -> tuple[BarSlice, ...]:
     """Where the user spoke, as marks over the strip."""
-    found: list[Slice] = []
+    found: list[BarSlice] = []
     x = 0.0
     for i, (message, count) in enumerate(zip(transcript.messages, tokens, strict=True)):
         if message.role.value == "user" and count and message.text.strip() and not message.results:
             title = printable(" ".join(message.text[:300].split())[:120])
-            found.append(Slice(x=round(x, 2), width=0.0, fate=Fate.KEPT, record=i + 1, title=f"{i + 1} · {title}"))
+            found.append(BarSlice(x=round(x, 2), width=0.0, fate=Fate.KEPT, record=i + 1, title=f"{i + 1} · {title}"))
         x += count * scale
     return tuple(found)
 
@@ -240,7 +240,7 @@ def _word(fate: Fate) -> str:
     return fate.value.replace("-", " ")
 
 
-def _summary_lines(summary: str, records: int) -> Iterator[Line]:
+def _summary_lines(summary: str, records: int) -> Iterator[PageLine]:
     """The summary as headings, items and paragraphs; references to records are links."""
     for line in summary.splitlines():
         text = line.strip()
@@ -248,39 +248,39 @@ def _summary_lines(summary: str, records: int) -> Iterator[Line]:
             continue
         depth = (len(line) - len(line.lstrip())) // 2
         if heading := re.match(r"(#+)\s+(.*)", text):
-            yield Line(kind="heading", depth=len(heading[1]), pieces=tuple(_pieces(heading[2], records)))
+            yield PageLine(kind="heading", depth=len(heading[1]), pieces=tuple(_pieces(heading[2], records)))
         elif item := re.match(r"[-*•]\s+(.*)", text):
-            yield Line(kind="item", depth=min(depth, 4), pieces=tuple(_pieces(item[1], records)))
+            yield PageLine(kind="item", depth=min(depth, 4), pieces=tuple(_pieces(item[1], records)))
         elif re.match(r"\[compact/\d+ ", text):
-            yield Line(kind="marker", depth=0, pieces=(Piece(text=printable(text)),))
+            yield PageLine(kind="marker", depth=0, pieces=(PageFragment(text=printable(text)),))
         else:
-            yield Line(kind="text", depth=min(depth, 4), pieces=tuple(_pieces(text, records)))
+            yield PageLine(kind="text", depth=min(depth, 4), pieces=tuple(_pieces(text, records)))
 
 
-def _pieces(text: str, records: int) -> Iterator[Piece]:
+def _pieces(text: str, records: int) -> Iterator[PageFragment]:
     at = 0
     for found in _REFERENCES.finditer(text):
         if found.start() > at:
-            yield Piece(text=printable(text[at : found.start()]))
+            yield PageFragment(text=printable(text[at : found.start()]))
         if found[2] is not None:
-            yield Piece(text=printable(found[2]), is_code=True)
+            yield PageFragment(text=printable(found[2]), is_code=True)
         else:
             yield from _links(found[1], records)
         at = found.end()
     if at < len(text):
-        yield Piece(text=printable(text[at:]))
+        yield PageFragment(text=printable(text[at:]))
 
 
-def _links(reference: str, records: int) -> Iterator[Piece]:
+def _links(reference: str, records: int) -> Iterator[PageFragment]:
     """``[8,64-66]`` with a link for each number that is one of a record."""
     at = 0
     for found in _NUMBERS.finditer(reference):
         if found.start() > at:
-            yield Piece(text=reference[at : found.start()])
+            yield PageFragment(text=reference[at : found.start()])
         number = int(found[1]) if len(found[1]) < 10 else 0
-        yield Piece(text=found[0], record=number if 1 <= number <= records else 0)
+        yield PageFragment(text=found[0], record=number if 1 <= number <= records else 0)
         at = found.end()
-    yield Piece(text=reference[at:])
+    yield PageFragment(text=reference[at:])
 
 
 def _kinds(report: TranscriptReport) -> list[dict[str, object]]:

@@ -9,9 +9,9 @@ from typing import Self
 
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.transcript import Container, Transcript
-from compactor_cli.render.columns import as_columns
 from compactor_cli.render.convert import Conversion, check_writable, convert
 from compactor_cli.render.document import DOCUMENTS, Document, document
+from compactor_cli.render.to_columns import as_columns
 
 
 class Cells(StrEnum):
@@ -29,7 +29,7 @@ class Parts(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class OutputShape:
     """What is wanted of every output. ``dialect``: the name of the one it is written in; empty: its own."""
 
     dialect: str = ""

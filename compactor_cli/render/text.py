@@ -13,7 +13,7 @@ from typing import Any
 from compactor_cli.digest.language import words_of
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.summary import Item, Section, Summary
-from compactor_cli.render.names import FOLDER, check_template
+from compactor_cli.render.template_names import FOLDER, check_template
 
 
 class Style(StrEnum):
@@ -47,7 +47,7 @@ class Heading:
 class Template:
     """The frame, and the order and headings of the sections; English where a language is missing.
 
-    ``preface`` stands before the marker line, ``opening`` behind it, ``closing`` at the end. ``brief`` is the preface
+    ``preface`` stands before the marker line, ``opening`` after it, ``closing`` at the end. ``brief`` is the preface
     of a small summary, where there is one of its own. ``states`` are what stands for the fixed words of a plan
     (done, doing, open) where the template has signs for them.
     """
@@ -61,7 +61,9 @@ class Template:
     brief: ByLanguage = field(default_factory=dict)
 
     def sized(self, summary_tokens: int) -> Template:
-        """The template for a summary of so many tokens in all: its preface takes no tenth of it if it can be helped."""
+        """The template for a summary of this many tokens in all: its preface takes no tenth of it if it can be
+        helped.
+        """
         return replace(self, preface=self.brief) if self.brief and summary_tokens < BRIEF_TOKENS else self
 
     def head(self, section: Section, language: str) -> str:

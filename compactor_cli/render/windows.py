@@ -21,7 +21,7 @@ def windows(transcript: Transcript) -> tuple[Transcript, ...]:
         return (transcript,)
     stages = [_until(transcript, end) for end in _ends(transcript)]
     later = (*stages[1:], transcript)[: len(stages)]
-    own = [stage for stage, behind in zip(stages, later, strict=True) if _shown(stage) - _shown(behind)]
+    own = [stage for stage, following in zip(stages, later, strict=True) if _shown(stage) - _shown(following)]
     return (*own, transcript)
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.run.row import Row
+from compactor_cli.run.row import CompactedRow
 
-View = Callable[[Transcript, Row], str]
-Make = Callable[[Transcript], Row]
+View = Callable[[Transcript, CompactedRow], str]
+Make = Callable[[Transcript], CompactedRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedRow:
     """One transcript done: its output, report and state, what is shown of it, its lines of a plan file, its page, and
     its summariser's call as a row."""
 
@@ -45,11 +45,11 @@ class Finisher:
     plans_path: str = ""
     page: View | None = None
 
-    def __call__(self, transcript: Transcript) -> Finished:
+    def __call__(self, transcript: Transcript) -> FinishedRow:
         """The transcript, done."""
         return self.finished(transcript, self.make(transcript))
 
-    def finished(self, transcript: Transcript, row: Row) -> Finished:
+    def finished(self, transcript: Transcript, row: CompactedRow) -> FinishedRow:
         """The row, without what only its making needed."""
         plans = b""
         if self.plans_path:
@@ -57,7 +57,7 @@ class Finisher:
 
             plans = plan_line(self.plans_path, row.plan, row.summary, row.report.summary_source)
         shown = self.view(transcript, row) if self.view else ""
-        return Finished(
+        return FinishedRow(
             output=row.output,
             report=row.report,
             state=row.state,

@@ -41,7 +41,7 @@ class Hooks:
         """
         if not self.before:
             return ""
-        told = {
+        payload = {
             "hook": "before",
             "path": path,
             "output": output,
@@ -51,16 +51,16 @@ class Hooks:
             "tokens_after": plan.tokens_kept + plan.summary_tokens,
             "plan": asdict(plan),
         }
-        code, said, complaint = _run(self.before, told, self.seconds)
+        code, answer, complaint = _run(self.before, payload, self.seconds)
         if code:
             raise KeptAsIs(f"the hook before it ended with code {code}{complaint}")
-        return said[:MOST_CHARS].strip()
+        return answer[:MOST_CHARS].strip()
 
-    def tell(self, report: InputReport) -> str:
+    def emit(self, report: InputReport) -> str:
         """Run the hook after; what went wrong with it, empty if nothing did. The output stands in any case."""
         if not self.after:
             return ""
-        told = {
+        payload = {
             "hook": "after",
             "path": report.path,
             "output": report.output,
@@ -72,16 +72,16 @@ class Hooks:
             "bytes_after": report.bytes_after,
         }
         try:
-            code, _, complaint = _run(self.after, told, self.seconds)
+            code, _, complaint = _run(self.after, payload, self.seconds)
         except OutputError as error:
             return error.what
         return f"the hook after it ended with code {code}{complaint}" if code else ""
 
 
-def _run(command: str, told: Mapping[str, Any], seconds: float) -> tuple[int, str, str]:
+def _run(command: str, payload: Mapping[str, Any], seconds: float) -> tuple[int, str, str]:
     """Exit code, standard output, and the first line of standard error for people. Raises OutputError."""
     words = shlex.split(command)
-    given = json.dumps(told).encode() + b"\n"
+    given = json.dumps(payload).encode() + b"\n"
     try:
         process = subprocess.Popen(  # noqa: S603 -- what the user named
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -91,14 +91,14 @@ def _run(command: str, told: Mapping[str, Any], seconds: float) -> tuple[int, st
         raise OutputError(f"the hook {words[0]} cannot be run: {error.strerror}", next_step=step) from error
     with process:
         try:
-            said, complaint = process.communicate(given, timeout=seconds)
+            answer, complaint = process.communicate(given, timeout=seconds)
         except subprocess.TimeoutExpired as error:
             step = "give it more time with --hook-timeout"
             raise OutputError(f"the hook {words[0]} took more than {seconds:g} seconds", next_step=step) from error
         finally:
             _end(process)
     first = complaint.decode(errors="replace").strip().partition("\n")[0][:_SHOWN_CHARS]
-    return process.returncode, said.decode(errors="replace"), f": {first}" if first else ""
+    return process.returncode, answer.decode(errors="replace"), f": {first}" if first else ""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -14,35 +14,90 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactor_cli.archive.targets import Kind, Target
+from compactor_cli.archive.targets import Target, TargetKind
+from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.llm.flatten import quoter
+from compactor_cli.llm.outline import heading_lines
+from compactor_cli.llm.supplement import CompletedText, completed
 from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, UnknownShape
-from compactor_cli.model.events import BytesRead, InputBegan, Listener
-from compactor_cli.model.plan import Mode
+from compactor_cli.model.events import BytesRead, InputBegan, Listener, Planned, TranscriptEnded
+from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.records import Place
-from compactor_cli.model.report import InputReport, Outcome
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings
+from compactor_cli.model.summariser import Answer, Request, Summariser
+from compactor_cli.model.summary import Section, Source, Summary
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.fast import AMOUNT
-from compactor_cli.read.jsonl import OnInvalid, Records, read_records
-from compactor_cli.read.limits import DEFAULT_LIMITS, Limits, limited_lines
-from compactor_cli.read.sources import Source
+from compactor_cli.plan.plan_report import planned_report
+from compactor_cli.read.jsonl import OnInvalid, RecordReader, read_records
+from compactor_cli.read.limits import DEFAULT_LIMITS, ReadLimits, limited_lines
+from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import STDIN, Observer, Stream, look_at, open_stream
-from compactor_cli.run.account import Account
-from compactor_cli.run.depot import Depot
-from compactor_cli.run.finished import Finished, Finisher, View
+from compactor_cli.run.archive_on_change import ArchiveOnChange
+from compactor_cli.run.compact_row import Review, RowMaker
+from compactor_cli.run.finished import FinishedRow, Finisher, View
 from compactor_cli.run.notes import note_of
 from compactor_cli.run.outputs import Output
-from compactor_cli.run.rows import Review, RowMaker
 from compactor_cli.run.tally import Tally
+
+
+class SessionNoteSummariser:
+    """The note, with the digest of what it leaves out; where it does not fit the budget, another summariser."""
+
+    def __init__(self, note: str, otherwise: Summariser) -> None:
+        self._note = note.strip()
+        self._otherwise = otherwise
+
+    def summarise(self, request: Request) -> Answer:
+        """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
+        language = request.language if request.language != "auto" else detect([self._note])
+        # A line of the note must not be taken for a heading of the template when the summary is read back.
+        prose = quoter(heading_lines(request.render, (*LANGUAGES, language)))(self._note)
+        bare = Summary(source=Source.MEMORY, sections=(), prose=prose, language=language)
+        size_tokens = request.count(request.render(bare))
+        if not self._note or size_tokens > request.budget_tokens:
+            answer = self._otherwise.summarise(request)
+            why = f"it takes {size_tokens:,} tokens of {request.budget_tokens:,}" if self._note else "it is empty"
+            return replace(answer, notes=(*answer.notes, f"the session's own note was not used: {why}"))
+        text = CompletedText(sections=(), prose=prose, missing=frozenset(Section))
+        answer = completed(request, text, language, most_ratio=1.0)
+        return replace(answer, summary=replace(answer.summary, source=Source.MEMORY))
+
+
+class Account:
+    """Tells of each transcript's plan, once and before its end. Without a listener it does nothing."""
+
+    def __init__(self, path: str, emit: Listener | None) -> None:
+        self._path = path
+        self._emit = emit
+        self._announced: set[str] = set()
+
+    def planned(self, transcript: Transcript, plan: Plan) -> None:
+        """A plan is about to be carried out; said at once only where that takes long. From any thread."""
+        if self._emit and transcript.sha256 not in self._announced:
+            self._announced.add(transcript.sha256)
+            self._emit(Planned(path=self._path, report=planned_report(transcript, plan)))
+
+    def ended(self, report: TranscriptReport) -> None:
+        """What became of it."""
+        if self._emit is None:
+            return
+        if report.sha256 not in self._announced:
+            self._emit(Planned(path=self._path, report=report))
+        self._announced.discard(report.sha256)
+        self._emit(TranscriptEnded(path=self._path, report=report))
+
 
 if TYPE_CHECKING:
     from compactor_cli.model.importance import Importance
     from compactor_cli.model.summariser import Summariser
     from compactor_cli.model.transcript import Transcript
-    from compactor_cli.plugged import PluggedEngine
-    from compactor_cli.render.shape import Shape
+    from compactor_cli.plugged import PluginEngine
+    from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.hooks import Hooks
-    from compactor_cli.run.models import ModelRun
+    from compactor_cli.run.model_run import ModelRun
     from compactor_cli.run.planfile import Saved
 
 
@@ -69,12 +124,12 @@ class Originals(StrEnum):
 class Job:
     """One input and where its result goes."""
 
-    source: Source
+    source: InputSource
     target: Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class RunConfig:
     """What holds for all inputs of a run.
 
     ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
@@ -99,17 +154,17 @@ class Orders:
     models: ModelRun | None = None
     review: Review | None = None
     summariser: Callable[[str], Summariser] | None = None
-    engine: PluggedEngine | None = None
+    engine: PluginEngine | None = None
     importance: Importance | None = None
-    shape: Shape | None = None
+    shape: OutputShape | None = None
     hooks: Hooks | None = None
     memory: str = ""
     redacts_output: bool = False
-    limits: Limits = DEFAULT_LIMITS
+    limits: ReadLimits = DEFAULT_LIMITS
 
 
 @dataclass(slots=True, kw_only=True)
-class Sinks:
+class Outputs:
     """Who gets what comes up on the way: texts to show, lines of a plan file, pages of transcripts, events of inputs
     (all but their end).
 
@@ -118,21 +173,21 @@ class Sinks:
 
     show: Callable[[str], object] | None = None
     save: Callable[[bytes], object] | None = None
-    teach: Callable[[bytes], object] | None = None
+    training_rows: Callable[[bytes], object] | None = None
     page: Callable[[str], object] | None = None
-    tell: Listener | None = None
+    emit: Listener | None = None
     late: Callable[[InputReport], object] | None = None
 
 
-def run_job(job: Job, orders: Orders, sinks: Sinks, processes: int = 1) -> InputReport:
+def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 1) -> InputReport:
     """Do one job. Whatever goes wrong with this input is in its report; only a gone reader is raised.
 
     ``processes`` share the rows of a dataset.
     """
-    if sinks.tell:
-        sinks.tell(InputBegan(path=job.source.path))
+    if outputs.emit:
+        outputs.emit(InputBegan(path=job.source.path))
     try:
-        return _compact(job, orders, sinks, processes)
+        return _compact(job, run_config, outputs, processes)
     except (UnknownShape, InvalidLine) as error:
         return _passed_over(job) if job.source.is_candidate else failed(job, error)
     except CompactError as error:
@@ -169,31 +224,33 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
     )
 
 
-def _compact(job: Job, orders: Orders, sinks: Sinks, processes: int) -> InputReport:
+def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) -> InputReport:
     path = job.source.path
-    if path != STDIN and orders.min_age_seconds and look_at(path).age_seconds() < orders.min_age_seconds:
+    if path != STDIN and run_config.min_age_seconds and look_at(path).age_seconds() < run_config.min_age_seconds:
         return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
-    if orders.purpose is Purpose.ACT and job.target.kind in (Kind.IN_PLACE, Kind.APPEND):
-        _prepare(job, orders)
-    folder = partial(_archive_dir, job, orders)
-    keeps = orders.purpose is Purpose.ACT and orders.originals is Originals.ARCHIVED
+    if run_config.purpose is Purpose.ACT and job.target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND):
+        _prepare(job, run_config)
+    folder = partial(_archive_dir, job, run_config)
+    keeps = run_config.purpose is Purpose.ACT and run_config.originals is Originals.ARCHIVED
     with (
-        Depot(folder if keeps else None, path) as depot,
-        open_stream(path, (depot.watch, *_watchers(path, sinks)), limits=orders.limits) as stream,
+        ArchiveOnChange(folder if keeps else None, path) as on_change,
+        open_stream(path, (on_change.watch, *_watchers(path, outputs)), limits=run_config.limits) as stream,
     ):
         if keeps:
-            depot.begin(can_be_read_again=stream.look is not None and path != STDIN)
+            on_change.begin(can_be_read_again=stream.look is not None and path != STDIN)
         AMOUNT.expect(stream.look.size_bytes if stream.look else 0)
-        lines = limited_lines(stream.reader, path, orders.limits)
-        records = read_records(lines, path, orders.on_invalid, orders.limits.line_bytes)
-        tally = Tally(records=records, written_as=orders.shape.dialect if orders.shape else "")
-        with closing(_rows(job, orders, sinks, records, tally, processes)) as rows:
-            output = _write(job, rows, tally, depot, stream) if orders.purpose is Purpose.ACT else _exhaust(rows)
-    report = tally.report(path=path, content=depot.content, output=output, archive=depot.stored)
-    return _told(report, orders)
+        lines = limited_lines(stream.reader, path, run_config.limits)
+        records = read_records(lines, path, run_config.on_invalid, run_config.limits.line_bytes)
+        tally = Tally(records=records, written_as=run_config.shape.dialect if run_config.shape else "")
+        with closing(_rows(job, run_config, outputs, records, tally, processes)) as rows:
+            output = (
+                _write(job, rows, tally, on_change, stream) if run_config.purpose is Purpose.ACT else _exhaust(rows)
+            )
+    report = tally.report(path=path, content=on_change.content, output=output, archive=on_change.stored)
+    return _with_originals(report, run_config)
 
 
-def _prepare(job: Job, orders: Orders) -> None:
+def _prepare(job: Job, run_config: RunConfig) -> None:
     """Leave a file to the next run that somebody has open; make good what a killed run began to append to it."""
     from compactor_cli.archive.journal import finish_append
     from compactor_cli.archive.live_file import check_no_writer
@@ -201,102 +258,102 @@ def _prepare(job: Job, orders: Orders) -> None:
     path = job.source.path
     with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
         check_no_writer(file.fileno(), path, quick=True)
-    if orders.originals is Originals.ARCHIVED:
-        finish_append(path, _archive_dir(job, orders))
+    if run_config.originals is Originals.ARCHIVED:
+        finish_append(path, _archive_dir(job, run_config))
 
 
-def _told(report: InputReport, orders: Orders) -> InputReport:
+def _with_originals(report: InputReport, run_config: RunConfig) -> InputReport:
     """The report, once the hook after has heard of it; what went wrong with that is a warning."""
-    if orders.hooks is None or orders.purpose is not Purpose.ACT or report.outcome is not Outcome.COMPACTED:
+    if run_config.hooks is None or run_config.purpose is not Purpose.ACT or report.outcome is not Outcome.COMPACTED:
         return report
-    trouble = orders.hooks.tell(report)
+    trouble = run_config.hooks.emit(report)
     return replace(report, warnings=(*report.warnings, trouble)) if trouble else report
 
 
-def _watchers(path: str, sinks: Sinks) -> tuple[Observer, ...]:
-    tell = sinks.tell
-    return (lambda piece: tell(BytesRead(path=path, size_bytes=len(piece))),) if tell else ()
+def _watchers(path: str, outputs: Outputs) -> tuple[Observer, ...]:
+    emit = outputs.emit
+    return (lambda piece: emit(BytesRead(path=path, size_bytes=len(piece))),) if emit else ()
 
 
 def _rows(
-    job: Job, orders: Orders, sinks: Sinks, records: Records, tally: Tally, processes: int
-) -> Generator[Finished, None, None]:
+    job: Job, run_config: RunConfig, outputs: Outputs, records: RecordReader, tally: Tally, processes: int
+) -> Generator[FinishedRow, None, None]:
     """Every transcript of the input, done, one at a time."""
-    maker = _maker(job, orders)
-    if sinks.teach:
+    maker = _maker(job, run_config)
+    if outputs.training_rows:
         from compactor_cli.llm.example import Examples
 
-        maker.example = Examples(template=orders.settings.template)
-    account = Account(job.source.path, sinks.tell)
-    if sinks.tell and orders.models:
+        maker.example = Examples(template=run_config.settings.template)
+    account = Account(job.source.path, outputs.emit)
+    if outputs.emit and run_config.models:
         maker.planned = account.planned
     finish = Finisher(
-        make=maker.plan if orders.purpose is Purpose.PLAN else maker.compact,
-        view=orders.view if sinks.show else None,
-        plans_path=job.source.path if sinks.save else "",
-        page=orders.page if sinks.page else None,
+        make=maker.plan if run_config.purpose is Purpose.PLAN else maker.compact,
+        view=run_config.view if outputs.show else None,
+        plans_path=job.source.path if outputs.save else "",
+        page=run_config.page if outputs.page else None,
     )
-    made: Iterable[Finished]
+    made: Iterable[FinishedRow]
     if processes > 1:
-        from compactor_cli.run.spread import Spread
+        from compactor_cli.run.parallel_rows import ParallelRows
 
-        made = Spread(records, dialect=orders.dialect, finish=finish, maker=maker, processes=processes)
+        made = ParallelRows(records, dialect=run_config.dialect, finish=finish, maker=maker, processes=processes)
     else:
-        transcripts = open_transcripts(records, dialect=orders.dialect, prefix=records.prefix)
-        made = orders.models.mapped(finish, transcripts) if orders.models else map(finish, transcripts)
+        transcripts = open_transcripts(records, dialect=run_config.dialect, prefix=records.prefix)
+        made = run_config.models.mapped(finish, transcripts) if run_config.models else map(finish, transcripts)
     for finished in made:
         tally.add(finished.report)
         account.ended(finished.report)
-        if orders.view and sinks.show:
-            sinks.show(finished.shown)
-        if sinks.save:
-            sinks.save(finished.plans)
-        if sinks.teach:
-            sinks.teach(finished.example)
-        if sinks.page and finished.page:
-            sinks.page(finished.page)
+        if run_config.view and outputs.show:
+            outputs.show(finished.shown)
+        if outputs.save:
+            outputs.save(finished.plans)
+        if outputs.training_rows:
+            outputs.training_rows(finished.example)
+        if outputs.page and finished.page:
+            outputs.page(finished.page)
         yield finished
 
 
-def _maker(job: Job, orders: Orders) -> RowMaker:
+def _maker(job: Job, run_config: RunConfig) -> RowMaker:
     maker = RowMaker(
-        settings=orders.settings,
-        plans=orders.plans,
-        load_state=partial(_load_state, job, orders),
-        load_original=partial(_load_original, job, orders),
-        review=orders.review,
-        mode=Mode.APPEND if job.target.kind is Kind.APPEND else Mode.REWRITE,
-        engine=orders.engine,
-        importance=orders.importance,
-        shape=orders.shape,
-        redacts=orders.redacts_output,
+        settings=run_config.settings,
+        plans=run_config.plans,
+        load_state=partial(_load_state, job, run_config),
+        load_original=partial(_load_original, job, run_config),
+        review=run_config.review,
+        mode=Mode.APPEND if job.target.kind is TargetKind.APPEND else Mode.REWRITE,
+        engine=run_config.engine,
+        importance=run_config.importance,
+        shape=run_config.shape,
+        redacts=run_config.redacts_output,
     )
-    if orders.summariser:
-        maker.summariser = orders.summariser
-    if (models := orders.models) is not None and models.writes:
-        folder = _archive_dir(job, orders)
+    if run_config.summariser:
+        maker.summariser = run_config.summariser
+    if (models := run_config.models) is not None and models.writes:
+        folder = _archive_dir(job, run_config)
         maker.summariser = lambda guidance: models.summariser(folder, guidance)
         maker.estimate = lambda request: models.estimate(request, folder)
-    if (hooks := orders.hooks) is not None and orders.purpose is Purpose.ACT:
+    if (hooks := run_config.hooks) is not None and run_config.purpose is Purpose.ACT:
         maker.ask = lambda transcript, plan: hooks.ask(job.source.path, job.target.path, transcript, plan)
-    if orders.memory:
-        maker.summariser = _by_note(note_of(orders.memory, job.source.path), maker.summariser)
+    if run_config.memory:
+        maker.summariser = _by_note(note_of(run_config.memory, job.source.path), maker.summariser)
     return maker
 
 
-def _load_state(job: Job, orders: Orders, name: str) -> bytes | None:
+def _load_state(job: Job, run_config: RunConfig, name: str) -> bytes | None:
     """The digest's counter table of this name, from the archive."""
     from compactor_cli.archive.store import Archive
 
-    return Archive(_archive_dir(job, orders)).load_state(name)
+    return Archive(_archive_dir(job, run_config)).load_state(name)
 
 
-def _load_original(job: Job, orders: Orders, sha256: str) -> Transcript | None:
+def _load_original(job: Job, run_config: RunConfig, sha256: str) -> Transcript | None:
     """The archived transcript that a marker names; None if it is not there, or damaged."""
-    from compactor_cli.archive.originals import load_transcript
+    from compactor_cli.archive.stored_transcripts import load_transcript
 
     try:
-        return load_transcript([_archive_dir(job, orders)], sha256)
+        return load_transcript([_archive_dir(job, run_config)], sha256)
     except (CompactError, OSError):
         return None
 
@@ -305,37 +362,36 @@ def _by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str
     """The note as the summary, unless there is none, or somebody said what the summary is to be like."""
 
     def summariser(guidance: str) -> Summariser:
-        from compactor_cli.llm.noted import Noted
 
-        return otherwise(guidance) if guidance or not note else Noted(note, otherwise(guidance))
+        return otherwise(guidance) if guidance or not note else SessionNoteSummariser(note, otherwise(guidance))
 
     return summariser
 
 
-def _write(job: Job, rows: Iterator[Finished], tally: Tally, depot: Depot, stream: Stream) -> str:
+def _write(job: Job, rows: Iterator[FinishedRow], tally: Tally, on_change: ArchiveOnChange, stream: Stream) -> str:
     """Write the rows: archive durable, then output, then the source replaced. The path written."""
     with Output(job.target, stream) as output:
         for row in rows:
-            depot.add(row.report, row.state, OnInvalid.DROP if tally.dropped else OnInvalid.KEEP)
+            on_change.add(row.report, row.state, OnInvalid.DROP if tally.dropped else OnInvalid.KEEP)
             output.write(row.output, row.changed)
         if not tally.count:
             output.write(tally.records.prefix, changed=False)
         if tally.is_altered:
-            depot.commit(tally)
-        path = output.finish(tally.is_altered, depot)
+            on_change.commit(tally)
+        path = output.finish(tally.is_altered, on_change)
         tally.warnings += output.warnings
         return path
 
 
-def _exhaust(rows: Iterator[Finished]) -> str:
+def _exhaust(rows: Iterator[FinishedRow]) -> str:
     for _ in rows:
         pass
     return ""
 
 
-def _archive_dir(job: Job, orders: Orders) -> Path:
-    if orders.archive_dir:
-        return Path(orders.archive_dir)
+def _archive_dir(job: Job, run_config: RunConfig) -> Path:
+    if run_config.archive_dir:
+        return Path(run_config.archive_dir)
     from compactor_cli.archive.layout import default_archive_dir
 
-    return default_archive_dir(job.source.path, in_place=job.target.kind in (Kind.IN_PLACE, Kind.APPEND))
+    return default_archive_dir(job.source.path, in_place=job.target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND))

@@ -4,16 +4,40 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-from compactor_cli.archive.targets import Kind, Target, open_target
+from compactor_cli.archive.live_file import check_unchanged
+from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.model.errors import OutputError
 from compactor_cli.read.compression import Compression
-from compactor_cli.read.streams import Stream
+from compactor_cli.read.streams import BUFFER_BYTES, Look, Stream, unreadable
+
+
+def added_bytes(path: str, whole: bytes, look: Look) -> bytes:
+    """What ``whole`` has more than the file that was looked at.
+
+    Raises `Changed` if anyone wrote to it since, `OutputError` if its bytes are not the beginning of ``whole``.
+    """
+    at = 0
+    try:
+        with Path(path).open("rb") as file:
+            while at < look.size_bytes and (piece := file.read(min(BUFFER_BYTES, look.size_bytes - at))):
+                if not whole.startswith(piece, at):
+                    break
+                at += len(piece)
+    except OSError as error:
+        raise unreadable(error, path) from error
+    check_unchanged(path, look)
+    if at != look.size_bytes:
+        advice = "use -i: the archive keeps the original"
+        raise OutputError("holds several conversations: no end to append to", place=path, next_step=advice)
+    return whole[at:]
+
 
 if TYPE_CHECKING:
-    from compactor_cli.run.depot import Depot
+    from compactor_cli.run.archive_on_change import ArchiveOnChange
 
 # So much of an input that seems to stay as it is waits before a replacement is begun.
 HELD_BYTES = 8 << 20
@@ -34,11 +58,11 @@ class Output:
         self._file: IO[bytes] | None = None
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._depot: Depot | None = None
+        self._on_change: ArchiveOnChange | None = None
         self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
-        if self._target.kind not in (Kind.IN_PLACE, Kind.APPEND):
+        if self._target.kind not in (TargetKind.IN_PLACE, TargetKind.APPEND):
             self._open()
         return self
 
@@ -49,53 +73,52 @@ class Output:
 
     def write(self, data: bytes, changed: bool) -> None:
         """The next transcript."""
-        if self._target.kind is Kind.STDOUT:
+        if self._target.kind is TargetKind.STDOUT:
             self._release()
         self._held.append(data)
         self._held_bytes += len(data)
-        if self._target.kind is Kind.IN_PLACE and (changed or self._held_bytes > HELD_BYTES):
+        if self._target.kind is TargetKind.IN_PLACE and (changed or self._held_bytes > HELD_BYTES):
             self._open()
-        if self._target.kind is not Kind.STDOUT:
+        if self._target.kind is not TargetKind.STDOUT:
             self._release()
 
-    def finish(self, altered: bool, depot: Depot) -> str:
+    def finish(self, altered: bool, on_change: ArchiveOnChange) -> str:
         """Everything was given and archived: let it take effect. The path written, empty if none was.
 
-        ``depot`` lists what it archived when it is known what takes its place, and before that happens.
+        ``on_change`` lists what it archived when it is known what takes its place, and before that happens.
         """
-        if self._target.kind in (Kind.IN_PLACE, Kind.APPEND) and not altered:
+        if self._target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND) and not altered:
             self._abandon()
             return ""
-        self._depot = depot
-        if self._target.kind is Kind.APPEND:
-            self._append(depot)
+        self._on_change = on_change
+        if self._target.kind is TargetKind.APPEND:
+            self._append(on_change)
             return self._target.path
-        if self._target.kind is not Kind.IN_PLACE:
-            depot.record()
+        if self._target.kind is not TargetKind.IN_PLACE:
+            on_change.record()
         self._open()
         self._release()
         self._stack.close()
         return self._target.path
 
-    def _append(self, depot: Depot) -> None:
+    def _append(self, on_change: ArchiveOnChange) -> None:
         path, look = self._target.path, self._stream.look
         if look is None or self._stream.compression is not Compression.NONE:
             advice = "use -i: the archive keeps the original"
             raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
-        from compactor_cli.archive.append import added_bytes
         from compactor_cli.archive.live_file import append, check_no_writer
 
         whole = b"".join(self._held)
         added = added_bytes(path, whole, look)
         check_no_writer(self._stream.file.fileno(), path)
-        depot.record(hashlib.sha256(whole).hexdigest(), len(whole))
-        with depot.journal(added):
+        on_change.record(hashlib.sha256(whole).hexdigest(), len(whole))
+        with on_change.journal(added):
             append(path, added, look)
 
     def _ready(self, sha256: str, size_bytes: int) -> None:
         """The replacement is complete, and is to have these."""
-        if self._depot is not None:
-            self._depot.record(sha256, size_bytes)
+        if self._on_change is not None:
+            self._on_change.record(sha256, size_bytes)
 
     def _open(self) -> None:
         if self._file is None:

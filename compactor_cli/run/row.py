@@ -9,7 +9,7 @@ from compactor_cli.engine import Compaction
 from compactor_cli.model.plan import Action, Plan, Span
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.reported import planned_report
+from compactor_cli.plan.plan_report import planned_report
 
 if TYPE_CHECKING:
     from compactor_cli.llm.estimate import Estimate
@@ -18,7 +18,7 @@ LEFT_AS_IT_WAS = "left as it was"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class CompactedRow:
     """What became of one transcript. ``output`` is its source where nothing changed.
 
     ``estimate``: what a model would be asked, of a decision alone. ``transcript``: what a changed output is read as.
@@ -40,9 +40,9 @@ class Row:
         return self.report.outcome is Outcome.COMPACTED
 
 
-def row_of(done: Compaction) -> Row:
+def row_of(done: Compaction) -> CompactedRow:
     """A compaction as a row."""
-    return Row(
+    return CompactedRow(
         output=done.output,
         report=done.report,
         plan=done.plan,
@@ -52,10 +52,10 @@ def row_of(done: Compaction) -> Row:
     )
 
 
-def kept(transcript: Transcript, reason: str) -> Row:
-    """The transcript as it was, by the user's wish."""
+def kept(transcript: Transcript, reason: str) -> CompactedRow:
+    """The transcript as it was, at the user's request."""
     whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
     plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
     report = planned_report(transcript, plan)
     warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
-    return Row(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
+    return CompactedRow(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
-from compactor_cli.read.jsonl import OnInvalid, Records
+from compactor_cli.read.jsonl import OnInvalid, RecordReader
 from compactor_cli.read.streams import ContentHash
 
 # Reports are read by people: a dataset's rows are counted, not listed. Odd rows are listed, within reason.
@@ -18,7 +18,7 @@ LISTED_ODD = 10_000
 class Tally:
     """Counts what became of the transcripts of one input."""
 
-    records: Records
+    records: RecordReader
     counts: Counter[Outcome] = field(default_factory=Counter)
     tokens_before: int = 0
     tokens_after: int = 0

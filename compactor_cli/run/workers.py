@@ -145,7 +145,7 @@ class Workers(Generic[Item, Result]):
             worker.task = worker.task if worker.task.rest else None
 
     def _bury(self, worker: _Worker[Item, Result]) -> None:
-        """The item it was at is lost, those behind it are for another one."""
+        """The item it was at is lost, those after it are for another one."""
         self._team.remove(worker)
         worker.connection.close()
         if task := worker.task:

@@ -3,15 +3,15 @@
 What a program of one's own needs is here; see docs/scale.md.
 """
 
-from compactor_cli.scale.metrics import Metrics
-from compactor_cli.scale.options import ShardOptions, settings_of
-from compactor_cli.scale.run import ShardResult, try_shard
+from compactor_cli.scale.run_shards import ShardResult, try_shard
+from compactor_cli.scale.shard_metrics import ShardMetrics
+from compactor_cli.scale.shard_options import ShardOptions, settings_of
 from compactor_cli.scale.shards import Shard, plan_shards, shards_below, share
 from compactor_cli.scale.step import compact_shard
 
 __all__ = [
-    "Metrics",
     "Shard",
+    "ShardMetrics",
     "ShardOptions",
     "ShardResult",
     "compact_shard",

@@ -8,25 +8,25 @@ from typing import Any
 
 import orjson
 
+from compactor_cli.formats.conversation_rows import find_row
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.rows import find_row
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.values import parse
-from compactor_cli.run.rows import RowMaker
-from compactor_cli.scale.metrics import Metrics
+from compactor_cli.run.compact_row import RowMaker
+from compactor_cli.scale.shard_metrics import ShardMetrics
 
 # Keys of rows under which the formats of datasets have their messages.
 COMMON_NAMES = ("messages", "conversations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class RowCell:
     """What became of one. ``text`` is the source, byte for byte, where nothing changed; ``reason``: why it failed."""
 
     text: bytes
-    metrics: Metrics
+    metrics: ShardMetrics
     reason: str = ""
 
 
@@ -43,7 +43,7 @@ class CellMaker:
     column: str
     dialect: str = ""
 
-    def compact(self, text: bytes) -> Cell:
+    def compact(self, text: bytes) -> RowCell:
         """The cell compacted."""
         if text.lstrip()[:1] != b"[":
             return self._read_as(b"", text)
@@ -55,8 +55,8 @@ class CellMaker:
                 failures.append(str(error))
         return _failed(text, failures[0])
 
-    def _read_as(self, head: bytes, text: bytes) -> Cell:
-        """The cell read behind ``head``. Raises UnknownShape for an array that is none of messages there."""
+    def _read_as(self, head: bytes, text: bytes) -> RowCell:
+        """The cell read after ``head``. Raises UnknownShape for an array that is none of messages there."""
         # The hash in the marker is of a whole line.
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
         try:
@@ -67,10 +67,10 @@ class CellMaker:
             return _failed(text, str(error))
         output = output[len(head) : len(output) - len(tail)]
         reason = "; ".join(reason for part, reason in metrics if reason)
-        whole = sum((part for part, _ in metrics), Metrics())
-        return Cell(text=output, metrics=whole, reason=reason)
+        whole = sum((part for part, _ in metrics), ShardMetrics())
+        return RowCell(text=output, metrics=whole, reason=reason)
 
-    def compact_any(self, value: Any) -> tuple[Any, Cell]:
+    def compact_any(self, value: Any) -> tuple[Any, RowCell]:
         """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None."""
         if isinstance(value, str):
             cell = self.compact(value.encode())
@@ -81,26 +81,26 @@ class CellMaker:
         cell = self.compact(orjson.dumps(_present(value)))
         return (parse(cell.text) if cell.metrics.compacted else value), cell
 
-    def _compact(self, text: bytes) -> tuple[bytes, list[tuple[Metrics, str]]]:
+    def _compact(self, text: bytes) -> tuple[bytes, list[tuple[ShardMetrics, str]]]:
         records = read_records(io.BytesIO(text), self.column, OnInvalid.FAIL)
         output, metrics = [], []
         for transcript in open_transcripts(records, dialect=self.dialect, prefix=records.prefix):
             row = self.rows.compact(transcript)
             reason = row.report.reason if row.report.outcome is Outcome.FAILED else ""
             output.append(row.output)
-            metrics.append((Metrics.of(row.report), reason))
+            metrics.append((ShardMetrics.of(row.report), reason))
         return b"".join(output) if metrics else text, metrics
 
 
-def _failed(text: bytes, reason: str) -> Cell:
+def _failed(text: bytes, reason: str) -> RowCell:
     report = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
-    return Cell(text=text, metrics=Metrics.of(report), reason=reason)
+    return RowCell(text=text, metrics=ShardMetrics.of(report), reason=reason)
 
 
 def holds_conversation(column: str, value: Any) -> bool:
     """Whether a value of a column is a conversation: a text of JSON, or the messages themselves.
 
-    What it is must not hang on the column's name, which is `COMMON_NAMES`' or any other.
+    What it is must not depend on the column's name, which is `COMMON_NAMES`' or any other.
     """
     if isinstance(value, str | bytes):
         try:

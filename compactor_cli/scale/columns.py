@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compactor_cli.model.errors import InputError
-from compactor_cli.scale.cells import Cell, CellMaker, holds_conversation
+from compactor_cli.scale.cells import CellMaker, RowCell, holds_conversation
 
 # A column, and the keys inside its values where these are structures.
 ColumnPath = tuple[str, ...]
@@ -35,7 +35,7 @@ def check_column(path: ColumnPath, values: Iterable[Any], columns: Sequence[str]
         raise InputError(f"the column {'.'.join(path)!r} holds no conversation", place=place or None, next_step=advice)
 
 
-def compact_at(path: ColumnPath, value: Any, cells: CellMaker) -> tuple[Any, Cell | None]:
+def compact_at(path: ColumnPath, value: Any, cells: CellMaker) -> tuple[Any, RowCell | None]:
     """A value of the column ``path[0]`` with the conversation in it compacted; None where it holds nothing."""
     inner = _at(value, path[1:])
     if not inner:

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.errors import InputError
-from compactor_cli.run.rows import RowMaker
+from compactor_cli.run.compact_row import RowMaker
 from compactor_cli.scale.cells import CellMaker, holds_conversation
 from compactor_cli.scale.columns import check_column, column_paths, compact_at
 from compactor_cli.scale.work import mapped
 
 if TYPE_CHECKING:
-    from compactor_cli.run.models import ModelRun
+    from compactor_cli.run.model_run import ModelRun
 
 
 def compact_columns(

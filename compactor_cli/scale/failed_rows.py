@@ -1,4 +1,4 @@
-"""Failed rows: set down beside the output, each with the reason, so that nobody has to search for them."""
+"""Failed rows: set down next to the output, each with the reason, so that nobody has to search for them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Gate: one rate limit and one account for all workers of a cluster.
 
 The gate itself is a plain object that lives in one process (an actor of the engine). What a worker has of it keeps
-the interfaces of `Pace` and `Spend`, so that its line to the models knows nothing of clusters.
+the interfaces of `RateLimiter` and `Spend`, so that its line to the models knows nothing of clusters.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.llm.calls import NO_SECRET, Call, Reply
 from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.pace import Pace, Tempo
-from compactor_cli.llm.spend import Charge, Limits, Reservation, Spend, Spent, Try
+from compactor_cli.llm.model_calls import NO_SECRET, Call, Reply
+from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
+from compactor_cli.llm.spend import Charge, Reservation, Spend, SpendLimits, Spent, Try
 
 _NO_LIMIT = 1 << 20
 
@@ -22,18 +22,18 @@ _NO_LIMIT = 1 << 20
 class Gate:
     """Hands out turns at the tempo of the cluster, and sets aside money within its limits."""
 
-    def __init__(self, tempo: Tempo, limits: Limits, pace: Pace | None = None) -> None:
-        self._pace = pace or Pace(replace(tempo, concurrency=_NO_LIMIT))
+    def __init__(self, rate_limits: RateLimits, limits: SpendLimits, rate_limiter: RateLimiter | None = None) -> None:
+        self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=_NO_LIMIT))
         self._spend = Spend(limits)
 
     async def turn(self, tokens: int) -> None:
-        """Returns when a request of so many tokens may be sent."""
-        async with self._pace.turn(tokens):
+        """Returns when a request of this many tokens may be sent."""
+        async with self._rate_limiter.turn(tokens):
             return
 
     async def pause(self, seconds: float) -> None:
         """Nobody sends anything for so long."""
-        self._pace.pause(seconds)
+        self._rate_limiter.pause(seconds)
 
     async def reserve(self, call: Call, which: Try) -> Reservation | str:
         """As `Spend.reserve`; the reason, where a limit is reached: exceptions do not travel well."""
@@ -59,11 +59,11 @@ class Gate:
         return self._spend.spent
 
 
-class SharedPace(Pace):
+class SharedRateLimiter(RateLimiter):
     """A worker's pace: its own places, and the gate's turns. ``gate``: a handle whose methods give awaitables."""
 
-    def __init__(self, tempo: Tempo, gate: Any) -> None:
-        super().__init__(Tempo(concurrency=tempo.concurrency))
+    def __init__(self, rate_limits: RateLimits, gate: Any) -> None:
+        super().__init__(RateLimits(concurrency=rate_limits.concurrency))
         self._gate = gate
 
     @asynccontextmanager
@@ -79,7 +79,7 @@ class SharedPace(Pace):
 
 
 class SharedSpend(Spend):
-    """A worker's account: all of it is the gate's. ``wait`` gives the result behind a handle's answer."""
+    """A worker's account: all of it is the gate's. ``wait`` gives the result after a handle's answer."""
 
     def __init__(self, gate: Any, wait: Callable[[Any], Any]) -> None:
         super().__init__()

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.llm.loop import Loop
-from compactor_cli.llm.pace import Tempo
-from compactor_cli.llm.spend import Limits, Spent
+from compactor_cli.llm.event_loop import BackgroundEventLoop
+from compactor_cli.llm.rate_limiter import RateLimits
+from compactor_cli.llm.spend import SpendLimits, Spent
 from compactor_cli.model.errors import CompactError
 from compactor_cli.scale.gate import Gate
 
@@ -57,7 +57,7 @@ class GateAddress:
 
 
 @contextmanager
-def local_gate(tempo: Tempo, limits: Limits) -> Iterator[GateAddress]:
+def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[GateAddress]:
     """A gate for the time of the block."""
     import multiprocessing
     from multiprocessing.connection import Listener
@@ -68,7 +68,7 @@ def local_gate(tempo: Tempo, limits: Limits) -> Iterator[GateAddress]:
         # Closed only at the end: closing takes its name away.
         with Listener(path, "AF_UNIX", backlog=128, authkey=key) as listener:
             context = multiprocessing.get_context("fork")
-            process = context.Process(target=_serve, args=(listener, Gate(tempo, limits)), daemon=True)
+            process = context.Process(target=_serve, args=(listener, Gate(rate_limits, limits)), daemon=True)
             process.start()
             try:
                 yield GateAddress(path=path, key=key)
@@ -83,14 +83,14 @@ def _serve(listener: Listener, gate: Gate) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    loop = Loop()
+    loop = BackgroundEventLoop()
     while True:
         with contextlib.suppress(OSError, EOFError):  # a worker that died while it knocked
             connection = listener.accept()
             threading.Thread(target=_answer, args=(connection, gate, loop), daemon=True).start()
 
 
-def _answer(connection: Connection, gate: Gate, loop: Loop) -> None:
+def _answer(connection: Connection, gate: Gate, loop: BackgroundEventLoop) -> None:
     """One worker's questions: each is answered when its answer is there, whatever the others wait for."""
     sending = threading.Lock()
 
@@ -104,7 +104,7 @@ def _answer(connection: Connection, gate: Gate, loop: Loop) -> None:
             loop.start(answered(*connection.recv()))
 
 
-class Answer(Future[Any]):
+class GateAnswer(Future[Any]):
     """What the gate will say; may be awaited on any event loop."""
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -113,7 +113,7 @@ class Answer(Future[Any]):
         return asyncio.wrap_future(self).__await__()
 
 
-def wait(answer: Answer) -> Any:
+def wait(answer: GateAnswer) -> Any:
     """The answer itself."""
     return answer.result()
 
@@ -124,7 +124,7 @@ class GateClient:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
-        self._open: dict[int, Answer] = {}
+        self._open: dict[int, GateAnswer] = {}
         self._count = 0
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -140,9 +140,9 @@ class GateClient:
     def __getattr__(self, name: str) -> _Method:
         return _Method(self, name)
 
-    def ask(self, name: str, arguments: tuple[Any, ...]) -> Answer:
+    def ask(self, name: str, arguments: tuple[Any, ...]) -> GateAnswer:
         """Send a question."""
-        answer = Answer()
+        answer = GateAnswer()
         with self._lock:
             self._count += 1
             self._open[self._count] = answer
@@ -163,6 +163,6 @@ class _Method:
     client: GateClient
     name: str
 
-    def remote(self, *arguments: Any) -> Answer:
+    def remote(self, *arguments: Any) -> GateAnswer:
         """Ask; the answer is to be awaited, or waited for."""
         return self.client.ask(self.name, arguments)

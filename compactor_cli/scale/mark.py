@@ -1,4 +1,4 @@
-"""Mark: the small file beside an output that says it is finished, from what and by which options.
+"""Mark: the small file next to an output that says it is finished, from what and by which options.
 
 It is written last. An output without it, or with one that says otherwise, is made anew.
 """
@@ -15,7 +15,7 @@ from compactor_cli.archive.atomic import atomic_writer
 from compactor_cli.model.errors import CompactError
 from compactor_cli.read.slices import Slice
 from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, open_stream
-from compactor_cli.scale.metrics import Metrics
+from compactor_cli.scale.shard_metrics import ShardMetrics
 
 FORMAT = 1
 ENDING = ".done"
@@ -35,14 +35,14 @@ class Mark:
         """Where it lies."""
         return Path(self.output + ENDING)
 
-    def finished(self, look: Look) -> Metrics | None:
+    def finished(self, look: Look) -> ShardMetrics | None:
         """The metrics of the finished output; None if it is to be made.
 
         An input of the same size and time is the same; one of another time is read and compared by its hash.
         """
         try:
             found = json.loads(self.path.read_bytes())
-            metrics = Metrics(**found["metrics"])
+            metrics = ShardMetrics(**found["metrics"])
             if found["made"] != self._made() or Path(self.output).stat().st_size != found["output_bytes"]:
                 return None
             if found["size_bytes"] != look.size_bytes:
@@ -53,7 +53,7 @@ class Mark:
             return None
         return metrics
 
-    def write(self, metrics: Metrics, look: Look, sha256: str) -> None:
+    def write(self, metrics: ShardMetrics, look: Look, sha256: str) -> None:
         """The output is durable and complete."""
         value = {
             "made": self._made(),

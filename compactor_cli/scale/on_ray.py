@@ -17,8 +17,8 @@ from compactor_cli.llm.keys import NO_KEYS
 from compactor_cli.llm.spend import Spent
 from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.scale.gate import Gate
-from compactor_cli.scale.options import ShardOptions
-from compactor_cli.scale.run import ShardResult, failed, try_gated, try_shard
+from compactor_cli.scale.run_shards import ShardResult, failed, try_gated, try_shard
+from compactor_cli.scale.shard_options import ShardOptions
 from compactor_cli.scale.shards import Shard
 
 # Tasks handed to the cluster ahead, per CPU: bounds what its scheduler has to hold.
@@ -65,8 +65,12 @@ class RayRun:
                     self.spent = ray.get(gate.spent.remote())
 
     def _gate(self, ray: Any) -> Any:
-        orders = self._options.models
-        return ray.remote(Gate).options(num_cpus=0).remote(orders.tempo, orders.limits) if orders else None
+        run_config = self._options.models
+        return (
+            ray.remote(Gate).options(num_cpus=0).remote(run_config.rate_limits, run_config.limits)
+            if run_config
+            else None
+        )
 
 
 def _on_worker(shard: Shard, options: ShardOptions, gate: Any, places: int) -> ShardResult:
@@ -102,12 +106,14 @@ def _cluster(address: str, processes: int) -> Iterator[Any]:
         yield ray
         return
     _check_answers(address)
-    wishes: dict[str, Any] = {"address": address}
+    run_options: dict[str, Any] = {"address": address}
     if not address:
-        wishes = {"address": "local", "num_cpus": processes, "object_store_memory": _STORE_BYTES}
+        run_options = {"address": "local", "num_cpus": processes, "object_store_memory": _STORE_BYTES}
     stop = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(**wishes, include_dashboard=None if address else False, logging_level="ERROR", log_to_driver=False)
+        ray.init(
+            **run_options, include_dashboard=None if address else False, logging_level="ERROR", log_to_driver=False
+        )
     except (ConnectionError, ValueError) as error:
         raise _no_cluster(address, error) from error
     try:

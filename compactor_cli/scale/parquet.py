@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.archive.atomic import DEFAULT_MODE, atomic_writer, make_folders
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.slices import Slice
-from compactor_cli.scale.cells import Cell, CellMaker, holds_conversation
+from compactor_cli.scale.cells import CellMaker, RowCell, holds_conversation
 from compactor_cli.scale.columns import ColumnPath, check_column, column_paths, compact_at
 from compactor_cli.scale.failed_rows import FailedRows
 from compactor_cli.scale.mark import content_sha256
-from compactor_cli.scale.metrics import Metrics
-from compactor_cli.scale.options import ShardOptions
+from compactor_cli.scale.shard_metrics import ShardMetrics
+from compactor_cli.scale.shard_options import ShardOptions
 from compactor_cli.scale.work import mapped, row_maker
 
 if TYPE_CHECKING:
-    from compactor_cli.run.models import ModelRun
+    from compactor_cli.run.model_run import ModelRun
 
-# So many rows are looked at for the column that holds conversations.
+# This many rows are looked at for the column that holds conversations.
 _LOOKED_AT_ROWS = 20
 
 
@@ -35,7 +35,7 @@ def group_sizes(path: str) -> tuple[int, ...]:
 
 def compact_table(
     source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
-) -> tuple[Metrics, str]:
+) -> tuple[ShardMetrics, str]:
     """The row groups of a file, or of a ``part`` of it; the hash of the file.
 
     One row group is held at a time. The output has the schema, the metadata, the row groups and the compression of
@@ -52,7 +52,7 @@ def compact_table(
         for path in _paths(file, options.column, source)
     ]
     first_row = 0
-    metrics = Metrics()
+    metrics = ShardMetrics()
     make_folders(Path(output).absolute().parent)
     mode = (stat.S_IMODE(Path(source).stat().st_mode) | stat.S_IWUSR) & DEFAULT_MODE
     with FailedRows(output) as failed, atomic_writer(output, mode=mode) as target, _writer(file, target) as writer:
@@ -74,14 +74,14 @@ def compact_table(
 
 def _compacted(
     table: Any, path: ColumnPath, cells: CellMaker, models: ModelRun | None
-) -> tuple[Any, list[tuple[int, Cell]]]:
+) -> tuple[Any, list[tuple[int, RowCell]]]:
     """The table with this column compacted; each cell that holds something, with its row."""
     import pyarrow
 
     place = table.schema.get_field_index(path[0])
     field = table.schema.field(place)
     values = table.column(place).to_pylist()
-    made: list[tuple[int, Cell]] = []
+    made: list[tuple[int, RowCell]] = []
     present = [row for row, value in enumerate(values) if value]
     for row, (value, cell) in mapped(lambda row: compact_at(path, values[row], cells), present, models):
         values[row] = value

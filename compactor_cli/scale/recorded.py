@@ -12,15 +12,15 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from compactor_cli.llm.calls import Call, Reply
 from compactor_cli.llm.failures import ContextTooLong, GaveUp
-from compactor_cli.llm.line import Line, redacted
 from compactor_cli.llm.llm import Batches
+from compactor_cli.llm.model_calls import Call, Reply
+from compactor_cli.llm.model_client import ModelClient, redacted
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.replies import key_of
+from compactor_cli.llm.reply_cache import key_of
 from compactor_cli.model.errors import KeptAsIs, TryLater
-from compactor_cli.run.models import ModelOrders, ModelRun
-from compactor_cli.scale.book import Book, Fault
+from compactor_cli.run.model_run import ModelConfig, ModelRun
+from compactor_cli.scale.batch_job_log import BatchJobLog, RequestFault
 
 
 class Missing(StrEnum):
@@ -28,7 +28,7 @@ class Missing(StrEnum):
 
     SEND = "send"  # set it down for the next job
     ASK = "ask"  # ask live
-    GIVE_UP = "give up"  # the digest, or what else the user wishes where a model gives nothing
+    GIVE_UP = "give up"  # the digest, or what else the user asks for where a model gives nothing
 
 
 class Deferred(KeptAsIs):
@@ -39,27 +39,27 @@ class Pending(TryLater):
     """Summaries of this shard wait for replies: nothing of it is written yet."""
 
 
-class RecordedLine(Line):
+class RecordedClient(ModelClient):
     """`ask` never sends, but with ASK, and then only what failed in a job or is in none."""
 
-    def __init__(self, book: Book, batches: Batches, missing: Missing, **line: Any) -> None:
+    def __init__(self, job_log: BatchJobLog, batches: Batches, missing: Missing, **line: Any) -> None:
         super().__init__(**line)
         self.deferred = 0
-        self._book = book
+        self._job_log = job_log
         self._batches = batches
         self._missing = missing
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
-        """The reply in the book. Raises `Deferred` where one is to come; else as `Line.ask`.
+        """The reply in the book. Raises `Deferred` where one is to come; else as `ModelClient.ask`.
 
         It does not wait before it raises, so calls that are asked side by side are all set down.
         """
         sent = redacted(call, redactor)
-        entry = self._book.entry(key_of(sent))
+        entry = self._job_log.entry(key_of(sent))
         if entry and entry.reply:
             text = redactor.redact(entry.reply.text) if redactor else entry.reply.text
             return replace(entry.reply, text=text)
-        if entry and entry.fault is Fault.TOO_LONG:
+        if entry and entry.fault is RequestFault.TOO_LONG:
             raise ContextTooLong(entry.reason)
         if self._missing is Missing.ASK:
             return await super().ask(call, redactor)
@@ -78,14 +78,14 @@ class RecordedLine(Line):
         key = key_of(call)
         line = {"custom_id": key.hex(), "method": "POST", "url": "/v1/chat/completions"}
         text = json.dumps({**line, "body": self._batches.body(call)})
-        self._book.want(key, text, call.expected_input_tokens, call.max_tokens)
+        self._job_log.want(key, text, call.expected_input_tokens, call.max_tokens)
 
 
 class RecordedRun(ModelRun):
     """A run whose outputs take effect only where none of their summaries waits."""
 
-    def __init__(self, orders: ModelOrders, line: RecordedLine) -> None:
-        super().__init__(orders, line=line)
+    def __init__(self, run_config: ModelConfig, line: RecordedClient) -> None:
+        super().__init__(run_config, line=line)
         self._recorded = line
         self._before = 0
 

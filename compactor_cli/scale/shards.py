@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compactor_cli.archive.targets import Destination, plan_targets
-from compactor_cli.formats.rows import find_row
+from compactor_cli.formats.conversation_rows import find_row
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.slices import Slice
-from compactor_cli.read.sources import DEFAULT_INCLUDE, Source, Walk, find_sources
+from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
 from compactor_cli.read.streams import STDIN, look_at, open_stream, unreadable
 from compactor_cli.read.values import parse
 
@@ -35,7 +35,7 @@ class Shard:
 
 
 def plan_shards(
-    sources: Sequence[Source], output_dir: str, split_bytes: int = DEFAULT_SPLIT_BYTES
+    sources: Sequence[InputSource], output_dir: str, split_bytes: int = DEFAULT_SPLIT_BYTES
 ) -> tuple[Shard, ...]:
     """The shards of these inputs, below ``output_dir`` where a run with ``--output-dir`` would put them.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.targets import Kind, Target, open_target
+from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import Changed, InputError
 from compactor_cli.model.report import Outcome
@@ -20,17 +20,17 @@ from compactor_cli.read.compression import compression_named
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.slices import Slice
 from compactor_cli.read.streams import look_at, open_stream
-from compactor_cli.run.depot import Depot
+from compactor_cli.run.archive_on_change import ArchiveOnChange
 from compactor_cli.run.tally import Tally
 from compactor_cli.scale.failed_rows import FailedRows
 from compactor_cli.scale.mark import Mark
-from compactor_cli.scale.metrics import Metrics
-from compactor_cli.scale.options import Finished, ShardOptions
+from compactor_cli.scale.shard_metrics import ShardMetrics
+from compactor_cli.scale.shard_options import FinishedPolicy, ShardOptions
 from compactor_cli.scale.shards import is_parquet, row_dialect
 from compactor_cli.scale.work import mapped, row_maker
 
 if TYPE_CHECKING:
-    from compactor_cli.run.models import ModelRun
+    from compactor_cli.run.model_run import ModelRun
 
 
 def compact_shard(
@@ -40,7 +40,7 @@ def compact_shard(
     *,
     part: Slice | None = None,
     models: ModelRun | None = None,
-) -> Metrics:
+) -> ShardMetrics:
     """Compact one file, or a ``part`` of one, into another; what it came to.
 
     Idempotent: a shard that is finished by these options from this input is not done again. The output is there
@@ -53,14 +53,14 @@ def compact_shard(
     source, output = str(input_path), str(output_path)
     mark = Mark(input=source, output=output, fingerprint=options.fingerprint(), part=part)
     look = look_at(source)
-    if options.finished is Finished.SKIP and (found := mark.finished(look)):
+    if options.finished is FinishedPolicy.SKIP and (found := mark.finished(look)):
         return replace(found, shards=0, shards_skipped=1)
     started = time.monotonic()
     with ExitStack() as stack:
-        if models is None and (orders := options.model_orders()):
-            from compactor_cli.run.models import ModelRun
+        if models is None and (run_config := options.model_config()):
+            from compactor_cli.run.model_run import ModelRun
 
-            models = stack.enter_context(ModelRun(orders))
+            models = stack.enter_context(ModelRun(run_config))
         work = _table if is_parquet(source) else _lines
         try:
             metrics, sha256 = work(source, output, options, part, models)
@@ -80,7 +80,7 @@ def _changed(source: str) -> InputError:
 
 def _table(
     source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
-) -> tuple[Metrics, str]:
+) -> tuple[ShardMetrics, str]:
     from compactor_cli.scale.parquet import compact_table
 
     return compact_table(source, output, options, part, models)
@@ -88,14 +88,14 @@ def _table(
 
 def _lines(
     source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
-) -> tuple[Metrics, str]:
+) -> tuple[ShardMetrics, str]:
     """The rows of a file of lines; the hash of what was read."""
-    metrics = Metrics()
+    metrics = ShardMetrics()
     among = (options.dialect or row_dialect(source)) if part and part.start else ""
     folder = partial(Path, options.archive_dir) if options.archive_dir else None
-    with Depot(folder, source) as depot, open_stream(source, (depot.watch,), part) as stream:
+    with ArchiveOnChange(folder, source) as on_change, open_stream(source, (on_change.watch,), part) as stream:
         if options.archive_dir:
-            depot.begin(can_be_read_again=part is None)
+            on_change.begin(can_be_read_again=part is None)
         # Lines are counted from where the part begins.
         name = f"{source}, from byte {part.start:,}" if part and part.start else source
         records = read_records(stream.reader, name, options.on_invalid)
@@ -108,24 +108,24 @@ def _lines(
             for transcript, row in mapped(compact, transcripts, models):
                 if row.report.outcome is Outcome.FAILED:
                     failed.add(metrics.rows, row.report.reason, transcript.source())
-                metrics += Metrics.of(row.report)
+                metrics += ShardMetrics.of(row.report)
                 tally.add(row.report)
-                depot.add(row.report, row.state)
+                on_change.add(row.report, row.state)
                 file.write(row.output)
             if not tally.count:
                 file.write(records.prefix)
             if models:
                 models.settle()
             if tally.is_altered:
-                depot.commit(tally)
-                depot.record()
-        metrics = replace(metrics, lines_dropped=tally.dropped, bytes_before=depot.content.size_bytes)
-    return metrics, depot.content.sha256
+                on_change.commit(tally)
+                on_change.record()
+        metrics = replace(metrics, lines_dropped=tally.dropped, bytes_before=on_change.content.size_bytes)
+    return metrics, on_change.content.sha256
 
 
 def _target(output: str) -> Target:
     named = compression_named(output)
-    return Target(path=output, kind=Kind.FILE, compression=named, existing=Existing.REPLACE)
+    return Target(path=output, kind=TargetKind.FILE, compression=named, existing=Existing.REPLACE)
 
 
 def _only_rows(transcripts: Iterable[Transcript], source: str) -> Iterator[Transcript]:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from compactor_cli.archive.store import Archive
-from compactor_cli.run.rows import RowMaker
-from compactor_cli.scale.options import ShardOptions
+from compactor_cli.run.compact_row import RowMaker
+from compactor_cli.scale.shard_options import ShardOptions
 
 if TYPE_CHECKING:
-    from compactor_cli.run.models import ModelRun
+    from compactor_cli.run.model_run import ModelRun
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from compactor_cli.archive import live_file
-from compactor_cli.archive.append import added_bytes
 from compactor_cli.archive.journal import finish_append, journal
 from compactor_cli.archive.live_file import append
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import Changed, OutputError
 from compactor_cli.read.streams import look_at
+from compactor_cli.run.outputs import added_bytes
 
 BEGUN = b'{"a":1}\n'
 ADDED = b'{"type":"boundary","b":2}\n{"type":"summary","c":3}\n'

@@ -12,7 +12,7 @@ import pytest
 from archived import said, session
 
 from compactor_cli.archive.index import INDEX, opened
-from compactor_cli.archive.manifest import MANIFEST, Entry, append_entry, read_entries
+from compactor_cli.archive.manifest import MANIFEST, ManifestEntry, append_entry, read_entries
 from compactor_cli.archive.restore import find, restore_to
 from compactor_cli.archive.store import Archive
 from compactor_cli.archive.verify import verify
@@ -125,7 +125,7 @@ def test_a_pipe_in_the_place_of_a_manifest_is_not_waited_for(tree: Path) -> None
     with pytest.raises(CompactError, match="no regular file"):
         list(read_entries(tree / ".transcripts"))
     with pytest.raises(CompactError, match="no regular file"):
-        append_entry(tree / ".transcripts", Entry(sha256="", bytes=0, stored=""))
+        append_entry(tree / ".transcripts", ManifestEntry(sha256="", bytes=0, stored=""))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")

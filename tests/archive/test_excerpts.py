@@ -24,22 +24,22 @@ def count(text: str) -> int:
 
 
 def test_the_best_come_first_into_the_budget_and_stand_in_the_order_of_the_transcript() -> None:
-    talk = transcript(
+    conversation = transcript(
         "the lock is held by another run",
         "nothing here",
         "lock timeout: the lock file says lock",
         "a long text about other things and a lock " * 10,
     )
-    found = excerpts(talk, "Which lock file?", budget_tokens=7 + 2 * FRAME_TOKENS + 7, count=count)
+    found = excerpts(conversation, "Which lock file?", budget_tokens=7 + 2 * FRAME_TOKENS + 7, count=count)
     assert [item.record for item in found] == [0, 2]
-    assert excerpts(talk, "lock", budget_tokens=FRAME_TOKENS + 7, count=count)[0].record == 2
+    assert excerpts(conversation, "lock", budget_tokens=FRAME_TOKENS + 7, count=count)[0].record == 2
 
 
 def test_chinese_is_found_and_what_shares_no_word_is_never_taken() -> None:
-    talk = transcript("我们使用令牌桶限流", "unrelated", "数据库迁移失败")
-    assert [item.record for item in excerpts(talk, "令牌桶怎么配置?", budget_tokens=100, count=count)] == [0]
-    assert excerpts(talk, "", budget_tokens=100, count=count) == ()
-    assert excerpts(talk, "absent", budget_tokens=100, count=count) == ()
+    conversation = transcript("我们使用令牌桶限流", "unrelated", "数据库迁移失败")
+    assert [item.record for item in excerpts(conversation, "令牌桶怎么配置?", budget_tokens=100, count=count)] == [0]
+    assert excerpts(conversation, "", budget_tokens=100, count=count) == ()
+    assert excerpts(conversation, "absent", budget_tokens=100, count=count) == ()
 
 
 def test_only_the_part_of_a_long_result_that_matters_is_taken_and_neighbours_are_joined() -> None:
@@ -47,18 +47,21 @@ def test_only_the_part_of_a_long_result_that_matters_is_taken_and_neighbours_are
     lines[200] = "ZeroDivisionError in ledger.py"
     lines[201] = "ledger.py again"
     whole = "\n".join(lines)
-    talk = transcript("head", "middle")
+    conversation = transcript("head", "middle")
     message = Message(role=Role.TOOL, parts=(ToolResult(id="1", text=whole),))
-    talk = Transcript(dialect="x", records=talk.records, messages=(talk.messages[0], message))
-    (found,) = excerpts(talk, "ledger.py", budget_tokens=200, count=count, passage_chars=60)
+    conversation = Transcript(dialect="x", records=conversation.records, messages=(conversation.messages[0], message))
+    (found,) = excerpts(conversation, "ledger.py", budget_tokens=200, count=count, passage_chars=60)
     assert found.record == 1
     assert found.text in whole
     assert "ZeroDivisionError in ledger.py\nledger.py again" in found.text
 
 
 def test_bookkeeping_and_records_that_are_not_asked_for_stay_out() -> None:
-    talk = transcript("lock", "lock", "lock")
-    assert [item.record for item in excerpts(talk, "lock", budget_tokens=99, count=count, records=(0, 2))] == [0, 2]
+    conversation = transcript("lock", "lock", "lock")
+    assert [item.record for item in excerpts(conversation, "lock", budget_tokens=99, count=count, records=(0, 2))] == [
+        0,
+        2,
+    ]
     assert excerpts(transcript("lock", role=Role.META), "lock", budget_tokens=99, count=count) == ()
 
 

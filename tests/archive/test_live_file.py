@@ -17,7 +17,7 @@ import pytest
 from compactor_cli.archive import live_file
 from compactor_cli.archive.leftovers import find_leftovers, sweep
 from compactor_cli.archive.store import Archive
-from compactor_cli.archive.targets import Kind, Target, open_target
+from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.model.errors import Changed, InUse
 from compactor_cli.read.streams import open_stream
 
@@ -39,7 +39,7 @@ def replaced(path: Path, before: Callable[[], Any] = lambda: None) -> None:
     """Replace the file in place by `NEW`, after ``before`` was done."""
     with open_stream(str(path)) as source:
         source.reader.read()
-        with open_target(Target(path=str(path), kind=Kind.IN_PLACE), source) as output:
+        with open_target(Target(path=str(path), kind=TargetKind.IN_PLACE), source) as output:
             output.write(NEW)
             before()
 
@@ -269,11 +269,11 @@ def test_a_forged_manifest_makes_nobody_delete_or_append_to_anything(tmp_path: P
     """The archive has no such original: the line alone is not believed."""
     import hashlib
 
-    from compactor_cli.archive.manifest import Entry, append_entry
+    from compactor_cli.archive.manifest import ManifestEntry, append_entry
 
     folder = tmp_path / ".transcripts"
     folder.mkdir()
-    forged = Entry(sha256=hashlib.sha256(OLD).hexdigest(), bytes=len(OLD), stored="x", source="/etc/passwd")
+    forged = ManifestEntry(sha256=hashlib.sha256(OLD).hexdigest(), bytes=len(OLD), stored="x", source="/etc/passwd")
     append_entry(folder, forged)
     left = leave(tmp_path, swap_name(NEW), OLD)
     assert sweep(tmp_path, [folder]) == (left,)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.targets import Destination, Kind, Target, check_replaceable, open_target, plan_targets
+from compactor_cli.archive.targets import Destination, Target, TargetKind, check_replaceable, open_target, plan_targets
 from compactor_cli.model.errors import Changed, OutputError, UsageError
 from compactor_cli.read.compression import Compression, packing, zstd
 from compactor_cli.read.sources import find_sources
@@ -45,7 +45,7 @@ def make(path: Path, data: bytes = b"old") -> Path:
 
 def test_one_input_goes_to_standard_output(tmp_path: Path) -> None:
     assert plan(tmp_path / "a", compress=Compression.ZSTD) == (
-        Target(path="-", kind=Kind.STDOUT, compression=Compression.ZSTD),
+        Target(path="-", kind=TargetKind.STDOUT, compression=Compression.ZSTD),
     )
 
 
@@ -222,9 +222,9 @@ import sys
 from compactor_cli.read.compression import Compression
 from compactor_cli.read.streams import open_stream
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.targets import Kind, Target, open_target
+from compactor_cli.archive.targets import TargetKind, Target, open_target
 with open_stream("-") as source:
-    with open_target(Target(path="-", kind=Kind.STDOUT, compression=Compression(sys.argv[1])), source) as file:
+    with open_target(Target(path="-", kind=TargetKind.STDOUT, compression=Compression(sys.argv[1])), source) as file:
         file.write(b"half")
         if len(sys.argv) > 2:
             sys.exit(7)

@@ -22,7 +22,7 @@ Run = Callable[..., Ran]
 
 
 def conversation(steps: int) -> list[dict[str, Any]]:
-    """A system message and so many steps: asked, looked up by a tool, answered."""
+    """A system message and this many steps: asked, looked up by a tool, answered."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a careful coding agent."}]
     for step in range(steps):
         call = {"name": "read_file", "arguments": json.dumps({"path": f"src/module_{step}.py"})}

@@ -8,7 +8,7 @@ import pytest
 
 from compactor_cli.cli.console import Console, Level, counted, visible, wants_color
 from compactor_cli.cli.progress import Progress
-from compactor_cli.cli.table import table
+from compactor_cli.cli.text_table import table
 
 
 class _Terminal(io.StringIO):

@@ -83,8 +83,8 @@ def test_the_summarisers_own_calls_are_rows(processes: str, work: Path, compact:
     assert len(calls) == sum("[compact/1 " in str(messages) for messages in outputs) > 0
     for row in calls:
         assert [message["role"] for message in row["messages"]] == ["system", "user", "assistant"]
-        _, material, answer = (message["content"] for message in row["messages"])
-        assert "<<transcript>>" in material
+        _, prompt_input, answer = (message["content"] for message in row["messages"])
+        assert "<<transcript>>" in prompt_input
         assert "[compact/1 " not in answer
         assert row["transcript"]
         assert any(answer in str(message["content"]) for messages in outputs for message in messages)

@@ -79,7 +79,7 @@ def test_rows_of_a_dataset_are_held_against_their_own_originals(work: Path, comp
 
 
 def test_an_appended_compaction_is_read_as_its_client_reads_it(home: Path, compact: Run, compactor: Run) -> None:
-    """The records stay in the file, but the client no longer sends them: they are dropped all the same."""
+    """The records stay in the file, but the client no longer sends them: they are dropped anyway."""
     sample = next((Path(__file__).parents[2] / "samples").glob("*claude*"), None)
     assert sample
     session = home / "work" / "live.jsonl"

@@ -21,7 +21,7 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 NEAR = ("--keep", "semantic", "--focus", "off-by-one error in module_3", "-t", "2500")
 
 
-def asking(server: LlmServer, model: str = "well") -> tuple[str, ...]:
+def model_options(server: LlmServer, model: str = "well") -> tuple[str, ...]:
     return (*NEAR, "--embedding-model", f"openai/{model}", "--api-base", server.openai, "--report", "report.json")
 
 
@@ -31,7 +31,7 @@ def notes() -> list[str]:
 
 
 def test_what_the_embeddings_call_near_stays(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    ran = compact(*asking(llm_server), "session.jsonl")
+    ran = compact(*model_options(llm_server), "session.jsonl")
     assert (ran.code, ran.err) == (0, "")
     (request,) = llm_server.requests()
     assert request["path"] == "/v1/embeddings"
@@ -43,8 +43,8 @@ def test_what_the_embeddings_call_near_stays(work: Path, compact: Run, llm_serve
 
 
 def test_nothing_is_paid_twice(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    first = compact(*asking(llm_server), "session.jsonl")
-    second = compact(*asking(llm_server), "session.jsonl")
+    first = compact(*model_options(llm_server), "session.jsonl")
+    second = compact(*model_options(llm_server), "session.jsonl")
     assert second.out == first.out
     assert len(llm_server.requests()) == 1
 
@@ -54,7 +54,7 @@ def test_where_the_model_fails_words_decide_and_the_report_says_so(
     work: Path, compact: Run, llm_server: LlmServer, model: str
 ) -> None:
     by_words = compact(*NEAR, "session.jsonl")
-    ran = compact(*asking(llm_server, model), "--max-requests", "3", "session.jsonl")
+    ran = compact(*model_options(llm_server, model), "--max-requests", "3", "session.jsonl")
     assert (ran.code, ran.out) == (0, by_words.out)
     (note,) = notes()
     assert "by words, not by meaning" in note
@@ -64,20 +64,20 @@ def test_where_the_model_fails_words_decide_and_the_report_says_so(
 def test_secrets_leave_as_placeholders(work: Path, compact: Run, llm_server: LlmServer) -> None:
     secret = b"AKIAQYLPMN5HHHFPZAM2"
     (work / "session.jsonl").write_bytes(session_bytes().replace(b"it matters to us", b"the key is " + secret))
-    compact(*asking(llm_server), "session.jsonl")
+    compact(*model_options(llm_server), "session.jsonl")
     sent = json.dumps([entry["body"] for entry in llm_server.requests()])
     assert "off-by-one" in sent
     assert secret.decode() not in sent
 
 
 def test_a_look_sends_nothing(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    ran = compact(*asking(llm_server), "-n", "session.jsonl")
+    ran = compact(*model_options(llm_server), "-n", "session.jsonl")
     assert llm_server.requests() == []
     assert b"only asked when something is done" in ran.out
 
 
 def test_a_model_may_write_the_summary_beside_it(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    ran = compact(*asking(llm_server, "well-near"), "-m", "openai/well", "session.jsonl")
+    ran = compact(*model_options(llm_server, "well-near"), "-m", "openai/well", "session.jsonl")
     assert ran.code == 0
     assert {(entry["path"], entry["model"]) for entry in llm_server.requests()} == {
         ("/v1/embeddings", "well-near"),

@@ -374,7 +374,7 @@ def test_the_report_says_what_was_done(work: Path, compact: Run) -> None:
 def test_how_much_is_said(work: Path, compact: Run) -> None:
     assert "tokens" in compact("-t", "1500", "session.jsonl", "-v").err
     assert "unchanged" in compact("-t", "100k", "session.jsonl", "-v").err
-    assert "settings from: command line, preset hermes" in compact("-t", "100k", "session.jsonl", "-vv").err
+    assert "settings from: command line, preset default" in compact("-t", "100k", "session.jsonl", "-vv").err
     assert compact("missing.jsonl", "-q").err.startswith("compact: missing.jsonl")
     assert compact("missing.jsonl", "-qq") == compact("missing.jsonl", "-qq")
     assert compact("missing.jsonl", "-qq").err == ""

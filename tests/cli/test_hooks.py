@@ -23,7 +23,7 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def hook(name: str, *lines: str) -> str:
-    """A hook that keeps what it is told in NAME.json, then runs these lines."""
+    """A hook that keeps what it is given in NAME.json, then runs these lines."""
     body = ["import json, sys", "told = json.load(sys.stdin)", f"json.dump(told, open('{name}.json', 'w'))", *lines]
     Path(f"{name}.py").write_text("\n".join(body), encoding="utf-8")
     return f"{sys.executable} {name}.py"
@@ -140,9 +140,9 @@ def test_notes_by_the_session_s_name(work: Path, compact: Run) -> None:
     (work / "notes").mkdir()
     (work / "notes/session.md").write_text("The harbour master wants the tables by Friday.", encoding="utf-8")
     (work / "other.jsonl").write_bytes(session_bytes(13))
-    wishes = ("-t", "2500", "session.jsonl", "other.jsonl", "--output-dir", "out")
-    assert compact("--memory", "notes/{name}.md", *wishes).code == 0
+    run_options = ("-t", "2500", "session.jsonl", "other.jsonl", "--output-dir", "out")
+    assert compact("--memory", "notes/{name}.md", *run_options).code == 0
     assert b"harbour master" in Path("out/session.jsonl").read_bytes()
     assert b"harbour master" not in Path("out/other.jsonl").read_bytes()
-    assert compact("--memory", "notes/session.md", *wishes, "-f").code == 2
+    assert compact("--memory", "notes/session.md", *run_options, "-f").code == 2
     assert compact("--memory", "notes/none.md", *WISHES).code == 2

@@ -28,7 +28,7 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def asking(server: LlmServer, model: str = "well") -> tuple[str, ...]:
+def model_options(server: LlmServer, model: str = "well") -> tuple[str, ...]:
     return ("-m", f"openai/{model}", "--api-base", server.openai, "-t", "2500")
 
 
@@ -38,16 +38,16 @@ def report(path: str = "report.json") -> dict[str, Any]:
 
 
 def test_a_model_writes_the_summary_and_the_report_counts(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    ran = compact(*asking(llm_server), "session.jsonl", "--report", "report.json")
+    ran = compact(*model_options(llm_server), "session.jsonl", "--report", "report.json")
     assert (ran.code, ran.err) == (0, "")
     (transcript,) = report()["inputs"][0]["transcripts"]
     assert transcript["summary_source"] == "model"
     assert transcript["tokens_after"] <= 2_500
     assert report()["model"] | {"requests": 1, "cache_hits": 0, "unpriced": 1} == report()["model"]
     assert report()["model"]["input_tokens"] > 0
-    assert compact(*asking(llm_server), "session.jsonl", "--report", "report.json").out == ran.out
+    assert compact(*model_options(llm_server), "session.jsonl", "--report", "report.json").out == ran.out
     assert report()["model"] | {"requests": 0, "cache_hits": 1} == report()["model"]
-    compact(*asking(llm_server), "--no-cache", "session.jsonl")
+    compact(*model_options(llm_server), "--no-cache", "session.jsonl")
     assert len(llm_server.requests()) == 2
 
 
@@ -56,15 +56,15 @@ def test_a_provider_that_is_dead_for_all_inputs_is_said_in_the_last_line(
 ) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (work / name).write_bytes(session_bytes(13 + ord(name[0]) % 2))
-    ran = compact(*asking(llm_server, "auth"), "a.jsonl", "b.jsonl", "--output-dir", "out")
+    ran = compact(*model_options(llm_server, "auth"), "a.jsonl", "b.jsonl", "--output-dir", "out")
     assert ran.code == 0
     assert "2 of 2 summaries fell back to the digest: " in ran.err.strip().splitlines()[-1]
-    assert "fell back" not in compact(*asking(llm_server), "a.jsonl").err
+    assert "fell back" not in compact(*model_options(llm_server), "a.jsonl").err
 
 
 def test_a_reply_that_does_not_end_in_time_is_given_up(work: Path, compact: Run, llm_server: LlmServer) -> None:
     ran = compact(
-        *asking(llm_server, "hang"), "--timeout", "0.3", "--no-cache", "--on-failure", "fail", "session.jsonl"
+        *model_options(llm_server, "hang"), "--timeout", "0.3", "--no-cache", "--on-failure", "fail", "session.jsonl"
     )
     assert ran.code == 3
     assert "no reply within 0.3 seconds" in ran.err
@@ -79,7 +79,7 @@ def test_a_look_sends_nothing_and_tells_the_price(
     assert len(lines) > 2
     assert all("tokens in" in line and "about $0.0" in line for line in lines)
     assert not (work.parent / "cache").exists()
-    ran = compact("-n", *asking(llm_server), "session.jsonl", "--report", "report.json")
+    ran = compact("-n", *model_options(llm_server), "session.jsonl", "--report", "report.json")
     assert b"openai/well would get 1 request" in ran.out
     assert report()["model"]["requests_planned"] == 1
     assert llm_server.requests() == []
@@ -88,20 +88,20 @@ def test_a_look_sends_nothing_and_tells_the_price(
 def test_the_digest_instead_is_a_warning_and_with_strict_code_4(
     work: Path, compact: Run, llm_server: LlmServer
 ) -> None:
-    ran = compact(*asking(llm_server, "chat"), "session.jsonl", "--report", "report.json")
+    ran = compact(*model_options(llm_server, "chat"), "session.jsonl", "--report", "report.json")
     assert ran.code == 0
     assert "the digest wrote the summary: " in ran.err
     assert ran.out.count(b"\n") < session_bytes().count(b"\n")
     (transcript,) = report()["inputs"][0]["transcripts"]
     assert (transcript["summary_source"], "no-summary" in transcript["fell_back"]) == ("digest", True)
-    assert compact(*asking(llm_server, "chat"), "session.jsonl", "--strict").code == 4
+    assert compact(*model_options(llm_server, "chat"), "session.jsonl", "--strict").code == 4
 
 
 def test_on_failure_keep_and_fail(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    kept = compact(*asking(llm_server, "auth"), "--on-failure", "keep", "session.jsonl")
+    kept = compact(*model_options(llm_server, "auth"), "--on-failure", "keep", "session.jsonl")
     assert (kept.code, kept.out) == (0, session_bytes())
     assert "left as it was" in kept.err
-    failed = compact(*asking(llm_server, "auth"), "--on-failure", "fail", "session.jsonl", "-o", "out.jsonl")
+    failed = compact(*model_options(llm_server, "auth"), "--on-failure", "fail", "session.jsonl", "-o", "out.jsonl")
     assert failed.code == 3
     assert not Path("out.jsonl").exists()
     assert "sk-of-this-test" not in failed.err + kept.err
@@ -118,7 +118,7 @@ def test_on_failure_keep_and_fail(work: Path, compact: Run, llm_server: LlmServe
 def test_limits_end_the_sending_and_not_the_run(
     work: Path, compact: Run, llm_server: LlmServer, limit: tuple[str, str], said: str
 ) -> None:
-    ran = compact(*asking(llm_server), *limit, "--llm-concurrency", "1", "rows.jsonl", "--report", "report.json")
+    ran = compact(*model_options(llm_server), *limit, "--llm-concurrency", "1", "rows.jsonl", "--report", "report.json")
     assert ran.code == 0
     assert ran.out.count(b"\n") == 5
     assert said in ran.err
@@ -162,10 +162,10 @@ def test_a_bare_server_is_asked_without_a_key_at_the_price_that_was_given(
     work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    wishes = (*asking(llm_server), "--price", "3,15", "--max-cost", "0.50", "--report", "report.json")
-    looked = compact("-n", *wishes, "session.jsonl")
+    run_options = (*model_options(llm_server), "--price", "3,15", "--max-cost", "0.50", "--report", "report.json")
+    looked = compact("-n", *run_options, "session.jsonl")
     assert b"about $0.0" in looked.out
-    ran = compact(*wishes, "session.jsonl", "-o", "small.jsonl")
+    ran = compact(*run_options, "session.jsonl", "-o", "small.jsonl")
     assert (ran.code, ran.err) == (0, "")
     spent = report()["model"]
     assert spent["requests"] == 1
@@ -180,32 +180,35 @@ def test_a_server_that_failed_is_left_alone_until_a_reset(work: Path, compact: R
     digest = hashlib.sha256(os.environ["OPENAI_API_KEY"].encode()).hexdigest()[:8]
     server = f"127.0.0.1:{llm_server.port} (key {digest})"
     (work.parent / "state" / "compact" / "breaker.json").write_text(json.dumps({server: state}))
-    ran = compact(*asking(llm_server), "session.jsonl")
+    ran = compact(*model_options(llm_server), "session.jsonl")
     assert "Overloaded" in ran.err
     assert "not asked for another 13 minutes; --reset-breaker" in ran.err
     assert llm_server.requests() == []
     elsewhere = ("-m", "openai/well", "--api-base", llm_server.openai.replace("127.0.0.1", "localhost"), "-t", "2500")
     assert compact(*elsewhere, "session.jsonl").err == ""
-    assert compact(*asking(llm_server), "--no-cache", "--reset-breaker", "session.jsonl").err == ""
-    assert compact(*asking(llm_server), "--no-cache", "session.jsonl").err == ""
+    assert compact(*model_options(llm_server), "--no-cache", "--reset-breaker", "session.jsonl").err == ""
+    assert compact(*model_options(llm_server), "--no-cache", "session.jsonl").err == ""
 
 
 def test_the_order_of_rows_and_files_is_that_of_the_input(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    many = compact(*asking(llm_server), "--llm-concurrency", "8", "--no-cache", "rows.jsonl")
-    single = compact(*asking(llm_server), "--llm-concurrency", "1", "rows.jsonl")
+    many = compact(*model_options(llm_server), "--llm-concurrency", "8", "--no-cache", "rows.jsonl")
+    single = compact(*model_options(llm_server), "--llm-concurrency", "1", "rows.jsonl")
     assert many.out == single.out
     assert [json.loads(line)["id"] for line in many.out.splitlines()] == list(range(5))
     for number in range(6):
         (work / f"s{number}.jsonl").write_bytes(session_bytes(9 + number))
     files = [f"s{number}.jsonl" for number in range(6)]
-    assert compact(*asking(llm_server, "slow.1"), *files, "--output-dir", "out", "--report", "report.json").code == 0
+    assert (
+        compact(*model_options(llm_server, "slow.1"), *files, "--output-dir", "out", "--report", "report.json").code
+        == 0
+    )
     assert [item["path"] for item in report()["inputs"]] == files
     assert max(entry["at_once"] for entry in llm_server.requests()) > 1
 
 
 def test_a_saved_plan_is_applied_without_asking_again(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    direct = compact(*asking(llm_server), "session.jsonl").out
-    assert compact(*asking(llm_server), "-n", "--plan-out", "plan.jsonl", "session.jsonl").code == 0
+    direct = compact(*model_options(llm_server), "session.jsonl").out
+    assert compact(*model_options(llm_server), "-n", "--plan-out", "plan.jsonl", "session.jsonl").code == 0
     llm_server.control(reset=True)
     applied = compact("--plan", "plan.jsonl", "session.jsonl")
     assert applied.code == 0
@@ -231,19 +234,19 @@ def test_models_by_task_and_a_key_file(work: Path, compact: Run, llm_server: Llm
     (work / "key").write_text("OPENAI_API_KEY=sk-from-the-file-9876543210\n", encoding="utf-8")
     (work / "key").chmod(0o600)
     (work / "long.jsonl").write_bytes(session_bytes(90))
-    wishes = ("--model-for", "merge=openai/well-merge", "--key-file", "key", "--instructions", "more.txt")
+    run_options = ("--model-for", "merge=openai/well-merge", "--key-file", "key", "--instructions", "more.txt")
     (work / "more.txt").write_text("Name every test.", encoding="utf-8")
-    assert compact(*asking(llm_server), *wishes, "long.jsonl").code == 0
+    assert compact(*model_options(llm_server), *run_options, "long.jsonl").code == 0
     by_model = Counter(entry["model"] for entry in llm_server.requests())
     assert by_model["well-merge"] == 1
     assert by_model["well"] > 1
     assert all("sk-from-the-file" in entry["headers"]["authorization"] for entry in llm_server.requests())
     assert all("Name every test." in json.dumps(entry["body"]) for entry in llm_server.requests())
-    assert compact(*asking(llm_server), "--model-for", "leave=x", "session.jsonl").code == 2
+    assert compact(*model_options(llm_server), "--model-for", "leave=x", "session.jsonl").code == 2
 
 
 def test_the_cache_can_be_looked_at_and_pruned(work: Path, compact: Run, compactor: Run, llm_server: LlmServer) -> None:
-    compact(*asking(llm_server), "session.jsonl")
+    compact(*model_options(llm_server), "session.jsonl")
     assert b"replies  1" in compactor("cache", "stats").out
     assert compactor("cache", "prune", "--older-than", "1d").out == b"0 replies removed\n"
     assert compactor("cache", "prune", "--max-bytes", "0").out == b"1 replies removed\n"
@@ -269,7 +272,7 @@ def test_the_prompt_asks_for_the_language_of_the_conversation(
         message["content"] = words.format(number, number)
     lines = (json.dumps(message, ensure_ascii=False) for message in messages)
     (work / "session.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert compact(*asking(llm_server), "session.jsonl").code == 0
+    assert compact(*model_options(llm_server), "session.jsonl").code == 0
     sent = json.dumps(llm_server.requests()[0]["body"])
     assert f"Write in the language with the code {code}" in sent
     assert "Write in English" not in sent
@@ -306,13 +309,22 @@ def _on_a_terminal(answers: str, *arguments: str) -> tuple[int, bytes, str]:
 
 
 def test_a_person_takes_declines_or_guides(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    taken = compact(*asking(llm_server), "session.jsonl").out
-    code, _, shown = _on_a_terminal("yes\n", *asking(llm_server), "--interactive", "session.jsonl", "-o", "a.jsonl")
+    taken = compact(*model_options(llm_server), "session.jsonl").out
+    code, _, shown = _on_a_terminal(
+        "yes\n", *model_options(llm_server), "--interactive", "session.jsonl", "-o", "a.jsonl"
+    )
     assert (code, Path("a.jsonl").read_bytes()) == (0, taken)
     assert "take this summary?" in shown
-    _on_a_terminal("n\n", *asking(llm_server), "--interactive", "session.jsonl", "-o", "b.jsonl")
+    _on_a_terminal("n\n", *model_options(llm_server), "--interactive", "session.jsonl", "-o", "b.jsonl")
     assert Path("b.jsonl").read_bytes() == session_bytes()
-    guided = ("tell more of module_7\ny\n", *asking(llm_server), "--interactive", "session.jsonl", "-o", "c.jsonl")
+    guided = (
+        "tell more of module_7\ny\n",
+        *model_options(llm_server),
+        "--interactive",
+        "session.jsonl",
+        "-o",
+        "c.jsonl",
+    )
     assert _on_a_terminal(*guided)[0] == 0
     assert "tell more of module_7" in json.dumps(llm_server.requests()[-1]["body"])
     (work / "quiet.jsonl").write_bytes(session_bytes(4))
@@ -322,20 +334,20 @@ def test_a_person_takes_declines_or_guides(work: Path, compact: Run, llm_server:
 
 
 def test_a_person_is_not_asked_in_the_middle_of_a_phase(work: Path) -> None:
-    wishes = ("-t", "1500", "--at-phase", "--interactive", "session.jsonl", "-o", "a.jsonl")
-    code, _, shown = _on_a_terminal("", *wishes)
+    run_options = ("-t", "1500", "--at-phase", "--interactive", "session.jsonl", "-o", "a.jsonl")
+    code, _, shown = _on_a_terminal("", *run_options)
     assert (code, "take this summary?" in shown) == (0, False)
     with (work / "session.jsonl").open("a") as file:
         file.write(json.dumps({"role": "user", "content": "Now write the notes of the release for it."}) + "\n")
-    code, _, shown = _on_a_terminal("y\n", *wishes, "-f")
+    code, _, shown = _on_a_terminal("y\n", *run_options, "-f")
     assert (code, "a new request follows a finished one" in shown) == (0, True)
     assert Path("a.jsonl").stat().st_size < len(session_bytes())
 
 
 def test_what_a_person_said_holds_for_every_further_attempt(work: Path, compact: Run, llm_server: LlmServer) -> None:
     answers = "tell more of module_7\nand of the deadline\ny\n"
-    wishes = (*asking(llm_server), "--interactive", "session.jsonl", "-o", "a.jsonl")
-    code, _, shown = _on_a_terminal(answers, *wishes)
+    run_options = (*model_options(llm_server), "--interactive", "session.jsonl", "-o", "a.jsonl")
+    code, _, shown = _on_a_terminal(answers, *run_options)
     assert code == 0
     assert "summarise" in shown
     assert "the summary takes at most" in shown
@@ -345,9 +357,9 @@ def test_what_a_person_said_holds_for_every_further_attempt(work: Path, compact:
 
 
 def test_what_a_person_asks_for_stays_where_the_tail_is_chosen(work: Path, compact: Run) -> None:
-    wishes = ("-t", "3500", "--keep", "semantic", "--focus", "module_9", "--interactive", "session.jsonl")
-    _on_a_terminal("y\n", *wishes, "-o", "a.jsonl")
-    _on_a_terminal("module_4\ny\n", *wishes, "-o", "b.jsonl")
+    run_options = ("-t", "3500", "--keep", "semantic", "--focus", "module_9", "--interactive", "session.jsonl")
+    _on_a_terminal("y\n", *run_options, "-o", "a.jsonl")
+    _on_a_terminal("module_4\ny\n", *run_options, "-o", "b.jsonl")
     (wanted,) = (line for line in session_bytes().splitlines() if b"line 0 of module 4:" in line)
     before, after = (Path(name).read_bytes().splitlines() for name in ("a.jsonl", "b.jsonl"))
     assert wanted not in before
@@ -385,24 +397,24 @@ def test_a_run_that_was_stopped_pays_nothing_twice(
     work: Path, spawn: Run, llm_server: LlmServer, number: signal.Signals, files: int
 ) -> None:
     _folder(work, files)
-    wishes = [*asking(llm_server), "-r", "in", "--min-age", "0", "-t", "1200", "--no-lock"]
+    run_options = [*model_options(llm_server), "-r", "in", "--min-age", "0", "-t", "1200", "--no-lock"]
     llm_server.control(answers=files // 2 + 10)  # however slow this machine is, the run is not over when it is stopped
-    code = _stopped_half_way([*wishes, "--output-dir", "out"], work / "out", files // 2, number)
+    code = _stopped_half_way([*run_options, "--output-dir", "out"], work / "out", files // 2, number)
     llm_server.control()
     assert code == -number
     done = _tree(work / "out")
     assert files // 2 <= len(done) < files
-    assert spawn(*wishes, "--output-dir", "out", "-f").code == 0
+    assert spawn(*run_options, "--output-dir", "out", "-f").code == 0
     prompts = Counter(json.dumps(entry["body"]["messages"]) for entry in llm_server.requests())
     repeated = [prompt for prompt, times in prompts.items() if times > 1]
     # What was under way when the run was killed had no reply yet: it was sent, and is sent again.
     assert len(repeated) <= 8
-    assert spawn(*wishes, "--output-dir", "undisturbed", "--no-cache").code == 0
+    assert spawn(*run_options, "--output-dir", "undisturbed", "--no-cache").code == 0
     assert _tree(work / "out") == _tree(work / "undisturbed")
     assert done.items() <= _tree(work / "undisturbed").items()
 
 
 def test_rows_pass_while_others_wait(work: Path, compact: Run, llm_server: LlmServer) -> None:
     (work / "many.jsonl").write_bytes(dataset_bytes(12, 7))
-    compact(*asking(llm_server, "slow"), "--llm-concurrency", "12", "many.jsonl")
+    compact(*model_options(llm_server, "slow"), "--llm-concurrency", "12", "many.jsonl")
     assert max(entry["at_once"] for entry in llm_server.requests()) >= 6

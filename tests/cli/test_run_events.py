@@ -79,9 +79,9 @@ def test_each_call_of_a_model_is_told_between_plan_and_end(
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(work.parent / name))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test-0123456789")
-    asking = ("-m", "openai/well", "--api-base", llm_server.openai, "-t", "2500", "session.jsonl")
-    compact(*asking, "--events", "events.jsonl")
-    compact(*asking, "--events", "events.jsonl")
+    model_options = ("-m", "openai/well", "--api-base", llm_server.openai, "-t", "2500", "session.jsonl")
+    compact(*model_options, "--events", "events.jsonl")
+    compact(*model_options, "--events", "events.jsonl")
     found = events()
     assert names(found) == ["run", "begin", "plan", "call", "transcript", "end", "done"] * 2, "it is appended"
     calls = [event for event in found if event["event"] == "call"]

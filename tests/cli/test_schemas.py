@@ -1,4 +1,4 @@
-"""Schemas: valid themselves, and never behind the values they describe."""
+"""Schemas: valid themselves, and never after the values they describe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import pytest
 from cli_cases import Run
 
-from compactor_cli.archive.manifest import Entry, now
+from compactor_cli.archive.manifest import ManifestEntry, now
 from compactor_cli.formats.registry import names
 from compactor_cli.model.plan import Edit, Mode, Plan, Span, Tier
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
@@ -51,7 +51,7 @@ def test_a_schema_is_a_valid_schema(name: str) -> None:
         ("settings", ("properties", "budget"), Budget),
         ("settings", ("properties", "prune", "items"), PruneRule),
         ("settings", ("$defs", "size", "anyOf", 2), Size),
-        ("manifest", (), Entry),
+        ("manifest", (), ManifestEntry),
     ],
 )
 def test_a_schema_names_every_field(name: str, path: tuple[str, ...], kind: type) -> None:
@@ -85,13 +85,13 @@ def test_a_summary_fits_its_schema() -> None:
 
 
 def test_a_manifest_entry_fits_its_schema() -> None:
-    entry = Entry(sha256="0" * 64, bytes=1, stored="00/x.jsonl.zst", source="-", compacted_at=now())
+    entry = ManifestEntry(sha256="0" * 64, bytes=1, stored="00/x.jsonl.zst", source="-", compacted_at=now())
     assert faults("manifest", dataclasses.asdict(entry)) == ()
 
 
 def test_faults_say_where_and_what() -> None:
     (fault,) = faults(
-        "manifest", {**dataclasses.asdict(Entry(sha256="0" * 64, bytes=-1, stored="x")), "compacted_at": now()}
+        "manifest", {**dataclasses.asdict(ManifestEntry(sha256="0" * 64, bytes=-1, stored="x")), "compacted_at": now()}
     )
     assert fault.startswith("$.bytes: ")
 

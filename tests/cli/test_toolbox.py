@@ -44,7 +44,7 @@ def test_presets_are_listed_and_printed(compactor: Run) -> None:
 
 
 def test_a_printed_preset_can_be_changed_and_used(work: Path, compact: Run, compactor: Run) -> None:
-    text = compactor("presets", "hermes").out.decode()
+    text = compactor("presets", "default").out.decode()
     (work / "mine.toml").write_text('target = "1500"\n' + text)
     assert compact("--preset", "mine.toml", "session.jsonl").out == compact("-t", "1500", "session.jsonl").out
 

@@ -135,7 +135,7 @@ def saved(made: Any, folder: Path) -> Path:
 
 
 def compacted(path: Path, said: str, mode: Mode, kept: str = "", keep: Keep = SETTINGS.keep) -> Compaction:
-    """What becomes of the session at ``path``; exchanges that hold the word ``kept`` stay beside the newest turn."""
+    """What becomes of the session at ``path``; exchanges that hold the word ``kept`` stay next to the newest turn."""
     (transcript,) = transcripts(path)
     return compact_transcript(
         transcript,

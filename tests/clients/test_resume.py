@@ -30,7 +30,7 @@ from lab import (
 )
 from own_compaction import compact_by_itself
 
-from compactor_cli.formats.doubts import doubts
+from compactor_cli.formats.problems import find_problems
 from compactor_cli.model.plan import Mode
 
 CLIENTS = ("codex", "claude", "pi", "gemini", "qwen", "kimi-code")
@@ -56,7 +56,7 @@ def test_summary_and_tail_are_sent_and_the_middle_is_not_twice_in_a_row(name: st
     assert done.changed, done.report.reason
     assert mode is Mode.REWRITE or done.output.startswith(source.read_bytes())
     first = written(source, done, "first")
-    assert not doubts(transcripts(first)[0])
+    assert not find_problems(transcripts(first)[0])
     assert not compacted(first, "SUMMARY-ONE", mode).changed
     head = ("MARK-A1", "TOOL-OUT-A1") if mode is Mode.REWRITE or name in HEADS else ()
     once = resumed(name, first, "E5")

@@ -10,12 +10,12 @@ from lab import resumed, seeded, transcripts, written
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.formats.doubts import doubts
+from compactor_cli.formats.problems import find_problems
 from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import count_messages, counter_for
 from compactor_cli.presets import load_preset
 
-# In these sessions records hang on each other: where the middle goes, a notice must join the ends.
+# In these sessions records link to each other: where the middle goes, a notice must join the ends.
 LINKED = ("claude", "pi", "qwen")
 
 
@@ -34,7 +34,7 @@ def test_both_ends_are_sent_where_the_middle_is_left_out(name: str, tmp_path: Pa
     done = _compacted(source, "suna", 0.5)
     assert done.report.pruned.get("no-room") or done.report.covered
     first = written(source, done, "first")
-    assert not doubts(transcripts(first)[0])
+    assert not find_problems(transcripts(first)[0])
     once = resumed(name, first)
     assert "MARK-A1" in once.text
     assert "MARK-D4" in once.text

@@ -8,8 +8,8 @@ from typing import Any
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
-from compactor_cli.digest.events import Event, events
-from compactor_cli.digest.quote import Meter
+from compactor_cli.digest.quote import TokenCache
+from compactor_cli.digest.transcript_events import Event, events
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.records import Place, Record
 from compactor_cli.model.summariser import Answer, Request
@@ -69,8 +69,8 @@ def count(text: str) -> int:
     return len(text) // 4 + 1
 
 
-def meter() -> Meter:
-    return Meter(count=count)
+def token_cache() -> TokenCache:
+    return TokenCache(count=count)
 
 
 def rendered(one: Summary) -> str:

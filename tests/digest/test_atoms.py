@@ -6,32 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.digest.atoms import Kind, atom_kinds, atom_texts, find_atoms
+from compactor_cli.digest.atoms import AtomKind, atom_kinds, atom_texts, find_atoms
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("see https://a.example/b?c=d&e=f).", {"https://a.example/b?c=d&e=f": Kind.URL}),
-        ("id 550e8400-e29b-41d4-a716-446655440000", {"550e8400-e29b-41d4-a716-446655440000": Kind.UUID}),
-        ("at src/app/main.py:12, ok", {"src/app/main.py": Kind.PATH}),
-        ("in ~/notes/x.md.", {"~/notes/x.md": Kind.PATH}),
-        ("the /tmp directory and </div>", {"/tmp": Kind.PATH}),
-        ("open config.toml now", {"config.toml": Kind.FILE}),
-        ("run --dry-run=yes", {"--dry-run": Kind.FLAG}),
-        ("commit 3fa9c1e7 is", {"3fa9c1e7": Kind.HEX}),
-        ("on 2026-01-31 it", {"2026-01-31": Kind.DATE}),
-        ("fixes #123", {"#123": Kind.ISSUE}),
-        ("port 8080, 99, 12.5 and 1.2", {"8080": Kind.NUM, "12.5": Kind.NUM}),
-        ("version v1.22.3", {"1.22.3": Kind.NUM}),
-        ("took 1500ms", {"1500": Kind.NUM}),
-        ("user_id and parseLine, utf8x", {"user_id": Kind.ID, "parseLine": Kind.ID, "utf8x": Kind.ID}),
-        ("obj_one.call_two(arg)", {"obj_one": Kind.ID, "call_two": Kind.ID}),
+        ("see https://a.example/b?c=d&e=f).", {"https://a.example/b?c=d&e=f": AtomKind.URL}),
+        ("id 550e8400-e29b-41d4-a716-446655440000", {"550e8400-e29b-41d4-a716-446655440000": AtomKind.UUID}),
+        ("at src/app/main.py:12, ok", {"src/app/main.py": AtomKind.PATH}),
+        ("in ~/notes/x.md.", {"~/notes/x.md": AtomKind.PATH}),
+        ("the /tmp directory and </div>", {"/tmp": AtomKind.PATH}),
+        ("open config.toml now", {"config.toml": AtomKind.FILE}),
+        ("run --dry-run=yes", {"--dry-run": AtomKind.FLAG}),
+        ("commit 3fa9c1e7 is", {"3fa9c1e7": AtomKind.HEX}),
+        ("on 2026-01-31 it", {"2026-01-31": AtomKind.DATE}),
+        ("fixes #123", {"#123": AtomKind.ISSUE}),
+        ("port 8080, 99, 12.5 and 1.2", {"8080": AtomKind.NUM, "12.5": AtomKind.NUM}),
+        ("version v1.22.3", {"1.22.3": AtomKind.NUM}),
+        ("took 1500ms", {"1500": AtomKind.NUM}),
+        ("user_id and parseLine, utf8x", {"user_id": AtomKind.ID, "parseLine": AtomKind.ID, "utf8x": AtomKind.ID}),
+        ("obj_one.call_two(arg)", {"obj_one": AtomKind.ID, "call_two": AtomKind.ID}),
         ("a word and Another, console.log(x)", {}),
-        ("请看src/app.py文件的config_name参数", {"src/app.py": Kind.PATH, "config_name": Kind.ID}),
+        ("请看src/app.py文件的config_name参数", {"src/app.py": AtomKind.PATH, "config_name": AtomKind.ID}),
     ],
 )
-def test_each_kind(text: str, expected: dict[str, Kind]) -> None:
+def test_each_kind(text: str, expected: dict[str, AtomKind]) -> None:
     assert atom_kinds(text) == expected
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import call, events_of, ran
 
-from compactor_cli.digest.commands import Outcome, command_key, error_line, runs, shown
+from compactor_cli.digest.commands import CommandOutcome, command_key, error_line, runs, shown
 
 
 @pytest.mark.parametrize(
@@ -23,15 +23,15 @@ def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("output", "is_error", "outcome", "code"),
     [
-        ("Exit code 2\nx", True, Outcome.FAILED, 2),
-        ("Process exited with code 0\nx", False, Outcome.OK, 0),
-        ('{"output":"x","metadata":{"exit_code":1}}', False, Outcome.FAILED, 1),
-        ("<returncode>1</returncode>", False, Outcome.FAILED, 1),
-        ("--- FAIL: TestX\nFAIL", False, Outcome.FAILED, -1),
-        ("fine", False, Outcome.OK, -1),
+        ("Exit code 2\nx", True, CommandOutcome.FAILED, 2),
+        ("Process exited with code 0\nx", False, CommandOutcome.OK, 0),
+        ('{"output":"x","metadata":{"exit_code":1}}', False, CommandOutcome.FAILED, 1),
+        ("<returncode>1</returncode>", False, CommandOutcome.FAILED, 1),
+        ("--- FAIL: TestX\nFAIL", False, CommandOutcome.FAILED, -1),
+        ("fine", False, CommandOutcome.OK, -1),
     ],
 )
-def test_how_a_command_ended(output: str, is_error: bool, outcome: Outcome, code: int) -> None:
+def test_how_a_command_ended(output: str, is_error: bool, outcome: CommandOutcome, code: int) -> None:
     run = runs(events_of(ran("go test ./...", output, is_error=is_error)))[0]
     assert (run.outcome, run.code) == (outcome, code)
 
@@ -48,7 +48,7 @@ def test_a_command_is_shown_by_its_first_line_that_does_something() -> None:
 def test_a_run_without_a_result_or_turned_down_by_the_user_has_no_outcome() -> None:
     refused = ran("git push", "The user doesn't want to proceed with this tool use.", is_error=True)
     found = runs(events_of(refused, call("Bash", command="make serve")))
-    assert [run.outcome for run in found] == [Outcome.UNKNOWN, Outcome.UNKNOWN]
+    assert [run.outcome for run in found] == [CommandOutcome.UNKNOWN, CommandOutcome.UNKNOWN]
 
 
 @pytest.mark.parametrize(

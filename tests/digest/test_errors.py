@@ -6,7 +6,7 @@ import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
 from compactor_cli.digest.commands import runs
-from compactor_cli.digest.errors import ErrorRecord, contains, find_errors
+from compactor_cli.digest.error_records import ErrorRecord, contains, find_errors
 from compactor_cli.digest.files import file_operations
 from compactor_cli.model.summary import Section
 

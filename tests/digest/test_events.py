@@ -8,8 +8,8 @@ import pytest
 from conversation import answer, call, conversation, events_of, says, summary, user
 
 from compactor_cli.digest import clean
-from compactor_cli.digest.events import EventKind, ToolKind, events, working_directory
 from compactor_cli.digest.tools import tool_kind
+from compactor_cli.digest.transcript_events import EventKind, ToolKind, events, working_directory
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, events_of, meter, ran
+from conversation import answer, call, events_of, ran, token_cache
 
 from compactor_cli.digest.file_items import file_items, state_text
 from compactor_cli.digest.files import FileState, file_operations, replay
@@ -87,16 +87,16 @@ def test_a_last_call_without_its_answer_may_not_have_run() -> None:
 def test_changed_files_come_first_and_every_path_is_whole() -> None:
     names = [f"src/package/module_{number}.py" for number in range(12)]
     messages = [call("Read", file_path=name) for name in names] + [call("Edit", file_path=names[3])]
-    items = file_items(replay(file_operations(events_of(*messages))), frozenset(), 400, meter(), EN)
+    items = file_items(replay(file_operations(events_of(*messages))), frozenset(), 400, token_cache(), EN)
     assert items[0].text == f"{names[3]} — edited"
     assert all(name in " ".join(item.text for item in items) for name in names)
 
 
 def test_where_a_line_each_is_too_much_paths_share_one() -> None:
     all_states = [FileState(path=f"src/file_{n}.py", edits=1, changed=n, last=n, records=[n]) for n in range(20)]
-    tight = file_items(all_states, frozenset(), 130, meter(), EN)
+    tight = file_items(all_states, frozenset(), 130, token_cache(), EN)
     assert sum(text.count("src/file_") for text in (item.text for item in tight)) >= 15
-    assert sum(meter().item(item) for item in tight) <= 130
+    assert sum(token_cache().item(item) for item in tight) <= 130
 
 
 def test_a_sign_in_quotes_redirects_nothing_and_windows_has_a_file_for_nothing() -> None:

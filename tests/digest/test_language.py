@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.language import LANGUAGES, Words, detect, words_of
+from compactor_cli.digest.language import LANGUAGES, FixedWords, detect, words_of
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_language_most_messages_are_in(texts: list[str], language: str) -> N
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_fixed_words_are_complete_and_hold_no_atoms(language: str) -> None:
     words = words_of(language)
-    values = [getattr(words, field.name) for field in fields(Words)]
+    values = [getattr(words, field.name) for field in fields(FixedWords)]
     assert all(values)
     assert not atom_texts("\n".join(values))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, count, digest, meter, ran, rendered, says, texts, user
+from conversation import answer, call, conversation, count, digest, ran, rendered, says, texts, token_cache, user
 
 from compactor_cli.model.summary import Section
 
@@ -28,7 +28,7 @@ def test_names_stand_once_at_the_end_by_file_and_take_a_small_share() -> None:
     assert one.summary.sections[-1].section is Section.NAMES
     rest = rendered(one.summary).replace(index, "")
     assert not any(f"{name}(" in rest for name in names)
-    assert meter().text(index) <= 0.2 * count(rendered(one.summary))
+    assert token_cache().text(index) <= 0.2 * count(rendered(one.summary))
 
 
 def test_a_moved_file_is_told_under_its_new_name() -> None:

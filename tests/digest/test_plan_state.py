@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, events_of, meter
+from conversation import answer, call, events_of, token_cache
 
 from compactor_cli.digest.language import words_of
 from compactor_cli.digest.plan_state import State, plan_items, plan_state
@@ -50,15 +50,15 @@ def test_tasks_made_one_by_one_are_replayed() -> None:
 
 def test_open_work_is_told_before_what_is_done() -> None:
     plan = plan_state(events_of(call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS])))
-    texts = [item.text for item in plan_items(plan, 200, meter(), words_of("en"))]
+    texts = [item.text for item in plan_items(plan, 200, token_cache(), words_of("en"))]
     assert texts == ["in progress: Test it", "open: Ship it", "done: Write it"]
     assert plan.next_step is not None
     assert plan.next_step.text == "Test it"
-    assert [item.text for item in plan_items(plan, 12, meter(), words_of("en"))] == ["in progress: Test it"]
+    assert [item.text for item in plan_items(plan, 12, token_cache(), words_of("en"))] == ["in progress: Test it"]
 
 
 def test_a_plan_written_as_text_is_quoted() -> None:
     plan = plan_state(events_of(call("ExitPlanMode", plan="# Plan\n\n- move the parser\n- drop the cache")))
-    assert [item.text for item in plan_items(plan, 200, meter(), words_of("en"))] == [
+    assert [item.text for item in plan_items(plan, 200, token_cache(), words_of("en"))] == [
         "Plan: # Plan\n• move the parser\n• drop the cache"
     ]

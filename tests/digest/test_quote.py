@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conversation import count, meter
+from conversation import count, token_cache
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +16,9 @@ texts = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join)
 
 @given(texts, st.integers(0, 300))
 def test_cuts_make_no_new_names(text: str, size: int) -> None:
-    for cut in (head(text, size), tail(text, size), clipped(text, size // 3, meter()), opening(text, size)):
+    for cut in (head(text, size), tail(text, size), clipped(text, size // 3, token_cache()), opening(text, size)):
         assert atom_texts(cut) <= atom_texts(text)
-    assert count(clipped(text, 20, meter())) <= 20
+    assert count(clipped(text, 20, token_cache())) <= 20
     assert len(head(text, size)) <= size
 
 

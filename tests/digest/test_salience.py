@@ -8,9 +8,9 @@ import pytest
 from digest_events import event, event_lists
 from hypothesis import given
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind
-from compactor_cli.digest.salience import FREQUENCY_SHARE, features, score, weights
-from compactor_cli.digest.table import build
+from compactor_cli.digest.counter_table import build
+from compactor_cli.digest.salience_model import FREQUENCY_SHARE, features, score, weights
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 
 FILES = "src/one.py src/two.py src/three.py"
 
@@ -42,8 +42,13 @@ def test_a_focus_lifts_its_atoms() -> None:
 
 
 def test_chats_are_weighed_by_words_and_names() -> None:
-    talk = ["I asked Miguel about the harbour", "the harbour opens again in spring", "we talk about the weather", "ok"]
-    scores = score(build([event(EventKind.USER, text, record=i) for i, text in enumerate(talk)]))
+    conversation = [
+        "I asked Miguel about the harbour",
+        "the harbour opens again in spring",
+        "we talk about the weather",
+        "ok",
+    ]
+    scores = score(build([event(EventKind.USER, text, record=i) for i, text in enumerate(conversation)]))
     assert scores.coding == 0.0
     assert scores.terms["miguel"] > scores.terms["weather"] > 0
     assert "the" not in scores.terms

@@ -6,10 +6,10 @@ from digest_events import event, event_lists
 from hypothesis import given
 
 from compactor_cli.digest import state
-from compactor_cli.digest.events import Event, EventKind, ToolKind
-from compactor_cli.digest.salience import score
-from compactor_cli.digest.statements import Form, Statement
-from compactor_cli.digest.table import Table, build
+from compactor_cli.digest.counter_table import Table, build
+from compactor_cli.digest.salience_model import score
+from compactor_cli.digest.statements import Statement, StatementForm
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 
 
 def facts_of(table: Table) -> dict[str, object]:
@@ -76,7 +76,14 @@ def test_lines_of_a_merged_table_point_to_its_rows() -> None:
 def test_statements_and_extra_survive() -> None:
     table = build([event(EventKind.ASSISTANT, "use load_items here")])
     one = Statement(
-        text="use load_items here", event=0, place=1, form=Form.ITEM, lead="Now:", record=3, at_tokens=7, weight=1.5
+        text="use load_items here",
+        event=0,
+        place=1,
+        form=StatementForm.ITEM,
+        lead="Now:",
+        record=3,
+        at_tokens=7,
+        weight=1.5,
     )
     parsed = state.parse(state.serialise(score(table), [one], {"files": ["a"]}))
     assert parsed is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.evaluate.cuts import Case, Protocol
+from compactor_cli.evaluate.cuts import EvalCase, Protocol
 from compactor_cli.evaluate.plain_events import plain_events, schema_words
 from compactor_cli.model.records import Place, Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
@@ -54,13 +54,13 @@ def case(
     *,
     head: Sequence[Message] = (),
     tail: Sequence[Message] = (),
-) -> Case:
+) -> EvalCase:
     """A case with these stretches; sizes are of `count_words`."""
     prefix = transcript((*head, *middle, *tail))
     whole = transcript((*prefix.messages, *future))
     found = plain_events(whole)
     at, start, stop = len(prefix.messages), len(head), len(head) + len(middle)
-    return Case(
+    return EvalCase(
         session="session",
         dialect="openai-chat",
         protocol=Protocol.SESSION,

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from eval_builders import assistant, call, case, result, user
 
-from compactor_cli.evaluate.facts import reused_facts, score_facts
+from compactor_cli.evaluate.fact_reuse import reused_facts, score_facts
 from compactor_cli.evaluate.measures import Share
-from compactor_cli.evaluate.views import SummaryView
+from compactor_cli.evaluate.text_views import SummaryView
 
 MIDDLE = (
     user("I am Mia Garcia, zip code 94110, and I want to return the desk lamp."),

@@ -9,7 +9,7 @@ from eval_builders import assistant, call, case, result, user
 
 from compactor_cli.evaluate.baselines import choose
 from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
-from compactor_cli.evaluate.views import LINE_CHARS, SummaryView, forget
+from compactor_cli.evaluate.text_views import LINE_CHARS, SummaryView, forget
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ import pytest
 from eval_builders import assistant, call, case, result, user
 
 from compactor_cli.evaluate.baselines import choose
-from compactor_cli.evaluate.cuts import Case
-from compactor_cli.evaluate.digested import DigestMethod, asked_of, the_digest
+from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.evaluate.digested import DigestMethod, request_from, the_digest
 from compactor_cli.evaluate.drift import Carry, last_summary
 from compactor_cli.evaluate.gates import gates_of, repeat
 from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
-from compactor_cli.evaluate.views import SummaryView
+from compactor_cli.evaluate.text_views import SummaryView
 from compactor_cli.model.transcript import Message
 
 FACTS = 60
@@ -48,7 +48,7 @@ def _step(chance: random.Random, number: int, fact: str) -> list[Message]:
     return [assistant("", read), result(_noise(chance), number)]
 
 
-def _planted() -> Case:
+def _planted() -> EvalCase:
     chance = random.Random(7)
     facts = [_name(chance) for _ in range(FACTS)]
     middle: list[Message] = []
@@ -63,7 +63,7 @@ def _planted() -> Case:
 
 
 @pytest.fixture(scope="module")
-def planted() -> Case:
+def planted() -> EvalCase:
     return _planted()
 
 
@@ -72,26 +72,26 @@ def digest() -> DigestMethod:
     return the_digest()
 
 
-def _budget(planted: Case, ratio: float = 0.05) -> int:
+def _budget(planted: EvalCase, ratio: float = 0.05) -> int:
     return int(ratio * sum(_tokens(event.text) for event in planted.middle_events))
 
 
-def _fur(planted: Case, text: str) -> Share:
+def _fur(planted: EvalCase, text: str) -> Share:
     return score(needs_of(planted), SummaryView(text))[Measure.FUR]
 
 
 @pytest.mark.parametrize("ratio", [0.02, 0.05, 0.1])
-def test_budget_structure_and_invention(planted: Case, digest: DigestMethod, ratio: float) -> None:
+def test_budget_structure_and_invention(planted: EvalCase, digest: DigestMethod, ratio: float) -> None:
     budget = _budget(planted, ratio)
-    found = digest.digest(asked_of(planted), budget, _tokens)
+    found = digest.digest(request_from(planted), budget, _tokens)
     assert gates_of(planted, budget, _tokens, found).hold
 
 
-def test_a_second_run_changes_nothing(planted: Case, digest: DigestMethod) -> None:
+def test_a_second_run_changes_nothing(planted: EvalCase, digest: DigestMethod) -> None:
     assert repeat(digest, planted, _budget(planted), _tokens).is_same
 
 
-def test_ten_updates_lose_no_more_than_two_points(planted: Case, digest: DigestMethod) -> None:
+def test_ten_updates_lose_no_more_than_two_points(planted: EvalCase, digest: DigestMethod) -> None:
     budget = _budget(planted, 0.08)
     once, often = (
         _fur(planted, last_summary(digest, planted, rounds, Carry.STATE, budget, _tokens)) for rounds in (1, 10)
@@ -100,9 +100,9 @@ def test_ten_updates_lose_no_more_than_two_points(planted: Case, digest: DigestM
     assert often.ratio >= once.ratio - 0.02
 
 
-def test_the_bare_list_fails_the_pair_floor_that_the_digest_passes(planted: Case, digest: DigestMethod) -> None:
+def test_the_bare_list_fails_the_pair_floor_that_the_digest_passes(planted: EvalCase, digest: DigestMethod) -> None:
     budget, needs = _budget(planted), needs_of(planted)
     listed = score(needs, SummaryView(choose(["bare-list"])[0].prepare(planted, _tokens)(budget)))
-    ours = score(needs, SummaryView(digest.digest(asked_of(planted), budget, _tokens).text))
+    ours = score(needs, SummaryView(digest.digest(request_from(planted), budget, _tokens).text))
     assert listed[Measure.PAIRS].ratio < PAIR_FLOOR
     assert ours[Measure.PAIRS].ratio >= PAIR_FLOOR

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from compactor_cli.evaluate.line_retrieval import LineIndex, retrieval
 from compactor_cli.evaluate.measures import Share, Use
-from compactor_cli.evaluate.retrieval import LineIndex, retrieval
-from compactor_cli.evaluate.views import SummaryView
+from compactor_cli.evaluate.text_views import SummaryView
 
 FILLER = "\n".join(f"- note {n}: nothing of interest happened here" for n in range(20))
 

@@ -3,7 +3,7 @@
     python tests/faults/campaign.py --shim shim.so --folder /tmp/x [--step 7] [--scenario NAME …] [--fault NAME …]
 
 It runs under the preloaded shim (it starts itself anew with it), forks a process for each fault and looks at what is
-left: were originals lost, records of the agent, was the exit code wrong, did the next run leave anything behind?
+left: were originals lost, records of the agent, was the exit code wrong, did the next run leave anything after?
 The result is a line of JSON.
 """
 

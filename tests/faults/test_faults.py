@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
-# One call in so many, a different one for each fault: the long form (benchmarks/faults.py) takes them all.
+# One call in this many, a different one for each fault: the long form (benchmarks/faults.py) takes them all.
 STEP = 17
 COUNTED_AS_WRONG = ("originals_lost", "records_lost", "wrong_exits", "left_behind")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Dialect, Insertion
+from compactor_cli.formats.base import Dialect, Insertion, InsertionPoint
 from compactor_cli.model.records import Place, Record
 from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -45,7 +45,7 @@ def compacted(
     dialect: Dialect, transcript: Transcript, start: int, stop: int, insertions: Sequence[Insertion] = (SUMMARY,)
 ) -> Transcript:
     """With the records from ``start`` to ``stop`` replaced by the insertions."""
-    cut = Cut(before=tuple(range(start)), after=tuple(range(stop, len(transcript.records))))
+    cut = InsertionPoint(before=tuple(range(start)), after=tuple(range(stop, len(transcript.records))))
     new = [
         Record(raw=raw, ending=b"\n", value=json.loads(raw), place=Place(path="made.jsonl", line=0))
         for raw in dialect.insert(transcript, cut, insertions)

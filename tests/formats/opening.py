@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import get
 from compactor_cli.model.transcript import Message, Role, Transcript
@@ -39,12 +39,12 @@ def shortened(dialect: str, value: Any, texts: dict[int, str]) -> Any:
 
 
 def inserted(transcript: Transcript, before: int, *texts: str) -> list[Any]:
-    """A summary (and acknowledgements behind it) set before this record."""
+    """A summary (and acknowledgements after it) set before this record."""
     roles = [Role.USER] + [Role.ASSISTANT] * len(texts)
     items = [
         Insertion(role=role, text=text, is_summary=role is Role.USER) for role, text in zip(roles, texts, strict=False)
     ]
-    cut = Cut(before=tuple(range(before)), after=tuple(range(before, len(transcript.records))))
+    cut = InsertionPoint(before=tuple(range(before)), after=tuple(range(before, len(transcript.records))))
     return [json.loads(raw) for raw in get(transcript.dialect).insert(transcript, cut, items)]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opening import open_bytes, open_one
 
 from compactor_cli.formats.alternate import BRIDGE, alternating
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.model.settings import Keep, Settings, Size
 from compactor_cli.model.transcript import Role, Transcript
 
@@ -49,7 +49,7 @@ def test_where_a_short_answer_stands(
     roles: str, start: int, stop: int, insertions: list[Insertion], expected: str
 ) -> None:
     transcript = open_one(sharegpt(roles))
-    cut = Cut(before=tuple(range(start)), after=tuple(range(stop, len(roles))))
+    cut = InsertionPoint(before=tuple(range(start)), after=tuple(range(stop, len(roles))))
     assert " ".join(item.text for item in alternating(transcript, cut, insertions)) == expected
 
 

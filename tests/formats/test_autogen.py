@@ -36,8 +36,8 @@ def test_the_context_of_a_model() -> None:
 
 def test_the_first_speaker_of_a_team_sets_the_task() -> None:
     events = [call(1, "ToolCallRequestEvent"), {**told(1, "no"), "source": "a", "type": "ToolCallExecutionEvent"}]
-    talk = [TASK, said("ThoughtEvent", "why"), *events, said("TextMessage", "Done."), TASK]
-    messages = open_one({"messages": talk, "stop_reason": "done"}).messages
+    conversation = [TASK, said("ThoughtEvent", "why"), *events, said("TextMessage", "Done."), TASK]
+    messages = open_one({"messages": conversation, "stop_reason": "done"}).messages
     roles = [Role.USER, Role.ASSISTANT, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT, Role.USER]
     assert [message.role for message in messages] == roles
     assert messages[1].parts == (Thinking(text="why"),)

@@ -13,7 +13,7 @@ from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import compact_transcript
 from compactor_cli.formats.claude_code import DIALECT
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.doubts import doubts
+from compactor_cli.formats.problems import find_problems
 from compactor_cli.formats.sent import sent
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Budget, Keep, Settings, Size
@@ -98,7 +98,7 @@ def test_a_session_is_read_as_its_client_reads_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_odd_is_reported(name: str) -> None:
-    found = doubts(made(DIALECT, CASES[name][0]))
+    found = find_problems(made(DIALECT, CASES[name][0]))
     assert bool(found) == (name not in SOUND), found
 
 
@@ -114,7 +114,7 @@ def test_a_compaction_makes_nothing_worse(name: str, mode: Mode) -> None:
     (after,) = open_transcripts(read_records(done.output.splitlines(keepends=True), "after"), dialect="claude-code")
     kept = [text for text in shown(after) if "[compact/1" not in text]
     assert [text for text in before if text in kept] == kept
-    assert len(doubts(after)) <= len(doubts(transcript))
+    assert len(find_problems(after)) <= len(find_problems(transcript))
     # A version at the end of the file is sent in the middle, but is in the tail by its place in the file.
     if done.changed and name != "another version at the end":
         assert kept[-1:] == before[-1:] or before[-1].startswith("SUMMARY")
@@ -138,7 +138,7 @@ def test_glued_records_are_both_read_and_reported() -> None:
     del lines[2]
     transcript = opened(DIALECT, list(read_records(lines, "glued.jsonl")))
     assert shown(transcript) == list("123456")
-    assert [str(doubt.place) for doubt in doubts(transcript) if "on its line" in doubt.what] == ["glued.jsonl:2"]
+    assert [str(doubt.place) for doubt in find_problems(transcript) if "on its line" in doubt.what] == ["glued.jsonl:2"]
 
 
 def test_a_torn_boundary_is_as_if_it_were_not_there() -> None:

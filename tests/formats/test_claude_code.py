@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
-from compactor_cli.formats.base import Cut, Insertion
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.claude_code import DIALECT
 from compactor_cli.formats.claude_insert import dangling, taken_uuid
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, Transcript
@@ -72,7 +72,7 @@ def summary(uuid: str, parent: str | None, words: str = "Summary:\nearlier work"
 
 
 def chain(turns: int) -> list[dict[str, Any]]:
-    """Turns of question, call, result and answer, hung on each other."""
+    """Turns of question, call, result and answer, linked to each other."""
     values: list[dict[str, Any]] = []
     last = None
     for n in range(turns):
@@ -408,7 +408,7 @@ def test_a_file_with_a_native_compaction_is_compacted_behind_a_boundary_of_its_o
 
 def test_insertions_are_the_same_every_time() -> None:
     transcript = made(DIALECT, chain(3))
-    cut = Cut(before=(), after=tuple(range(8, 12)))
+    cut = InsertionPoint(before=(), after=tuple(range(8, 12)))
     runs = [DIALECT.insert(transcript, cut, (SUMMARY, ACKNOWLEDGEMENT)) for _ in range(2)]
     assert runs[0] == runs[1]
     uuids = [json.loads(raw)["uuid"] for raw in runs[0]]
@@ -419,7 +419,7 @@ def test_insertions_are_the_same_every_time() -> None:
 def test_kept_records_that_hang_on_removed_ones_are_named() -> None:
     values = [*chain(3), {"type": "progress", "uuid": "h", "parentUuid": "r5", "isSidechain": False}]
     transcript = made(DIALECT, values)
-    cut = Cut(before=(0, 1, 2, 3), after=(8, 9, 10, 11, 12))
+    cut = InsertionPoint(before=(0, 1, 2, 3), after=(8, 9, 10, 11, 12))
     taken = taken_uuid(transcript, cut)
     assert taken == "r7"
     assert dangling(transcript, (*cut.before, *cut.after), taken) == (12,)
@@ -510,8 +510,8 @@ def test_real_boundaries_supersede_what_is_before_them(corpus_train: Path) -> No
         transcript = opened(DIALECT, list(read_records(lines, str(path))))
         marks = [i for i, r in enumerate(transcript.records) if r.value.get("subtype") == "compact_boundary"]
         last = marks[-1] if marks else 0
-        talk = [(i, message) for i, message in enumerate(transcript.messages) if not message.is_meta]
-        assert all(message.superseded == (i < last) for i, message in talk), path
+        conversation = [(i, message) for i, message in enumerate(transcript.messages) if not message.is_meta]
+        assert all(message.superseded == (i < last) for i, message in conversation), path
         count += len(marks)
     assert count
 

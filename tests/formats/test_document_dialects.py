@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, made
 
-from compactor_cli.formats.base import Cut, Dialect
+from compactor_cli.formats.base import Dialect, InsertionPoint
 from compactor_cli.formats.registry import get
 from compactor_cli.model.transcript import Text, ToolResult
 
@@ -91,8 +91,10 @@ _records = _values | st.fixed_dictionaries(
 )
 
 
-def cut(count: int, start: int, stop: int) -> Cut:
-    return Cut(before=tuple(range(min(start, stop, count))), after=tuple(range(min(max(start, stop), count), count)))
+def cut(count: int, start: int, stop: int) -> InsertionPoint:
+    return InsertionPoint(
+        before=tuple(range(min(start, stop, count))), after=tuple(range(min(max(start, stop), count), count))
+    )
 
 
 @settings(max_examples=400, deadline=None)
@@ -140,4 +142,4 @@ def test_an_odd_row_never_raises(row: Any) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_nothing_is_inserted_where_nothing_is_asked_for(dialect: Dialect) -> None:
     transcript = made(dialect, [{"type": "user"}])
-    assert dialect.insert(transcript, Cut(before=(), after=()), ()) == ()
+    assert dialect.insert(transcript, InsertionPoint(before=(), after=()), ()) == ()

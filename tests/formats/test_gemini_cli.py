@@ -8,7 +8,7 @@ from typing import Any
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_bytes, open_one
 
-from compactor_cli.formats.base import Cut
+from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.formats.gemini_cli import DIALECT
 from compactor_cli.model.transcript import Container, Role
 
@@ -92,7 +92,7 @@ def test_a_rewritten_log_holds_no_list_that_repeats_the_middle() -> None:
 
 def test_appended_the_list_is_head_summary_and_tail() -> None:
     transcript = made(DIALECT, [HEADER, everything(CONTEXT), *TURNS])
-    (raw,) = DIALECT.append(transcript, Cut(before=(2,), after=(6,)), (SUMMARY,), 100)
+    (raw,) = DIALECT.append(transcript, InsertionPoint(before=(2,), after=(6,)), (SUMMARY,), 100)
     messages = json.loads(raw)["$set"]["messages"]
     assert [message["id"] for message in (messages[0], messages[2])] == ["u0", "u1"]
     after = made(DIALECT, [*(record.value for record in transcript.records), json.loads(raw)])

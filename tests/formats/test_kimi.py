@@ -8,7 +8,7 @@ from typing import Any
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 
 from compactor_cli.formats import kimi_cli, kimi_wire
-from compactor_cli.formats.base import Cut
+from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role
 
@@ -102,7 +102,7 @@ def test_appended_the_count_is_of_messages_and_the_client_counts_anew() -> None:
     counter = {"type": "token_counting.measured", "length": 8, "tokens": 900_000}
     transcript = made(WIRE, timed(METADATA, *turn(0), *turn(1), counter))
     tail = tuple(range(2 + LENGTH, 1 + 2 * LENGTH))
-    compaction, base = map(json.loads, WIRE.append(transcript, Cut(before=(), after=tail), (SUMMARY,), 70))
+    compaction, base = map(json.loads, WIRE.append(transcript, InsertionPoint(before=(), after=tail), (SUMMARY,), 70))
     assert (compaction["compactedCount"], compaction["tokensAfter"]) == (4, 70)
     assert (base["type"], base["length"], base["tokens"]) == ("token_counting.rebased", 5, 70)
     after = made(WIRE, [*(record.value for record in transcript.records), compaction, base])
@@ -113,7 +113,7 @@ def count_before(values: list[dict[str, Any]], start: int) -> int:
     """The number of messages that an appended compaction replaces, if the tail begins at this record."""
     transcript = made(WIRE, timed(*values))
     tail = tuple(range(start, len(values)))
-    appended = WIRE.append(transcript, Cut(before=(), after=tail), (SUMMARY,), 70)
+    appended = WIRE.append(transcript, InsertionPoint(before=(), after=tail), (SUMMARY,), 70)
     return int(json.loads(appended[0])["compactedCount"])
 
 

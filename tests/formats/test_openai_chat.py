@@ -277,10 +277,10 @@ def test_the_same_insertion_gives_the_same_bytes() -> None:
 
 
 def test_spaces_are_those_of_the_source() -> None:
-    from compactor_cli.formats.base import Cut, Insertion
+    from compactor_cli.formats.base import Insertion, InsertionPoint
 
     item = Insertion(role=Role.USER, text="So far.", is_summary=True)
     for raw in (b'{"role":"user","content":"a"}', b'{"role": "user", "content": "a"}'):
         (transcript,) = open_bytes(raw)
-        (new,) = DIALECT.insert(transcript, Cut(before=(0,), after=()), [item])
+        (new,) = DIALECT.insert(transcript, InsertionPoint(before=(0,), after=()), [item])
         assert new == raw.replace(b'"a"', b'"So far."')

@@ -70,14 +70,14 @@ def test_results_of_tools_that_run_failed_or_were_cleared() -> None:
 def test_a_compaction_replaces_what_it_does_not_retain() -> None:
     asked, told = user(5, {"type": "compaction", "auto": False}), answer(6, text("Oak."), summary=True, finish="stop")
     told["info"]["parentID"] = own_id(5)
-    talk = [user(1, text("a")), answer(2, text("b")), user(3, text("c"))]
-    gone = [found.superseded for found in open_one(export(*talk, asked, told, user(7, text("d")))).messages]
+    conversation = [user(1, text("a")), answer(2, text("b")), user(3, text("c"))]
+    gone = [found.superseded for found in open_one(export(*conversation, asked, told, user(7, text("d")))).messages]
     assert gone == [True, True, True, True, False, False]
     asked["parts"][0]["tail_start_id"] = own_id(3)
-    gone = [found.superseded for found in open_one(export(*talk, asked, told)).messages]
+    gone = [found.superseded for found in open_one(export(*conversation, asked, told)).messages]
     assert gone == [True, True, False, True, False]
     del told["info"]["finish"]
-    assert not any(found.superseded for found in open_one(export(*talk, asked, told)).messages)
+    assert not any(found.superseded for found in open_one(export(*conversation, asked, told)).messages)
 
 
 def test_a_summary_is_the_pair_that_the_client_writes() -> None:

@@ -42,8 +42,8 @@ def test_results_of_before_version_5() -> None:
 
 
 def test_calls_of_the_ai_sdk_keep_their_results() -> None:
-    talk = [item for i in range(12) for item in (ASK, sdk_call(i), sdk_results(i, text=LONG))]
-    kept = value_of(round_trip(talk, "openai-chat"))
+    conversation = [item for i in range(12) for item in (ASK, sdk_call(i), sdk_results(i, text=LONG))]
+    kept = value_of(round_trip(conversation, "openai-chat"))
     calls = [b["toolCallId"] for m in kept if m["role"] == "assistant" for b in m["content"] if "input" in b]
     results = [b["toolCallId"] for m in kept if m["role"] == "tool" for b in m["content"]]
     assert calls == results
@@ -55,12 +55,12 @@ def test_a_result_of_the_ai_sdk_is_shortened_in_its_block() -> None:
 
 def test_haystack_s_messages_are_not_bedrock_s() -> None:
     origin = {"tool_name": "search", "arguments": {"to": "Lisbon"}, "id": "c1"}
-    talk = [
+    conversation = [
         {"role": "user", "meta": {}, "name": None, "content": [{"text": "Find a flight."}]},
         {"role": "assistant", "meta": {}, "name": None, "content": [{"tool_call": origin}]},
         {"role": "tool", "meta": {}, "content": [{"tool_call_result": {"result": "one", "origin": origin}}]},
     ]
-    transcript = open_one(talk)
+    transcript = open_one(conversation)
     assert transcript.dialect == "openai-chat"
     assert transcript.messages[1].calls == (ToolCall(id="c1", name="search", arguments={"to": "Lisbon"}),)
     assert transcript.messages[2].results == (ToolResult(id="c1", text="one", name="search"),)
@@ -72,8 +72,8 @@ def valued(role: str, **values: str) -> dict[str, Any]:
 
 def test_a_result_answers_all_calls_without_ids() -> None:
     call = {"type": "tool_call", "value": '{"name": "search", "arguments": {}}'}
-    asking = {"role": "assistant", "content": [call, call]}
-    transcript = open_one({"messages": [valued("user", text="Find."), asking, valued("tool", text="[1, 2]")]})
+    model_options = {"role": "assistant", "content": [call, call]}
+    transcript = open_one({"messages": [valued("user", text="Find."), model_options, valued("tool", text="[1, 2]")]})
     assert transcript.messages[2].results == (ToolResult(id="", text="[1, 2]"), ToolResult(id="", text=""))
     short = get("openai-chat").shorten(transcript.records[2], {0: "…"})
     assert json.loads(short) == valued("tool", text="…")
@@ -94,10 +94,10 @@ def test_rows_of_llama_factory() -> None:
 
 def test_results_of_several_calls_that_were_shortened_still_answer_them_all() -> None:
     call = {"type": "tool_call", "value": '{"name": "search", "arguments": {}}'}
-    asking = {"role": "assistant", "content": [call, call]}
+    model_options = {"role": "assistant", "content": [call, call]}
     long = " ".join(f"board {number} is oak" for number in range(1_500))
-    talk = [valued("user", text="Find."), asking, valued("tool", text=long)]
+    conversation = [valued("user", text="Find."), model_options, valued("tool", text=long)]
     settings = Settings(target=Size(tokens=900))
-    done = compacted(open_one({"messages": talk}), settings)
+    done = compacted(open_one({"messages": conversation}), settings)
     assert done.changed
     assert not group(open_bytes(done.output)[0].messages).orphan_calls

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
-from compactor_cli.formats.base import Cut
+from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.formats.pi import DIALECT
 from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.read.jsonl import read_records
@@ -165,7 +165,7 @@ def test_what_the_client_cannot_read_decides_nothing() -> None:
     assert shown(transcript) == shown(made(DIALECT, values[:-2]))
     assert [message.superseded for message in transcript.messages[-2:]] == [True, True]
 
-    cut = Cut(before=tuple(range(5)), after=tuple(range(5, len(values))))
+    cut = InsertionPoint(before=tuple(range(5)), after=tuple(range(5, len(values))))
     newest = values[-3]["id"]
     assert json.loads(DIALECT.append(transcript, cut, [SUMMARY], 0)[0])["parentId"] == newest
 
@@ -271,8 +271,8 @@ def test_real_sessions_are_read_whole(corpus: Path) -> None:
         name = str(path.relative_to(corpus))
         assert transcript.source() == path.read_bytes(), name
         assert len(transcript.messages) == len(transcript.records), name
-        talk = [message for message in transcript.messages if not message.is_meta and message.summary is None]
-        seen = [len(talk), sum(len(m.calls) for m in talk), sum(len(m.results) for m in talk)]
+        conversation = [message for message in transcript.messages if not message.is_meta and message.summary is None]
+        seen = [len(conversation), sum(len(m.calls) for m in conversation), sum(len(m.results) for m in conversation)]
         assert seen == [int(features[name][key]) for key in ("messages", "tool_calls", "tool_results")], name
 
 

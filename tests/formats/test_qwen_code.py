@@ -7,13 +7,13 @@ from typing import Any
 
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 
-from compactor_cli.formats.base import Cut
+from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.formats.qwen_code import DIALECT
 from compactor_cli.model.transcript import Role
 
 
 def chained(*values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each hung on the one before, unless it says otherwise."""
+    """Each linked to the one before, unless it says otherwise."""
     found: list[dict[str, Any]] = []
     for i, value in enumerate(values):
         parent = found[-1]["uuid"] if found else None
@@ -70,8 +70,8 @@ def test_a_compression_replaces_what_it_does_not_repeat() -> None:
 
 def test_words_that_come_again_are_matched_from_the_end_behind_the_summary() -> None:
     snapshot = {"role": "user", "parts": [{"text": "<state_snapshot>S</state_snapshot>"}]}
-    talk = chained(user("a"), model("Done."), user("b"), model("Done."))
-    values = chained(*talk, compression(snapshot, user("b")["message"], model("Done.")["message"]))
+    conversation = chained(user("a"), model("Done."), user("b"), model("Done."))
+    values = chained(*conversation, compression(snapshot, user("b")["message"], model("Done.")["message"]))
     assert [message.superseded for message in made(DIALECT, values).messages[:4]] == [True, True, False, False]
 
 
@@ -86,7 +86,7 @@ def test_the_last_inserted_record_takes_over_the_id_that_the_tail_hangs_on() -> 
 
 def test_a_record_that_is_gone_from_the_tail_leaves_a_bridge() -> None:
     transcript = made(DIALECT, chained(*TALK))
-    new = DIALECT.insert(transcript, Cut(before=(0,), after=(5, 7, 8)), (SUMMARY,))
+    new = DIALECT.insert(transcript, InsertionPoint(before=(0,), after=(5, 7, 8)), (SUMMARY,))
     summary, bridge = map(json.loads, new)
     assert (summary["uuid"], summary["parentUuid"]) == ("id4", "id0")
     assert (bridge["uuid"], bridge["parentUuid"], bridge["type"]) == ("id6", "id5", "system")
@@ -94,7 +94,7 @@ def test_a_record_that_is_gone_from_the_tail_leaves_a_bridge() -> None:
 
 def test_appended_the_history_is_head_summary_and_tail() -> None:
     transcript = made(DIALECT, chained(*TALK))
-    cut = Cut(before=(0, 1, 2, 3, 4), after=(7, 8))
+    cut = InsertionPoint(before=(0, 1, 2, 3, 4), after=(7, 8))
     (raw,) = DIALECT.append(transcript, cut, (SUMMARY,), 321)
     record = json.loads(raw)
     assert record["parentUuid"] == "id8"

@@ -1,4 +1,4 @@
-"""What is removed from a conversation leaves the copies beside it as well, in documents that repeat it."""
+"""What is removed from a conversation leaves the copies next to it as well, in documents that repeat it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, from_file, made
 
 from compactor_cli.formats import claude_code, codex, gemini_cli, kimi_cli, kimi_wire, pi, qwen_code
-from compactor_cli.formats.base import Appending, Cut, Dialect, Refreshing
+from compactor_cli.formats.base import Appending, Dialect, InsertionPoint, Refreshing
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import UsageError
 from compactor_cli.read.jsonl import read_records
@@ -105,7 +105,7 @@ def test_odd_content_never_raises(values: list[Any], start: int, stop: int) -> N
         assert all(dialect.score(value) in range(4) for value in values)
         assert not any(dialect.starts(value) for value in values if dialect.score(value) == 0)
         before, after = tuple(range(min(start, stop, len(values)))), tuple(range(max(start, stop), len(values)))
-        cut = Cut(before=before, after=after)
+        cut = InsertionPoint(before=before, after=after)
         new = dialect.insert(transcript, cut, (SUMMARY, ACKNOWLEDGEMENT))
         if isinstance(dialect, Appending):
             with suppress(UsageError):
@@ -148,7 +148,7 @@ def test_shortening_changes_the_parts_that_are_named_and_no_others(value: Any) -
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_nothing_is_inserted_where_nothing_is_asked_for(dialect: Dialect) -> None:
     transcript = made(dialect, [{"type": "user"}])
-    assert dialect.insert(transcript, Cut(before=(), after=()), ()) == ()
+    assert dialect.insert(transcript, InsertionPoint(before=(), after=()), ()) == ()
 
 
 @pytest.mark.parametrize("name", NAMES)

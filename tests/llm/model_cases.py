@@ -12,12 +12,12 @@ from conversation import MARKER, WORK, answer, call, conversation, count, says, 
 from llm_server.client import LlmServer
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.calls import Secret
-from compactor_cli.llm.line import Fallback, Line, Retries
-from compactor_cli.llm.loop import Loop
-from compactor_cli.llm.model import Asking, ModelSummariser
+from compactor_cli.llm.event_loop import BackgroundEventLoop
+from compactor_cli.llm.model import ModelOptions, ModelSummariser
+from compactor_cli.llm.model_calls import Secret
+from compactor_cli.llm.model_client import Fallback, ModelClient, Retries
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.replies import ReplyCache
+from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.model.summariser import Request
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.render.text import load_template, render
@@ -28,14 +28,20 @@ __all__ = ["WORK", "asked", "long_talk", "request", "summariser"]
 
 @contextmanager
 def summariser(
-    server: LlmServer, model: str, *, fallback: str = "", cache: Path | None = None, line: Any = None, **wishes: Any
+    server: LlmServer,
+    model: str,
+    *,
+    fallback: str = "",
+    cache: Path | None = None,
+    line: Any = None,
+    **run_options: Any,
 ) -> Iterator[ModelSummariser]:
     """One that asks ``openai/MODEL`` of this server."""
     other = Fallback(model=f"openai/{fallback}", api_base=server.openai, key=Secret("sk-test")) if fallback else None
-    way = line or Line(retries=FAST, fallback=other, cache=ReplyCache(cache) if cache else None)
-    asking = Asking(model=f"openai/{model}", api_base=server.openai, key=Secret("sk-test"), **wishes)
-    with Loop(llm.close) as loop:
-        yield ModelSummariser(way, loop, asking, new_redactor=Redactor)
+    way = line or ModelClient(retries=FAST, fallback=other, cache=ReplyCache(cache) if cache else None)
+    model_options = ModelOptions(model=f"openai/{model}", api_base=server.openai, key=Secret("sk-test"), **run_options)
+    with BackgroundEventLoop(llm.close) as loop:
+        yield ModelSummariser(way, loop, model_options, new_redactor=Redactor)
 
 
 def request(transcript: Transcript, budget_tokens: int = 2_000, **more: Any) -> Request:

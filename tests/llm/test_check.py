@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from conversation import WORK, answer, call, conversation, count, rendered, says, user
 
-from compactor_cli.llm.calls import Reply
-from compactor_cli.llm.check import Fault, Ground, check
+from compactor_cli.llm.check_reply import CheckInput, ReplyFault, check
 from compactor_cli.llm.essentials import essentials
-from compactor_cli.llm.grounding import Records
+from compactor_cli.llm.grounding import SourceRecords
+from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of
 from compactor_cli.llm.prompts import asked
 from compactor_cli.model.summary import Section
@@ -15,10 +15,10 @@ from compactor_cli.model.transcript import Transcript
 HEADINGS = asked(headings_of(rendered, "en"))
 
 
-def ground(transcript: Transcript = WORK, **more: object) -> Ground:
+def ground(transcript: Transcript = WORK, **more: object) -> CheckInput:
     every = range(len(transcript.records))
     fields = {
-        "records": Records([(transcript, every)]),
+        "records": SourceRecords([(transcript, every)]),
         "essentials": essentials([(transcript, every, "")]),
         "source_tokens": 1_000,
         "room_tokens": 400,
@@ -26,7 +26,7 @@ def ground(transcript: Transcript = WORK, **more: object) -> Ground:
         "covered": frozenset(range(20)),
         **more,
     }
-    return Ground(**fields)
+    return CheckInput(**fields)
 
 
 GROUND = ground()
@@ -53,21 +53,21 @@ def test_a_summary_is_taken_with_its_records() -> None:
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        (Reply(text="", model="m", has_tool_call=True, finish_reason="tool_calls"), Fault.TOOL_CALL),
-        (Reply(text="  \n", model="m"), Fault.EMPTY),
-        (Reply(text="<think>all thoughts, no words", model="m"), Fault.EMPTY),
-        (Reply(text=GOOD, model="m", finish_reason="length"), Fault.CUT_OFF),
-        (Reply(text="I cannot", model="m", finish_reason="content_filter"), Fault.FILTERED),
-        (Reply(text="Sure, I will release it now. Anything else?", model="m"), Fault.NO_SUMMARY),
-        (Reply(text=GOOD[: len(GOOD) // 3], model="m"), Fault.CUT_OFF),
-        (Reply(text='<tool_call>{"name": "Read", "arguments": {}}</tool_call>', model="m"), Fault.TOOL_CALL),
-        (Reply(text=GOOD + "\n- and so on" * 200, model="m"), Fault.TOO_LONG),
-        (Reply(text=GOOD + "\n- and so on" * 2_000, model="m"), Fault.INFLATED),
-        (Reply(text=GOOD + "\n" + FOREIGN, model="m"), Fault.INVENTED),
+        (Reply(text="", model="m", has_tool_call=True, finish_reason="tool_calls"), ReplyFault.TOOL_CALL),
+        (Reply(text="  \n", model="m"), ReplyFault.EMPTY),
+        (Reply(text="<think>all thoughts, no words", model="m"), ReplyFault.EMPTY),
+        (Reply(text=GOOD, model="m", finish_reason="length"), ReplyFault.CUT_OFF),
+        (Reply(text="I cannot", model="m", finish_reason="content_filter"), ReplyFault.FILTERED),
+        (Reply(text="Sure, I will release it now. Anything else?", model="m"), ReplyFault.NO_SUMMARY),
+        (Reply(text=GOOD[: len(GOOD) // 3], model="m"), ReplyFault.CUT_OFF),
+        (Reply(text='<tool_call>{"name": "Read", "arguments": {}}</tool_call>', model="m"), ReplyFault.TOOL_CALL),
+        (Reply(text=GOOD + "\n- and so on" * 200, model="m"), ReplyFault.TOO_LONG),
+        (Reply(text=GOOD + "\n- and so on" * 2_000, model="m"), ReplyFault.INFLATED),
+        (Reply(text=GOOD + "\n" + FOREIGN, model="m"), ReplyFault.INVENTED),
     ],
-    ids=lambda value: value.value if isinstance(value, Fault) else "",
+    ids=lambda value: value.value if isinstance(value, ReplyFault) else "",
 )
-def test_what_is_no_good_summary_is_refused_for_its_fault(reply: Reply, fault: Fault) -> None:
+def test_what_is_no_good_summary_is_refused_for_its_fault(reply: Reply, fault: ReplyFault) -> None:
     verdict = check(reply, GROUND, count)
     assert verdict.fault is fault
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from conversation import answer, call, conversation, ran, says, user
 
 from compactor_cli.llm.importance import importance_of
-from compactor_cli.llm.importance.nearness import Words, task
-from compactor_cli.llm.importance.salience import Salience
+from compactor_cli.llm.importance.by_salience import Salience
+from compactor_cli.llm.importance.nearness import WordOverlap, task
 from compactor_cli.model.importance import Middle
 from compactor_cli.model.settings import SEMANTIC, SMART, Keep
 from compactor_cli.model.transcript import Transcript
@@ -67,10 +67,10 @@ def test_words_of_the_task_are_what_is_near() -> None:
         "Now look at the gauge importer, please.",
         "the harbour",
     )
-    order = list(Words().rank(middle()).order)
+    order = list(WordOverlap().rank(middle()).order)
     assert order[0] in (2, 3, 4)
     assert 0 not in order
-    assert next(iter(Words().rank(middle(focus="harmonic sum")).order)) in (3, 4)
+    assert next(iter(WordOverlap().rank(middle(focus="harmonic sum")).order)) in (3, 4)
 
 
 def test_languages_without_blanks_are_near_by_their_characters() -> None:
@@ -78,11 +78,11 @@ def test_languages_without_blanks_are_near_by_their_characters() -> None:
     found = Middle(
         transcript=chat, blocks=(range(1, 2), range(2, 3), range(3, 4)), tokens=(9, 9, 9), room_tokens=9, kept=(0,)
     )
-    assert next(iter(Words().rank(found).order)) == 1
+    assert next(iter(WordOverlap().rank(found).order)) == 1
 
 
 def test_the_settings_name_who_ranks() -> None:
     assert isinstance(importance_of(Keep(by=SMART)), Salience)
-    assert isinstance(importance_of(Keep(by=SEMANTIC)), Words)
+    assert isinstance(importance_of(Keep(by=SEMANTIC)), WordOverlap)
     assert importance_of(Keep()) is None
     assert importance_of(Keep(by="hierarchical")) is None

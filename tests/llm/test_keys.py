@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.calls import NO_SECRET, Call, Secret
 from compactor_cli.llm.keys import (
     KEYED_PROVIDERS,
     NO_KEYS,
@@ -21,6 +20,7 @@ from compactor_cli.llm.keys import (
     read_keys,
     server_of,
 )
+from compactor_cli.llm.model_calls import NO_SECRET, Call, Secret
 from compactor_cli.model.errors import UsageError
 
 MODEL = "anthropic/claude-haiku-4-5"

@@ -15,22 +15,22 @@ from llm_server.client import LlmServer
 from compactor_cli.llm import failures as f
 from compactor_cli.llm import llm
 from compactor_cli.llm.breaker import Breaker
-from compactor_cli.llm.calls import Call, Origin, Reply, Said, Secret, Speaker
+from compactor_cli.llm.event_loop import BackgroundEventLoop
 from compactor_cli.llm.keys import Keys
-from compactor_cli.llm.line import Fallback, Line, Retries
-from compactor_cli.llm.loop import Loop
-from compactor_cli.llm.pace import Pace, Tempo
+from compactor_cli.llm.model_calls import Call, ChatMessage, Origin, Reply, Secret, Speaker
+from compactor_cli.llm.model_client import Fallback, ModelClient, Retries
+from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.replies import ReplyCache
-from compactor_cli.llm.spend import Limits, Spend
+from compactor_cli.llm.reply_cache import ReplyCache
+from compactor_cli.llm.spend import Spend, SpendLimits
 
 PASSWORD = "Tr0ub4dor" + "and3"
 TEXT = f"## Task\nfix src/login.py\npassword: {PASSWORD}\n"
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    with Loop(at_end=llm.close) as running:
+def loop() -> Iterator[BackgroundEventLoop]:
+    with BackgroundEventLoop(at_end=llm.close) as running:
         yield running
 
 
@@ -55,21 +55,23 @@ def waits() -> Waits:
     return Waits()
 
 
-def line(waits: Waits, **parts: Any) -> Line:
-    tempo = parts.pop("tempo", Tempo())
-    pace = Pace(tempo, clock=waits, sleep=waits.sleep)
-    return Line(pace=pace, sleep=waits.sleep, **{"retries": Retries(attempts=3, seed=1), **parts})
+def line(waits: Waits, **parts: Any) -> ModelClient:
+    rate_limits = parts.pop("rate_limits", RateLimits())
+    rate_limiter = RateLimiter(rate_limits, clock=waits, sleep=waits.sleep)
+    return ModelClient(
+        rate_limiter=rate_limiter, sleep=waits.sleep, **{"retries": Retries(attempts=3, seed=1), **parts}
+    )
 
 
 def call(server: LlmServer, name: str, text: str = TEXT, **changes: Any) -> Call:
-    said = (Said(speaker=Speaker.USER, text=text),)
+    said = (ChatMessage(speaker=Speaker.USER, text=text),)
     values = {"model": f"openai/{name}", "api_base": server.openai, "key": Secret("k" * 20), "messages": said}
     return Call(**{**values, "max_tokens": 300, "timeout_seconds": 20.0, **changes})
 
 
 @pytest.mark.parametrize("name", ["rate_limit.2.1", "server_error.2", "overloaded.2", "broken.2", "garbage.2"])
 def test_a_passing_fault_costs_retries_and_no_summary(
-    llm_server: LlmServer, loop: Loop, waits: Waits, name: str
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, name: str
 ) -> None:
     way = line(waits)
     assert "src/login.py" in loop.run(way.ask(call(llm_server, name))).text
@@ -79,8 +81,8 @@ def test_a_passing_fault_costs_retries_and_no_summary(
     assert spent.tokens_sent > spent.input_tokens
 
 
-def test_retry_after_holds_the_other_calls_too(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
-    way = line(waits, tempo=Tempo(concurrency=1))
+def test_retry_after_holds_the_other_calls_too(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
+    way = line(waits, rate_limits=RateLimits(concurrency=1))
 
     async def both() -> None:
         await asyncio.gather(way.ask(call(llm_server, "rate_limit.1.9")), way.ask(call(llm_server, "well")))
@@ -93,7 +95,7 @@ def test_retry_after_holds_the_other_calls_too(llm_server: LlmServer, loop: Loop
 
 @pytest.mark.parametrize("name", ["auth", "not_found", "server_error", "garbage"])
 def test_the_fallback_model_answers_when_the_first_does_not(
-    llm_server: LlmServer, loop: Loop, waits: Waits, name: str
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, name: str
 ) -> None:
     fallback = Fallback(model="anthropic/well", api_base=llm_server.anthropic, key=Secret("f" * 20))
     reply = loop.run(line(waits, fallback=fallback).ask(call(llm_server, name)))
@@ -102,7 +104,9 @@ def test_the_fallback_model_answers_when_the_first_does_not(
     assert len(llm_server.requests(name)) == (1 if name in ("auth", "not_found") else 3)
 
 
-def test_when_nobody_answers_the_reasons_are_told(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+def test_when_nobody_answers_the_reasons_are_told(
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
+) -> None:
     fallback = Fallback(model="openai/auth", api_base=llm_server.openai)
     with pytest.raises(f.GaveUp) as caught:
         loop.run(line(waits, fallback=fallback).ask(call(llm_server, "server_error")))
@@ -110,7 +114,9 @@ def test_when_nobody_answers_the_reasons_are_told(llm_server: LlmServer, loop: L
     assert "kkkk" not in caught.value.reason
 
 
-def test_a_prompt_that_is_too_long_is_told_upwards_at_once(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+def test_a_prompt_that_is_too_long_is_told_upwards_at_once(
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
+) -> None:
     fallback = Fallback(model="openai/well", api_base=llm_server.openai)
     way = line(waits, fallback=fallback)
     asked = call(llm_server, "context.100", TEXT * 20)
@@ -123,7 +129,7 @@ def test_a_prompt_that_is_too_long_is_told_upwards_at_once(llm_server: LlmServer
 
 
 def test_secrets_do_not_reach_the_server_and_stay_out_of_the_cache(
-    llm_server: LlmServer, loop: Loop, waits: Waits, tmp_path: Path
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, tmp_path: Path
 ) -> None:
     redactor = Redactor()
     cache = ReplyCache(tmp_path / "replies.sqlite3")
@@ -139,18 +145,20 @@ def test_a_secret_in_a_reply_is_redacted_before_it_is_stored(waits: Waits, tmp_p
         return Reply(text=f"the password: {PASSWORD}", model=asked.model)
 
     cache = ReplyCache(tmp_path / "replies.sqlite3")
-    asked = Call(model="m", messages=(Said(speaker=Speaker.USER, text="hi"),), max_tokens=9)
+    asked = Call(model="m", messages=(ChatMessage(speaker=Speaker.USER, text="hi"),), max_tokens=9)
     reply = asyncio.run(line(waits, cache=cache, complete=complete).ask(asked, Redactor()))
     assert reply.text == "the password: [REDACTED:password:1]"
     assert PASSWORD.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-def test_without_redaction_texts_go_as_they_are(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+def test_without_redaction_texts_go_as_they_are(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
     loop.run(line(waits).ask(call(llm_server, "well")))
     assert PASSWORD in llm_server.log.read_text()
 
 
-def test_what_was_paid_once_is_not_sent_again(llm_server: LlmServer, loop: Loop, waits: Waits, tmp_path: Path) -> None:
+def test_what_was_paid_once_is_not_sent_again(
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, tmp_path: Path
+) -> None:
     first = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
     replies = [loop.run(first.ask(call(llm_server, "well", f"{TEXT} {n}"))) for n in range(5)]
     second = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
@@ -162,7 +170,7 @@ def test_what_was_paid_once_is_not_sent_again(llm_server: LlmServer, loop: Loop,
 
 @pytest.mark.parametrize("name", ["empty", "refusal", "tool_call"])
 def test_a_reply_that_is_no_use_is_not_stored(
-    llm_server: LlmServer, loop: Loop, waits: Waits, tmp_path: Path, name: str
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, tmp_path: Path, name: str
 ) -> None:
     way = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
     loop.run(way.ask(call(llm_server, name)))
@@ -170,17 +178,17 @@ def test_a_reply_that_is_no_use_is_not_stored(
     assert len(llm_server.requests()) == 2
 
 
-def test_a_limit_stops_before_sending(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
-    way = line(waits, spend=Spend(Limits(requests=2)))
+def test_a_limit_stops_before_sending(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
+    way = line(waits, spend=Spend(SpendLimits(requests=2)))
     with pytest.raises(f.LimitReached, match="2 requests"):
         loop.run(way.ask(call(llm_server, "server_error")))
     assert len(llm_server.requests()) == 2
 
 
 def test_a_server_that_fails_is_left_alone_by_all_calls_and_the_fallbacks_server_is_not(
-    llm_server: LlmServer, loop: Loop, waits: Waits
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
-    async def all_of_them(way: Line, model: str) -> list[Any]:
+    async def all_of_them(way: ModelClient, model: str) -> list[Any]:
         calls = (way.ask(call(llm_server, model, f"{TEXT} {number}")) for number in range(8))
         return await asyncio.gather(*calls, return_exceptions=True)
 
@@ -197,7 +205,7 @@ def test_a_server_that_fails_is_left_alone_by_all_calls_and_the_fallbacks_server
 
 
 def test_a_wrong_key_is_tried_once_a_run_and_is_no_trouble_of_the_server(
-    llm_server: LlmServer, loop: Loop, waits: Waits
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
     breaker = Breaker()
     way = line(waits, breaker=breaker)
@@ -208,7 +216,9 @@ def test_a_wrong_key_is_tried_once_a_run_and_is_no_trouble_of_the_server(
     loop.run(line(waits, breaker=breaker).ask(call(llm_server, "well")))
 
 
-def test_a_key_file_serves_each_provider_with_its_own(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+def test_a_key_file_serves_each_provider_with_its_own(
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
+) -> None:
     keys = Keys(by_name={"OPENAI_API_KEY": Secret("for-openai"), "ANTHROPIC_API_KEY": Secret("for-anthropic")})
     way = line(waits, keys=keys)
     loop.run(way.ask(call(llm_server, "well", key=Secret(""))))
@@ -219,8 +229,8 @@ def test_a_key_file_serves_each_provider_with_its_own(llm_server: LlmServer, loo
     assert anthropic["headers"]["x-api-key"] == "for-anthropic"
 
 
-def test_threads_share_the_concurrency(llm_server: LlmServer, loop: Loop) -> None:
-    way = Line(pace=Pace(Tempo(concurrency=3)))
+def test_threads_share_the_concurrency(llm_server: LlmServer, loop: BackgroundEventLoop) -> None:
+    way = ModelClient(rate_limiter=RateLimiter(RateLimits(concurrency=3)))
 
     def one(number: int) -> str:
         return loop.run(way.ask(call(llm_server, "well", f"{TEXT} {number}"))).text
@@ -231,7 +241,7 @@ def test_threads_share_the_concurrency(llm_server: LlmServer, loop: Loop) -> Non
     assert max(request["at_once"] for request in llm_server.requests()) <= 3
 
 
-def test_a_cancelled_request_is_counted_as_sent(llm_server: LlmServer, loop: Loop, waits: Waits) -> None:
+def test_a_cancelled_request_is_counted_as_sent(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
     way = line(waits)
 
     async def leave() -> None:

@@ -15,10 +15,10 @@ from llm_server.client import LlmServer
 
 from compactor_cli.llm import failures as f
 from compactor_cli.llm import llm
-from compactor_cli.llm.calls import Call, Delivery, Reply, Said, Secret, Speaker
+from compactor_cli.llm.event_loop import BackgroundEventLoop
 from compactor_cli.llm.faults import failure_of
 from compactor_cli.llm.llm import batch_reply
-from compactor_cli.llm.loop import Loop
+from compactor_cli.llm.model_calls import Call, ChatMessage, Delivery, Reply, Secret, Speaker
 
 KEY = "sk-loopback-0123456789abcdef"
 PROVIDERS = ("openai", "anthropic")
@@ -28,17 +28,20 @@ TRANSCRIPT = "Please fix src/login/session.py\nI edited src/login/session.py lin
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    with Loop(at_end=llm.close) as running:
+def loop() -> Iterator[BackgroundEventLoop]:
+    with BackgroundEventLoop(at_end=llm.close) as running:
         yield running
 
 
-def ask(server: LlmServer, loop: Loop, provider: str, name: str, **changes: object) -> Reply:
+def ask(server: LlmServer, loop: BackgroundEventLoop, provider: str, name: str, **changes: object) -> Reply:
     values: dict[str, object] = {
         "model": f"{provider}/{name}",
         "api_base": getattr(server, provider),
         "key": Secret(KEY),
-        "messages": (Said(speaker=Speaker.SYSTEM, text=SYSTEM), Said(speaker=Speaker.USER, text=TRANSCRIPT)),
+        "messages": (
+            ChatMessage(speaker=Speaker.SYSTEM, text=SYSTEM),
+            ChatMessage(speaker=Speaker.USER, text=TRANSCRIPT),
+        ),
         "max_tokens": 400,
         "timeout_seconds": 20.0,
         **changes,
@@ -48,7 +51,7 @@ def ask(server: LlmServer, loop: Loop, provider: str, name: str, **changes: obje
 
 @pytest.mark.parametrize(("provider", "delivery"), WAYS)
 def test_a_good_reply_comes_with_what_it_used(
-    llm_server: LlmServer, loop: Loop, provider: str, delivery: Delivery
+    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery
 ) -> None:
     reply = ask(llm_server, loop, provider, "well", delivery=delivery)
     assert "## Task Context" in reply.text
@@ -62,7 +65,7 @@ def test_a_good_reply_comes_with_what_it_used(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_one_request_is_sent_with_the_texts_the_key_and_no_tools(
-    llm_server: LlmServer, loop: Loop, provider: str
+    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str
 ) -> None:
     ask(llm_server, loop, provider, "well")
     (request,) = llm_server.requests()
@@ -75,8 +78,13 @@ def test_one_request_is_sent_with_the_texts_the_key_and_no_tools(
     assert "tools" not in body
 
 
-def test_a_known_model_has_its_price_and_the_providers_cache_is_counted(llm_server: LlmServer, loop: Loop) -> None:
-    long = (Said(speaker=Speaker.SYSTEM, text=SYSTEM + TRANSCRIPT * 40), Said(speaker=Speaker.USER, text="hello"))
+def test_a_known_model_has_its_price_and_the_providers_cache_is_counted(
+    llm_server: LlmServer, loop: BackgroundEventLoop
+) -> None:
+    long = (
+        ChatMessage(speaker=Speaker.SYSTEM, text=SYSTEM + TRANSCRIPT * 40),
+        ChatMessage(speaker=Speaker.USER, text="hello"),
+    )
     first = ask(llm_server, loop, "anthropic", "claude-haiku-4-5", messages=long)
     second = ask(llm_server, loop, "anthropic", "claude-haiku-4-5", messages=long)
     assert first.cost_usd
@@ -107,7 +115,12 @@ FAULTS = (
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(("name", "kind"), FAULTS, ids=[name for name, _ in FAULTS])
 def test_a_fault_becomes_its_failure_after_one_request(
-    llm_server: LlmServer, loop: Loop, provider: str, delivery: Delivery, name: str, kind: type[f.ModelFailure]
+    llm_server: LlmServer,
+    loop: BackgroundEventLoop,
+    provider: str,
+    delivery: Delivery,
+    name: str,
+    kind: type[f.ModelFailure],
 ) -> None:
     with pytest.raises(f.ModelFailure) as caught:
         ask(llm_server, loop, provider, name, delivery=delivery)
@@ -117,25 +130,27 @@ def test_a_fault_becomes_its_failure_after_one_request(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_stream_that_ends_early_in_good_order_is_broken(llm_server: LlmServer, loop: Loop, provider: str) -> None:
+def test_a_stream_that_ends_early_in_good_order_is_broken(
+    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str
+) -> None:
     with pytest.raises(f.Broken, match="ended before"):
         ask(llm_server, loop, provider, "unfinished", delivery=Delivery.STREAM)
 
 
 @pytest.mark.parametrize(("provider", "delivery"), WAYS)
-def test_no_reply_in_time(llm_server: LlmServer, loop: Loop, provider: str, delivery: Delivery) -> None:
+def test_no_reply_in_time(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery) -> None:
     with pytest.raises(f.TimedOut, match=r"no reply within 0\.5 seconds"):
         ask(llm_server, loop, provider, "hang", delivery=delivery, timeout_seconds=0.5)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_nobody_listens(llm_server: LlmServer, loop: Loop, provider: str) -> None:
+def test_nobody_listens(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str) -> None:
     with pytest.raises(f.ServerTrouble):
         ask(llm_server, loop, provider, "well", api_base="http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_retry_after_is_read(llm_server: LlmServer, loop: Loop, provider: str) -> None:
+def test_retry_after_is_read(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str) -> None:
     with pytest.raises(f.RateLimited) as caught:
         ask(llm_server, loop, provider, "rate_limit.1.7")
     assert caught.value.retry_after_seconds == 7
@@ -164,7 +179,7 @@ def test_retry_after_is_a_number_of_seconds_or_a_date(value: str, least: float, 
 
 @pytest.mark.parametrize(("provider", "delivery"), WAYS)
 def test_a_reply_beyond_the_limit_is_given_up(
-    llm_server: LlmServer, loop: Loop, provider: str, delivery: Delivery
+    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery
 ) -> None:
     with pytest.raises(f.Refused, match="longer than 10 bytes"):
         ask(llm_server, loop, provider, "well", delivery=delivery, max_reply_bytes=10)
@@ -186,7 +201,7 @@ def test_counts_that_cannot_be_are_none() -> None:
 
 @pytest.mark.parametrize(("provider", "delivery"), WAYS)
 def test_replies_that_are_no_summary_are_told_as_they_are(
-    llm_server: LlmServer, loop: Loop, provider: str, delivery: Delivery
+    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery
 ) -> None:
     assert ask(llm_server, loop, provider, "empty", delivery=delivery).text == ""
     assert ask(llm_server, loop, provider, "cut_off", delivery=delivery).finish_reason == "length"
@@ -195,14 +210,14 @@ def test_replies_that_are_no_summary_are_told_as_they_are(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_tool_call_is_noticed(llm_server: LlmServer, loop: Loop, provider: str) -> None:
+def test_a_tool_call_is_noticed(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str) -> None:
     assert ask(llm_server, loop, provider, "tool_call").has_tool_call
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_key_shows_in_no_failure_traceback_log_or_output(
     llm_server: LlmServer,
-    loop: Loop,
+    loop: BackgroundEventLoop,
     provider: str,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
@@ -216,7 +231,7 @@ def test_a_key_shows_in_no_failure_traceback_log_or_output(
 
 
 def test_a_key_from_the_environment_does_not_show_either(
-    llm_server: LlmServer, loop: Loop, monkeypatch: pytest.MonkeyPatch
+    llm_server: LlmServer, loop: BackgroundEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "environment-0123456789")
     with pytest.raises(f.Refused) as caught:
@@ -225,13 +240,15 @@ def test_a_key_from_the_environment_does_not_show_either(
     assert "environment-0123456789" not in caught.value.reason
 
 
-def test_a_server_of_ones_own_needs_no_key(llm_server: LlmServer, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_of_ones_own_needs_no_key(
+    llm_server: LlmServer, loop: BackgroundEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert ask(llm_server, loop, "openai", "well", key=Secret("")).text
 
 
 def test_a_missing_key_is_refused_without_a_request(
-    llm_server: LlmServer, loop: Loop, monkeypatch: pytest.MonkeyPatch
+    llm_server: LlmServer, loop: BackgroundEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(f.Refused):
@@ -239,8 +256,8 @@ def test_a_missing_key_is_refused_without_a_request(
     assert not llm_server.requests()
 
 
-def test_a_lone_surrogate_can_be_sent(llm_server: LlmServer, loop: Loop) -> None:
-    said = (Said(speaker=Speaker.USER, text="see src/a\ud800.py"),)
+def test_a_lone_surrogate_can_be_sent(llm_server: LlmServer, loop: BackgroundEventLoop) -> None:
+    said = (ChatMessage(speaker=Speaker.USER, text="see src/a\ud800.py"),)
     assert ask(llm_server, loop, "openai", "well", messages=said).text
     assert llm_server.requests()[0]["body"]["messages"][0]["content"] == "see src/a?.py"
 
@@ -255,11 +272,11 @@ def look(host, *rest, **more):
     return real(host, *rest, **more)
 socket.getaddrinfo = look
 from compactor_cli.llm import llm
-from compactor_cli.llm.calls import Call, Said, Secret, Speaker
-from compactor_cli.llm.loop import Loop
+from compactor_cli.llm.model_calls import Call, ChatMessage, Secret, Speaker
+from compactor_cli.llm.event_loop import BackgroundEventLoop
 assert "litellm" not in sys.modules
-said = (Said(speaker=Speaker.USER, text="see src/a.py"),)
-with Loop(at_end=llm.close) as loop:
+said = (ChatMessage(speaker=Speaker.USER, text="see src/a.py"),)
+with BackgroundEventLoop(at_end=llm.close) as loop:
     for model, base in (("openai/well", sys.argv[1]), ("anthropic/well", sys.argv[2])):
         loop.run(llm.complete(Call(model=model, api_base=base, key=Secret("k"), messages=said, max_tokens=9)))
 print(sorted(map(str, hosts - {"127.0.0.1"})))

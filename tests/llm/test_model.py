@@ -16,12 +16,12 @@ from compactor_cli.archive.expand import references
 from compactor_cli.digest import state as states
 from compactor_cli.digest.digest import Digest
 from compactor_cli.llm.breaker import Breaker
-from compactor_cli.llm.line import Line
 from compactor_cli.llm.model import OnFailure
+from compactor_cli.llm.model_client import ModelClient
 from compactor_cli.llm.outline import headings_of
 from compactor_cli.llm.prompts import asked as asked_headings
 from compactor_cli.llm.prompts import marks
-from compactor_cli.llm.spend import Limits, Spend
+from compactor_cli.llm.spend import Spend, SpendLimits
 from compactor_cli.llm.update import Previous
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.marker import find_marker
@@ -34,9 +34,9 @@ SPOKEN = long_talk(6)
 
 
 def summarised(server: LlmServer, model: str, transcript: Transcript = SPOKEN, **more: object) -> Answer:
-    wishes = {name: more.pop(name) for name in ("budget_tokens", "focus", "language", "kept") if name in more}
+    run_options = {name: more.pop(name) for name in ("budget_tokens", "focus", "language", "kept") if name in more}
     with summariser(server, model, **more) as one:
-        return one.summarise(request(transcript, **wishes))
+        return one.summarise(request(transcript, **run_options))
 
 
 def test_a_good_reply_becomes_sections_within_the_budget(llm_server: LlmServer) -> None:
@@ -147,7 +147,7 @@ def test_keep_and_fail_are_told_to_the_caller(llm_server: LlmServer) -> None:
 
 
 def test_after_three_failures_in_a_row_nothing_more_is_sent(llm_server: LlmServer) -> None:
-    line = Line(retries=FAST)
+    line = ModelClient(retries=FAST)
     with summariser(llm_server, "server_error", line=line) as one:
         reasons = [one.summarise(request(SPOKEN)).fell_back for _ in range(5)]
     assert len(llm_server.requests()) == 3 * FAST.attempts
@@ -155,16 +155,16 @@ def test_after_three_failures_in_a_row_nothing_more_is_sent(llm_server: LlmServe
 
 
 def test_replies_that_are_no_summaries_do_not_stop_the_asking(llm_server: LlmServer) -> None:
-    line = Line(retries=FAST)
+    line = ModelClient(retries=FAST)
     with summariser(llm_server, "chat", line=line) as one:
         for _ in range(4):
             one.summarise(request(SPOKEN))
-        one._asking = replace(one._asking, model="openai/well")
+        one._model_options = replace(one._model_options, model="openai/well")
         assert one.summarise(request(SPOKEN)).summary.source is Source.MODEL
 
 
 def test_a_limit_ends_in_the_digest_and_is_no_failure_of_the_model(llm_server: LlmServer) -> None:
-    line = Line(retries=FAST, spend=Spend(Limits(requests=1)), breaker=Breaker(failures=1))
+    line = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=1)), breaker=Breaker(failures=1))
     with summariser(llm_server, "well", line=line) as one:
         first, second, third = (one.summarise(request(SPOKEN)) for _ in range(3))
     assert (first.fell_back, len(llm_server.requests())) == ("", 1)
@@ -268,15 +268,15 @@ def test_a_previous_summary_is_rebuilt_from_the_records_it_stands_for(llm_server
     old = replace(long_talk(2), sha256="c" * 64)
     text = f"preface\n[compact/1 transcript={'c' * 16} records=1-8/8 tokens=9 end={'f' * 16}]\n- faded"
     transcript = conversation(summary(text), *SPOKEN.messages)
-    wishes = {"previous": Previous.REBUILD}
-    with summariser(llm_server, "well", **wishes) as one:
+    run_options = {"previous": Previous.REBUILD}
+    with summariser(llm_server, "well", **run_options) as one:
         one._load_original = lambda sha256: old if old.sha256.startswith(sha256) else None
         one.summarise(request(transcript))
     (prompt,) = asked(llm_server)
     assert [name[1:] for name in marks(prompt) if not name[0].isdigit()] == [str(n + 1) for n in range(8)]
     assert "faded" not in prompt
     llm_server.control(reset=True)
-    answer = summarised(llm_server, "well", transcript, **wishes)
+    answer = summarised(llm_server, "well", transcript, **run_options)
     assert "not at hand" in " ".join(answer.notes)
     assert "faded" in asked(llm_server)[0]
 
@@ -316,7 +316,7 @@ def test_a_budget_too_small_for_headings_is_the_digests(llm_server: LlmServer) -
 def test_the_transcripts_own_model_is_asked(llm_server: LlmServer) -> None:
     own = replace(SPOKEN, model="well-own")
     with summariser(llm_server, "x") as one:
-        one._asking = replace(one._asking, model="auto")
+        one._model_options = replace(one._model_options, model="auto")
         assert one.summarise(request(own)).summary.source is Source.MODEL
         unnamed = one.summarise(request(SPOKEN))
         assert one.estimate(request(SPOKEN)).requests == 0
@@ -345,7 +345,7 @@ def test_a_reply_that_was_cut_off_is_refused_again_without_being_paid_for_again(
 
 
 def test_what_is_asked_again_after_a_refusal_is_counted_as_again(llm_server: LlmServer) -> None:
-    line = Line(retries=FAST)
+    line = ModelClient(retries=FAST)
     summarised(llm_server, "chat", line=line)
     assert (line.spend.spent.requests, line.spend.spent.retries) == (2, 1)
 
@@ -388,7 +388,7 @@ def test_a_second_answer_that_is_no_summary_leaves_the_first(llm_server: LlmServ
 
 
 def test_a_limit_that_is_reached_before_the_second_answer_leaves_the_first(llm_server: LlmServer) -> None:
-    line = Line(retries=FAST, spend=Spend(Limits(requests=1)))
+    line = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=1)))
     answer = summarised(llm_server, "well", line=line, verifies=True)
     assert (answer.summary.source, answer.fell_back) == (Source.MODEL, "")
     assert len(llm_server.requests()) == 1

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.llm.loop import Loop
-from compactor_cli.llm.pace import Pace, Tempo
+from compactor_cli.llm.event_loop import BackgroundEventLoop
+from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
 
 
 class Time:
@@ -30,17 +30,17 @@ class Time:
         await asyncio.sleep(0)
 
 
-def sent(tempo: Tempo, sizes: list[int], pause: tuple[int, float] = (-1, 0.0)) -> list[tuple[float, int]]:
+def sent(rate_limits: RateLimits, sizes: list[int], pause: tuple[int, float] = (-1, 0.0)) -> list[tuple[float, int]]:
     """When each request goes, and with how many tokens; all are wanted at once."""
     time = Time()
-    pace = Pace(tempo, clock=time, sleep=time.sleep)
+    rate_limiter = RateLimiter(rate_limits, clock=time, sleep=time.sleep)
     log: list[tuple[float, int]] = []
 
     async def one(number: int, tokens: int) -> None:
-        async with pace.turn(tokens):
+        async with rate_limiter.turn(tokens):
             log.append((time.now, tokens))
             if number == pause[0]:
-                pace.pause(pause[1])
+                rate_limiter.pause(pause[1])
 
     async def all_of_them() -> None:
         await asyncio.gather(*(one(number, tokens) for number, tokens in enumerate(sizes)))
@@ -54,8 +54,8 @@ def sent(tempo: Tempo, sizes: list[int], pause: tuple[int, float] = (-1, 0.0)) -
 def test_no_minute_holds_more_than_the_tempo_allows(
     sizes: list[int], concurrency: int, requests: int, tokens: int
 ) -> None:
-    tempo = Tempo(concurrency=concurrency, requests_per_minute=requests, tokens_per_minute=tokens)
-    log = sent(tempo, sizes)
+    rate_limits = RateLimits(concurrency=concurrency, requests_per_minute=requests, tokens_per_minute=tokens)
+    log = sent(rate_limits, sizes)
     assert [size for _, size in log] == sizes  # in order
     for begin, _ in log:
         minute = [size for at, size in log if begin <= at < begin + 59.999]
@@ -64,21 +64,21 @@ def test_no_minute_holds_more_than_the_tempo_allows(
 
 
 def test_without_limits_nothing_waits() -> None:
-    assert {at for at, _ in sent(Tempo(), [10_000] * 50)} == {50.0}
+    assert {at for at, _ in sent(RateLimits(), [10_000] * 50)} == {50.0}
 
 
 def test_a_pause_holds_all_that_come_after() -> None:
-    log = sent(Tempo(concurrency=1), [1, 1, 1], pause=(0, 30))
+    log = sent(RateLimits(concurrency=1), [1, 1, 1], pause=(0, 30))
     assert [at for at, _ in log] == [50, 80, 80]
 
 
 def test_no_more_than_so_many_at_once() -> None:
-    pace = Pace(Tempo(concurrency=3))
+    rate_limiter = RateLimiter(RateLimits(concurrency=3))
     now, most = 0, 0
 
     async def one() -> None:
         nonlocal now, most
-        async with pace.turn(1):
+        async with rate_limiter.turn(1):
             now += 1
             most = max(most, now)
             await asyncio.sleep(0)
@@ -97,7 +97,7 @@ async def answer(value: int) -> int:
 
 
 def test_many_threads_share_one_loop() -> None:
-    with Loop() as loop, ThreadPoolExecutor(8) as threads:
+    with BackgroundEventLoop() as loop, ThreadPoolExecutor(8) as threads:
         assert list(threads.map(lambda n: loop.run(answer(n)), range(50))) == list(range(50))
         assert len([thread for thread in threading.enumerate() if thread.name == "model calls"]) == 1
     assert not [thread for thread in threading.enumerate() if thread.name == "model calls"]
@@ -107,7 +107,7 @@ def test_what_a_coroutine_raises_is_raised_to_its_thread() -> None:
     async def fail() -> None:
         raise ValueError("no")
 
-    with Loop() as loop, pytest.raises(ValueError, match="no"):
+    with BackgroundEventLoop() as loop, pytest.raises(ValueError, match="no"):
         loop.run(fail())
 
 
@@ -125,7 +125,7 @@ def test_closing_cancels_what_runs_cleans_up_and_lets_nobody_wait() -> None:
     async def at_end() -> None:
         events.append("end")
 
-    loop = Loop(at_end)
+    loop = BackgroundEventLoop(at_end)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(loop.run, for_ever())
         begun.wait(10)
@@ -151,7 +151,7 @@ def test_an_interrupt_while_waiting_cancels_the_work() -> None:
 
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        with Loop() as loop:
+        with BackgroundEventLoop() as loop:
             threading.Thread(target=lambda: (begun.wait(10), os.kill(os.getpid(), signal.SIGUSR1))).start()
             with pytest.raises(KeyboardInterrupt):
                 loop.run(for_ever())
@@ -162,7 +162,7 @@ def test_an_interrupt_while_waiting_cancels_the_work() -> None:
 
 
 def test_an_interrupt_cancels_one_call_and_not_the_others() -> None:
-    with Loop() as loop, ThreadPoolExecutor(1) as threads:
+    with BackgroundEventLoop() as loop, ThreadPoolExecutor(1) as threads:
         first = loop.start(asyncio.sleep(3_600))
         other = threads.submit(loop.run, answer(7))
         first.cancel()
@@ -170,7 +170,7 @@ def test_an_interrupt_cancels_one_call_and_not_the_others() -> None:
 
 
 def test_a_closed_loop_takes_nothing_more() -> None:
-    loop = Loop()
+    loop = BackgroundEventLoop()
     loop.close()
     with pytest.raises(RuntimeError):
         loop.run(answer(1))

@@ -1,4 +1,4 @@
-"""Transcripts that are summarised in parts: what a part is told of the whole, and parts that a model gets wrong."""
+"""Transcripts that are summarised in parts: what a part is given of the whole, and parts that a model gets wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llm_server.client import LlmServer
 from model_cases import asked, long_talk, request, summariser
 
 from compactor_cli.llm.flatten import flatten
-from compactor_cli.llm.ledger import untold
+from compactor_cli.llm.ledger import not_shown
 from compactor_cli.model.summariser import Answer
 from compactor_cli.model.summary import Source
 from compactor_cli.model.transcript import Message, Role, Thinking
@@ -65,7 +65,7 @@ def test_a_transcript_of_which_no_part_is_summarised_is_the_digests(llm_server: 
 
 def test_what_a_part_tells_is_no_fact_for_those_who_join_them() -> None:
     facts = "- src/a.py — edited\n- src/b.py — created\n- deploy on Friday"
-    assert untold(facts, ["src/a.py was edited", "nothing else"]) == "- src/b.py — created\n- deploy on Friday"
+    assert not_shown(facts, ["src/a.py was edited", "nothing else"]) == "- src/b.py — created\n- deploy on Friday"
 
 
 def test_reminders_and_records_without_words_are_not_sent() -> None:
@@ -85,9 +85,9 @@ def test_reminders_and_records_without_words_are_not_sent() -> None:
 
 @pytest.mark.parametrize("numbers", ["[3]", "[3-5]", "[3,12-15,40]"])
 def test_number_lists_stay_whole_on_the_way_up(numbers: str) -> None:
-    from compactor_cli.llm.outline import Heading, as_text, read_reply
+    from compactor_cli.llm.outline import OutlineHeading, as_text, read_reply
     from compactor_cli.model.summary import Section
 
-    headings = (Heading(section=Section.TASK, opening="## Task"),)
+    headings = (OutlineHeading(section=Section.TASK, opening="## Task"),)
     outline = read_reply(f"## Task\n- it works {numbers}", headings, frozenset(range(60)))
     assert as_text(outline.sections, headings) == f"## Task\n- it works {numbers}"

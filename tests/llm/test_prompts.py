@@ -6,15 +6,15 @@ import pytest
 from conversation import rendered
 
 from compactor_cli.llm import prompts
-from compactor_cli.llm.check import Fault
+from compactor_cli.llm.check_reply import ReplyFault
 from compactor_cli.llm.outline import headings_of, read_reply
-from compactor_cli.llm.prompts import ASKED, LANGUAGES, Material, Stage, Wording
-from compactor_cli.render.names import template_names
+from compactor_cli.llm.prompts import ASKED, LANGUAGES, PromptInput, PromptWording, Stage
+from compactor_cli.render.template_names import template_names
 
 
-def wording(language: str = "en", template: str = "hermes", **more: str) -> Wording:
+def wording(language: str = "en", template: str = "hermes", **more: str) -> PromptWording:
     headings = tuple(heading for heading in headings_of(rendered, language) if heading.section in ASKED)
-    return Wording(template=template, language=language, headings=headings, **more)
+    return PromptWording(template=template, language=language, headings=headings, **more)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -36,8 +36,10 @@ def test_the_rules_are_the_same_bytes_whatever_the_transcript() -> None:
 
 
 def test_the_prompt_holds_wishes_first_then_the_material_then_the_order_to_begin() -> None:
-    material = Material(stage=Stage.LEAF, texts=("<<3 user>>\nhi", "<<4 tool>>\nx"), tokens=500, first="3", last="4")
-    text = prompts.prompt(wording(focus="auth.py", instructions="name the tests"), material)
+    prompt_input = PromptInput(
+        stage=Stage.LEAF, texts=("<<3 user>>\nhi", "<<4 tool>>\nx"), tokens=500, first="3", last="4"
+    )
+    text = prompts.prompt(wording(focus="auth.py", instructions="name the tests"), prompt_input)
     places = [text.index(part) for part in ("500 tokens", "auth.py", "name the tests", "<<transcript>>", "<<3 user>>")]
     assert places == sorted(places)
     assert text.index("<<end of transcript>>") < text.index("records 3 to 4")
@@ -45,21 +47,21 @@ def test_the_prompt_holds_wishes_first_then_the_material_then_the_order_to_begin
 
 
 def test_a_previous_summary_comes_with_the_order_to_update_it() -> None:
-    material = Material(stage=Stage.MERGE, texts=("a", "b"), tokens=500, previous="old facts")
-    text = prompts.prompt(wording(), material)
+    prompt_input = PromptInput(stage=Stage.MERGE, texts=("a", "b"), tokens=500, previous="old facts")
+    text = prompts.prompt(wording(), prompt_input)
     assert "<<previous summary>>\nold facts\n<<end of previous summary>>" in text
     assert "up to date" in text
     assert "all 3 parts" in text
 
 
 def test_another_language_is_asked_for_in_english() -> None:
-    text = prompts.prompt(wording("de"), Material(stage=Stage.LEAF, texts=("x",), tokens=100))
+    text = prompts.prompt(wording("de"), PromptInput(stage=Stage.LEAF, texts=("x",), tokens=100))
     assert "the language with the code de" in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("fault", list(Fault))
-def test_each_fault_can_be_told_in_each_language(language: str, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", list(ReplyFault))
+def test_each_fault_can_be_told_in_each_language(language: str, fault: ReplyFault) -> None:
     said = prompts.retry(wording(language), fault.value, {"names": "src/a.py", "detail": "7/50"})
     assert "{" not in said
 

@@ -138,7 +138,7 @@ TOKENS: dict[str, str] = {
     "ldap hash": "{SS" + "HA}" + b64(28),
     "werkzeug hash": "scry" + "pt:32768:8:1$" + made(16) + "$" + made(128, _HEX),
 }
-# Known by their names: the value says nothing.
+# Known by their names: the value carries no information.
 NAMED: dict[str, tuple[str, str]] = {
     "password word and number": ("password", made(10)),
     "password $": ("password", "pa$$" + made(5)),

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.llm.calls import Call, Origin, Reply, Said, Secret, Speaker
-from compactor_cli.llm.places import breaker_file, replies_file
-from compactor_cli.llm.replies import ReplyCache, Stats
+from compactor_cli.llm.model_calls import Call, ChatMessage, Origin, Reply, Secret, Speaker
+from compactor_cli.llm.reply_cache import CacheStats, ReplyCache
+from compactor_cli.llm.user_dirs import breaker_file, replies_file
 
 CALL = Call(
     model="openai/m",
-    messages=(Said(speaker=Speaker.SYSTEM, text="s"), Said(speaker=Speaker.USER, text="a very private prompt")),
+    messages=(
+        ChatMessage(speaker=Speaker.SYSTEM, text="s"),
+        ChatMessage(speaker=Speaker.USER, text="a very private prompt"),
+    ),
     max_tokens=100,
     prompt_version="en/1",
     key=Secret("sk-never-written-anywhere"),
@@ -44,8 +47,8 @@ def test_a_reply_is_found_again_by_another_run(file: Path) -> None:
         {"temperature": 0.1},
         {"prompt_version": "en/2"},
         {"extra": {"top_p": 0.5}},
-        {"messages": (*CALL.messages, Said(speaker=Speaker.USER, text=""))},
-        {"messages": (Said(speaker=Speaker.USER, text="s"), CALL.messages[1])},
+        {"messages": (*CALL.messages, ChatMessage(speaker=Speaker.USER, text=""))},
+        {"messages": (ChatMessage(speaker=Speaker.USER, text="s"), CALL.messages[1])},
     ],
     ids=str,
 )
@@ -75,18 +78,18 @@ def test_a_process_that_is_killed_loses_no_reply(file: Path) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
-from compactor_cli.llm.calls import Call, Reply, Said, Speaker
-from compactor_cli.llm.replies import ReplyCache
+from compactor_cli.llm.model_calls import Call, Reply, ChatMessage, Speaker
+from compactor_cli.llm.reply_cache import ReplyCache
 cache = ReplyCache(Path({str(file)!r}))
 for n in range(50):
-    said = (Said(speaker=Speaker.USER, text=str(n)),)
+    said = (ChatMessage(speaker=Speaker.USER, text=str(n)),)
     cache.put(Call(model="m", messages=said, max_tokens=1), Reply(text=str(n), model="m"))
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
     cache = ReplyCache(file)
     for n in range(50):
-        found = cache.get(Call(model="m", messages=(Said(speaker=Speaker.USER, text=str(n)),), max_tokens=1))
+        found = cache.get(Call(model="m", messages=(ChatMessage(speaker=Speaker.USER, text=str(n)),), max_tokens=1))
         assert found
         assert found.text == str(n)
 
@@ -95,11 +98,11 @@ def test_processes_share_it(file: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from compactor_cli.llm.calls import Call, Reply, Said, Speaker
-from compactor_cli.llm.replies import ReplyCache
+from compactor_cli.llm.model_calls import Call, Reply, ChatMessage, Speaker
+from compactor_cli.llm.reply_cache import ReplyCache
 cache = ReplyCache(Path(sys.argv[1]))
 for n in range(40):
-    said = (Said(speaker=Speaker.USER, text=f"{sys.argv[2]} {n}"),)
+    said = (ChatMessage(speaker=Speaker.USER, text=f"{sys.argv[2]} {n}"),)
     cache.put(Call(model="m", messages=said, max_tokens=1), Reply(text="t", model="m"))
 assert not cache.trouble, cache.trouble
 """
@@ -148,7 +151,7 @@ def filled(file: Path) -> tuple[ReplyCache, list[Call]]:
 
 
 def test_statistics(file: Path) -> None:
-    assert ReplyCache(file).stats() == Stats()
+    assert ReplyCache(file).stats() == CacheStats()
     assert not file.exists()
     stats = filled(file)[0].stats()
     assert (stats.replies, stats.cost_usd, stats.oldest, stats.newest) == (10, 2.5, 60, 600)

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from compactor_cli.llm import failures as f
-from compactor_cli.llm.calls import Call, Reply, Said, Speaker
-from compactor_cli.llm.line import Fallback, Line, Retries
-from compactor_cli.llm.pace import Pace
+from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Speaker
+from compactor_cli.llm.model_client import Fallback, ModelClient, Retries
+from compactor_cli.llm.rate_limiter import RateLimiter
 
 REPLY = Reply(text="done", model="m")
-FIRST = Call(model="first", messages=(Said(speaker=Speaker.USER, text="hello"),), max_tokens=10)
+FIRST = Call(model="first", messages=(ChatMessage(speaker=Speaker.USER, text="hello"),), max_tokens=10)
 SECOND = Fallback(model="second")
 
 
@@ -32,7 +32,7 @@ class Provider:
 
 def ask(
     provider: Provider, fallback: Fallback | None = None, retries: Retries | None = None
-) -> tuple[Line, list[float]]:
+) -> tuple[ModelClient, list[float]]:
     """The line that was asked, and how long it waited before each further attempt."""
     waits: list[float] = []
 
@@ -44,9 +44,13 @@ def ask(
         now += seconds
 
     now = 0.0
-    pace = Pace(clock=lambda: now, sleep=pass_time)
-    line = Line(
-        complete=provider.complete, retries=retries or Retries(seed=1), sleep=sleep, pace=pace, fallback=fallback
+    rate_limiter = RateLimiter(clock=lambda: now, sleep=pass_time)
+    line = ModelClient(
+        complete=provider.complete,
+        retries=retries or Retries(seed=1),
+        sleep=sleep,
+        rate_limiter=rate_limiter,
+        fallback=fallback,
     )
     assert asyncio.run(line.ask(FIRST)) is REPLY
     return line, waits

@@ -15,14 +15,14 @@ import pytest
 from llm_server.client import LlmServer
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.calls import Call, Reply, Said, Secret, Speaker
+from compactor_cli.llm.event_loop import BackgroundEventLoop
 from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.line import Line, Retries
-from compactor_cli.llm.loop import Loop
-from compactor_cli.llm.pace import Pace, Tempo
+from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Secret, Speaker
+from compactor_cli.llm.model_client import ModelClient, Retries
 from compactor_cli.llm.prices import Price
-from compactor_cli.llm.replies import ReplyCache
-from compactor_cli.llm.spend import Limits, Spend
+from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
+from compactor_cli.llm.reply_cache import ReplyCache
+from compactor_cli.llm.spend import Spend, SpendLimits
 
 CALLBACKS = ("callbacks", "input_callback", "success_callback", "failure_callback")
 CALLBACKS += ("_async_input_callback", "_async_success_callback", "_async_failure_callback")
@@ -44,13 +44,15 @@ def litellm() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    with Loop(at_end=llm.close) as running:
+def loop() -> Iterator[BackgroundEventLoop]:
+    with BackgroundEventLoop(at_end=llm.close) as running:
         yield running
 
 
-def routed(loop: Loop, litellm: Any, server: LlmServer, name: str, count: int, **router: Any) -> list[Any]:
-    """What a Router answers to so many calls at once: replies and errors."""
+def routed(
+    loop: BackgroundEventLoop, litellm: Any, server: LlmServer, name: str, count: int, **router: Any
+) -> list[Any]:
+    """What a Router answers to this many calls at once: replies and errors."""
     own = {key: router.pop(key) for key in ("rpm", "input_cost_per_token", "output_cost_per_token") if key in router}
     parameters = {"model": f"openai/{name}", "api_base": server.openai, "api_key": KEY, **own}
 
@@ -63,11 +65,13 @@ def routed(loop: Loop, litellm: Any, server: LlmServer, name: str, count: int, *
     return loop.run(all_of_them())
 
 
-def lined(loop: Loop, line: Line, server: LlmServer, name: str, count: int, **call: Any) -> list[Any]:
+def lined(
+    loop: BackgroundEventLoop, line: ModelClient, server: LlmServer, name: str, count: int, **call: Any
+) -> list[Any]:
     """What the line answers to the same."""
 
     async def one(number: int) -> Reply:
-        said = (Said(speaker=Speaker.USER, text=f"{TEXT}{number}"),)
+        said = (ChatMessage(speaker=Speaker.USER, text=f"{TEXT}{number}"),)
         common = {"model": f"openai/{name}", "api_base": server.openai, "key": Secret(KEY), "max_tokens": 40}
         return await line.ask(Call(messages=said, **common, **call))
 
@@ -95,18 +99,18 @@ class Waits:
 
 
 def test_the_router_rejects_what_is_over_the_rate_and_the_line_sends_it_later(
-    llm_server: LlmServer, loop: Loop, litellm: Any
+    llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     checks = {"optional_pre_call_checks": ["enforce_model_rate_limits"], "num_retries": 0}
     assert failed(routed(loop, litellm, llm_server, "well", 5, rpm=2, **checks)) >= 3
     waits = Waits()
-    pace = Pace(Tempo(requests_per_minute=2), clock=waits, sleep=waits.sleep)
-    assert failed(lined(loop, Line(pace=pace), llm_server, "well", 5)) == 0
+    rate_limiter = RateLimiter(RateLimits(requests_per_minute=2), clock=waits, sleep=waits.sleep)
+    assert failed(lined(loop, ModelClient(rate_limiter=rate_limiter), llm_server, "well", 5)) == 0
     assert waits.now >= 120
 
 
 def test_the_routers_budget_stops_after_the_money_is_spent_and_the_lines_before(
-    llm_server: LlmServer, loop: Loop, litellm: Any
+    llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     prices = {"input_cost_per_token": USD_PER_TOKEN, "output_cost_per_token": USD_PER_TOKEN}
     budget = {"provider_budget_config": {"openai": {"budget_limit": LIMIT_USD, "time_period": "1d"}}}
@@ -115,36 +119,36 @@ def test_the_routers_budget_stops_after_the_money_is_spent_and_the_lines_before(
     assert failed(replies) == 0
     assert spent > LIMIT_USD
     price = Price(input_usd=USD_PER_TOKEN, output_usd=USD_PER_TOKEN, cached_usd=USD_PER_TOKEN)
-    line = Line(spend=Spend(Limits(cost_usd=LIMIT_USD)))
+    line = ModelClient(spend=Spend(SpendLimits(cost_usd=LIMIT_USD)))
     answers = lined(loop, line, llm_server, "slow.1", 8, price=price)
     assert 0 < sum(isinstance(answer, LimitReached) for answer in answers) < 8
     assert 0 < line.spend.spent.cost_usd <= LIMIT_USD
 
 
 def test_the_routers_retries_are_not_seen_by_a_limit_and_the_lines_are(
-    llm_server: LlmServer, loop: Loop, litellm: Any
+    llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     routed(loop, litellm, llm_server, "server_error", 1, num_retries=2)
     assert len(llm_server.requests()) == 3  # for one call; nothing is asked between them
     llm_server.control(reset=True)
     waits = Waits()
-    line = Line(spend=Spend(Limits(requests=2)), sleep=waits.sleep)
+    line = ModelClient(spend=Spend(SpendLimits(requests=2)), sleep=waits.sleep)
     assert isinstance(lined(loop, line, llm_server, "server_error", 1)[0], LimitReached)
     assert len(llm_server.requests()) == 2
 
 
 def test_the_router_asks_a_dead_server_with_all_calls_under_way_and_the_line_with_three(
-    llm_server: LlmServer, loop: Loop, litellm: Any
+    llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     routed(loop, litellm, llm_server, "server_error", 8, num_retries=0, allowed_fails=2, cooldown_time=60)
     assert len(llm_server.requests()) == 8
     llm_server.control(reset=True)
-    assert failed(lined(loop, Line(retries=Retries(attempts=1)), llm_server, "server_error", 8)) == 8
+    assert failed(lined(loop, ModelClient(retries=Retries(attempts=1)), llm_server, "server_error", 8)) == 8
     assert len(llm_server.requests()) == 3
 
 
 def test_both_caches_keep_a_reply_that_was_cut_off_and_the_lines_says_so(
-    llm_server: LlmServer, loop: Loop, litellm: Any, tmp_path: Path
+    llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any, tmp_path: Path
 ) -> None:
     for _ in range(2):  # a hit gives the same half a reply, or fails for want of the proxy's packages
         routed(loop, litellm, llm_server, "cut_off", 1, num_retries=0, cache_responses=True)
@@ -153,6 +157,6 @@ def test_both_caches_keep_a_reply_that_was_cut_off_and_the_lines_says_so(
     litellm.cache = None  # it is litellm's one cache: other calls of the process would get it too
     llm_server.control(reset=True)
     for _ in range(2):
-        line = Line(cache=ReplyCache(tmp_path / "replies.sqlite3"))
+        line = ModelClient(cache=ReplyCache(tmp_path / "replies.sqlite3"))
         assert lined(loop, line, llm_server, "cut_off", 1)[0].finish_reason == "length"
     assert len(llm_server.requests()) == 1

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from compactor_cli.llm.calls import Call, Reply, Said, Speaker
 from compactor_cli.llm.failures import LimitReached
+from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Speaker
 from compactor_cli.llm.prices import price_of
-from compactor_cli.llm.spend import Charge, Limits, Spend, Spent, Try
+from compactor_cli.llm.spend import Charge, Spend, SpendLimits, Spent, Try
 
-SAID = (Said(speaker=Speaker.USER, text="x" * 3_000),)
+SAID = (ChatMessage(speaker=Speaker.USER, text="x" * 3_000),)
 PRICED = Call(model="anthropic/claude-haiku-4-5", messages=SAID, max_tokens=200, input_tokens=1_000)
 UNPRICED = Call(model="openai/of-ones-own", messages=SAID, max_tokens=200)
 
@@ -63,7 +63,7 @@ def test_a_failed_request_that_may_be_charged_is_counted_in_full() -> None:
 
 
 def test_the_limit_of_requests_counts_retries() -> None:
-    spend = Spend(Limits(requests=2))
+    spend = Spend(SpendLimits(requests=2))
     spend.failed(spend.reserve(PRICED))
     spend.failed(spend.reserve(PRICED, Try.AGAIN))
     with pytest.raises(LimitReached, match="2 requests"):
@@ -72,7 +72,7 @@ def test_the_limit_of_requests_counts_retries() -> None:
 
 
 def test_the_limit_of_tokens_is_kept_before_sending() -> None:
-    spend = Spend(Limits(tokens_sent=2_500))
+    spend = Spend(SpendLimits(tokens_sent=2_500))
     spend.settle(spend.reserve(PRICED), replied(input_tokens=1_200))
     spend.reserve(PRICED)
     with pytest.raises(LimitReached, match="2500 tokens"):
@@ -80,7 +80,7 @@ def test_the_limit_of_tokens_is_kept_before_sending() -> None:
 
 
 def test_the_limit_of_cost_is_kept_by_the_worst_case_and_freed_by_the_real_one() -> None:
-    spend = Spend(Limits(cost_usd=0.005))  # a request may cost 0.002
+    spend = Spend(SpendLimits(cost_usd=0.005))  # a request may cost 0.002
     held = [spend.reserve(PRICED), spend.reserve(PRICED)]
     with pytest.raises(LimitReached, match=r"0\.005 USD"):
         spend.reserve(PRICED)
@@ -93,11 +93,11 @@ def test_the_limit_of_cost_is_kept_by_the_worst_case_and_freed_by_the_real_one()
 
 def test_a_limit_of_cost_needs_a_price() -> None:
     with pytest.raises(LimitReached, match="price of openai/of-ones-own is not known"):
-        Spend(Limits(cost_usd=1)).reserve(UNPRICED)
+        Spend(SpendLimits(cost_usd=1)).reserve(UNPRICED)
 
 
 def test_threads_cannot_pass_a_limit_together() -> None:
-    spend = Spend(Limits(requests=50))
+    spend = Spend(SpendLimits(requests=50))
 
     def ask(number: int) -> bool:
         try:

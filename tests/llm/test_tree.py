@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.llm.flatten import Block
-from compactor_cli.llm.tree import Border, CoverageError, Piece, borders, check_coverage, cut, merge_groups, split
+from compactor_cli.llm.tree import BlockSlice, Border, CoverageError, borders, check_coverage, cut, merge_groups, split
 
 
-def piece(number: int, tokens: int, border: Border = Border.RECORD) -> Piece:
+def piece(number: int, tokens: int, border: Border = Border.RECORD) -> BlockSlice:
     text = f"<<{number + 1} user>>\n" + "word " * tokens
-    return Piece(block=Block(record=number, name=str(number + 1), text=text), tokens=count(text), border=border)
+    return BlockSlice(block=Block(record=number, name=str(number + 1), text=text), tokens=count(text), border=border)
 
 
 @given(

@@ -1,7 +1,7 @@
 """Files and batch jobs of the loopback provider: every request of a job is answered as a live one would be.
 
-``POST /control`` with ``{"batch": {"looks": 1, "ends": "expired", "share": 0.5}}``: so many looks find a job under way;
-it ends so, with results for this share of its requests.
+``POST /control`` with ``{"batch": {"looks": 1, "ends": "expired", "share": 0.5}}``: this many looks find a job under
+way; it ends so, with results for this share of its requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Batches:
     files: dict[str, bytes] = field(default_factory=dict)
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     looks: dict[str, int] = field(default_factory=dict)
-    wishes: dict[str, Any] = field(default_factory=dict)
+    run_options: dict[str, Any] = field(default_factory=dict)
 
     def upload(self, body: bytes) -> dict[str, Any]:
         """A file from a form."""
@@ -35,17 +35,17 @@ class Batches:
         assert found
         return self._file(found[1])
 
-    def begin(self, wishes: dict[str, Any]) -> dict[str, Any]:
+    def begin(self, run_options: dict[str, Any]) -> dict[str, Any]:
         """A job over an uploaded file."""
         name = f"batch_{len(self.jobs)}"
         self.looks[name] = 0
         self.jobs[name] = {
             "id": name,
             "object": "batch",
-            "endpoint": wishes["endpoint"],
+            "endpoint": run_options["endpoint"],
             "completion_window": "24h",
-            "input_file_id": wishes["input_file_id"],
-            "metadata": wishes.get("metadata"),
+            "input_file_id": run_options["input_file_id"],
+            "metadata": run_options.get("metadata"),
             "created_at": 0,
             "status": "in_progress",
         }
@@ -55,20 +55,20 @@ class Batches:
         """The job, done by now if it was looked at often enough."""
         job = self.jobs[name]
         self.looks[name] += 1
-        if job["status"] == "in_progress" and self.looks[name] > self.wishes.get("looks", 0):
+        if job["status"] == "in_progress" and self.looks[name] > self.run_options.get("looks", 0):
             self._finish(job, answer)
         return job
 
     def _finish(self, job: dict[str, Any], answer: Answering) -> None:
         lines = self.files[job["input_file_id"]].splitlines()
         good, bad = [], []
-        for line in lines[: int(len(lines) * self.wishes.get("share", 1.0))]:
+        for line in lines[: int(len(lines) * self.run_options.get("share", 1.0))]:
             request = json.loads(line)
             status, body = answer(request["body"])
             response = {"status_code": status, "request_id": "req", "body": body}
             result = {"id": "one", "custom_id": request["custom_id"], "response": response, "error": None}
             (good if status == 200 else bad).append(json.dumps(result).encode())
-        job["status"] = self.wishes.get("ends", "completed")
+        job["status"] = self.run_options.get("ends", "completed")
         for name, results in (("output_file_id", good), ("error_file_id", bad)):
             if results:
                 job[name] = self._file(b"\n".join(results))["id"]

@@ -38,9 +38,9 @@ class LlmServer:
         entries = [json.loads(line) for line in lines]
         return [entry for entry in entries if model in ("", entry["model"])]
 
-    def control(self, **wishes: Any) -> None:
+    def control(self, **run_options: Any) -> None:
         """What good summaries are headed, how many requests are answered, a new beginning: see server.py."""
-        content = json.dumps(wishes).encode()
+        content = json.dumps(run_options).encode()
         request = urllib.request.Request(f"{self.anthropic}/control", content, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=10):
             pass

@@ -95,16 +95,16 @@ class Provider(ThreadingHTTPServer):
             self.prompts = [*self.prompts[-7:], prompt]
         return most if most >= CACHED_FROM_CHARS else 0
 
-    def control(self, wishes: dict[str, Any]) -> None:
+    def control(self, run_options: dict[str, Any]) -> None:
         """Obey the test."""
         with self.lock:
-            self.headings = tuple(wishes.get("headings", self.headings))
-            self.replies = wishes.get("replies", self.replies)
-            self.answers_left = wishes.get("answers")
-            self.seconds = wishes.get("seconds", 0.0)
+            self.headings = tuple(run_options.get("headings", self.headings))
+            self.replies = run_options.get("replies", self.replies)
+            self.answers_left = run_options.get("answers")
+            self.seconds = run_options.get("seconds", 0.0)
             self.released.notify_all()
-            self.batches.wishes = wishes.get("batch", self.batches.wishes)
-            if wishes.get("reset"):
+            self.batches.run_options = run_options.get("batch", self.batches.run_options)
+            if run_options.get("reset"):
                 self.batches = Batches()
                 self.seen.clear()
                 self.prompts.clear()

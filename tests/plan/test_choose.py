@@ -1,4 +1,4 @@
-"""What of the middle stays beside the newest exchanges, and what always holds of such plans."""
+"""What of the middle stays next to the newest exchanges, and what always holds of such plans."""
 
 from __future__ import annotations
 

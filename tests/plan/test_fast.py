@@ -25,7 +25,7 @@ needs_toktok = pytest.mark.skipif(
 
 @pytest.fixture
 def forgetful() -> Iterator[None]:
-    """What was found out about the faster counter is found out again, before and behind the test."""
+    """What was found out about the faster counter is found out again, before and after the test."""
     fast.fast_count.cache_clear()
     yield
     fast.fast_count.cache_clear()

@@ -6,10 +6,10 @@ import pytest
 from plan_builders import Words, answer, call, exchanges, summary, system, transcript, user
 
 from compactor_cli.group.exchanges import group
-from compactor_cli.llm.prompts import LANGUAGES, Material, Stage, Wording, prompt
+from compactor_cli.llm.prompts import LANGUAGES, PromptInput, PromptWording, Stage, prompt
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Message, Role, Text
-from compactor_cli.plan.own_call import is_summary_call
+from compactor_cli.plan.make_plan import is_summary_call
 from compactor_cli.plan.planner import make_plan
 
 CLAUDE = (
@@ -24,8 +24,8 @@ def said(text: str) -> Message:
 
 
 def ours(language: str, stage: Stage) -> str:
-    wording = Wording(template="hermes", language=language, headings=(), focus="", instructions="")
-    return prompt(wording, Material(stage=stage, texts=("<<1 user>>\nhello",), tokens=500, first="1", last="1"))
+    wording = PromptWording(template="hermes", language=language, headings=(), focus="", instructions="")
+    return prompt(wording, PromptInput(stage=stage, texts=("<<1 user>>\nhello",), tokens=500, first="1", last="1"))
 
 
 @pytest.mark.parametrize("text", [CLAUDE, *(ours(lang, stage) for lang in LANGUAGES for stage in Stage)])

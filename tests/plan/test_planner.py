@@ -30,8 +30,8 @@ from compactor_cli.model.settings import (
     Budget,
     Fit,
     Keep,
-    Kind,
-    Misfit,
+    OverflowPolicy,
+    PartKind,
     PruneRule,
     Rules,
     Settings,
@@ -41,9 +41,9 @@ from compactor_cli.model.settings import (
     When,
 )
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult, Transcript
-from compactor_cli.plan.check import check_plan
+from compactor_cli.plan.check_plan import check_plan
 from compactor_cli.plan.planner import make_plan
-from compactor_cli.plan.previous import base_tokens, end_hash
+from compactor_cli.plan.previous_marker import base_tokens, end_hash
 from compactor_cli.plan.tokens import count_messages
 
 NO_RULES = Settings(prune=())
@@ -290,7 +290,7 @@ class TestPruning:
         assert not planned(edited(made, plan), bare).changes
 
     def test_long_arguments_can_be_shortened_and_stay_json(self) -> None:
-        rule = PruneRule(name="arguments", kind=Kind.ARGUMENTS, over_chars=300, first_chars=100, last_chars=0)
+        rule = PruneRule(name="arguments", kind=PartKind.ARGUMENTS, over_chars=300, first_chars=100, last_chars=0)
         part = replace(call("big").calls[0], arguments={"path": "a.py", "text": words(2_000)})
         messages = [system(), user(), Message(role=Role.ASSISTANT, parts=(part,)), answer("big"), *exchanges(8)]
         plan = planned(messages, replace(TARGET, prune=(rule,)))
@@ -374,12 +374,12 @@ def compacted(made: Transcript, plan: Plan) -> Transcript:
     if not plan.summary_tokens:
         return transcript([m for _, m in result])
     before = [m for i, m in result if i < plan.summary_at]
-    behind = [m for i, m in result if i >= plan.summary_at]
+    following = [m for i, m in result if i >= plan.summary_at]
     base = base_tokens(made, count_messages(Words(), made.messages))
-    draft = transcript([*before, ours(base, "0" * 16, 0), *behind])
+    draft = transcript([*before, ours(base, "0" * 16, 0), *following])
     written = ours(base, end_hash(draft) or "0" * 16, plan.summary_tokens - 10)
     # The archive holds the original.
-    return replace(transcript([*before, written, *behind]), original_tokens=base)
+    return replace(transcript([*before, written, *following]), original_tokens=base)
 
 
 ROLES = st.sampled_from([Role.USER, Role.ASSISTANT])
@@ -407,9 +407,15 @@ TRANSCRIPTS = st.builds(
 RULES = (PruneRule(name="tool-result", over_chars=400, first_chars=100, last_chars=100),)
 TYPED = (
     PruneRule(
-        name="all", kind=Kind.ANY, when=When.ALWAYS, over_chars=300, first_chars=100, last_chars=0, marker="... ({id})"
+        name="all",
+        kind=PartKind.ANY,
+        when=When.ALWAYS,
+        over_chars=300,
+        first_chars=100,
+        last_chars=0,
+        marker="... ({id})",
     ),
-    PruneRule(name="user", kind=Kind.USER, over_tokens=9, over_chars=0, first_chars=20, last_chars=0, keep_parts=1),
+    PruneRule(name="user", kind=PartKind.USER, over_tokens=9, over_chars=0, first_chars=20, last_chars=0, keep_parts=1),
 )
 SETTINGS = st.builds(
     Settings,
@@ -433,9 +439,9 @@ SETTINGS = st.builds(
     rules=st.sampled_from([Rules(), Rules(halvings=2), Rules(halvings=2, middle_out=True)]),
     fit=st.builds(
         Fit,
-        user=st.sampled_from(Misfit),
-        result=st.sampled_from(Misfit),
-        other=st.sampled_from(Misfit),
+        user=st.sampled_from(OverflowPolicy),
+        result=st.sampled_from(OverflowPolicy),
+        other=st.sampled_from(OverflowPolicy),
         user_leads=st.booleans(),
     ),
 )

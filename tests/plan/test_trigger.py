@@ -7,10 +7,12 @@ import pytest
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Tier
 from compactor_cli.model.settings import Settings, Size, Trigger
-from compactor_cli.plan.trigger import Decision, Way, decide, left_alone_tokens, tier_of
+from compactor_cli.plan.trigger import TriggerDecision, Way, decide, left_alone_tokens, tier_of
 
 
-def decided(tokens: int, *, target: Size | None = None, model: str = "", base: int = 0, **trigger: object) -> Decision:
+def decided(
+    tokens: int, *, target: Size | None = None, model: str = "", base: int = 0, **trigger: object
+) -> TriggerDecision:
     settings = Settings(target=target or Size(), trigger=Trigger(**trigger))  # type: ignore[arg-type]
     return decide(settings, tokens=tokens, base_tokens=base or tokens, model=model)
 

@@ -22,7 +22,7 @@ from preset_cases import (
 )
 
 from compactor_cli.llm.outline import own_words
-from compactor_cli.llm.prompts import Stage, Wording, rules
+from compactor_cli.llm.prompts import PromptWording, Stage, rules
 from compactor_cli.presets import load_preset
 
 GEMINI = preset("gemini")
@@ -72,7 +72,7 @@ def test_and_what_follows_the_last_user_message_stays_while_a_tool_works() -> No
 
 
 def test_the_model_first_thinks_in_a_scratchpad() -> None:
-    assert "<scratchpad>" in rules(Wording(template="gemini", language="en", headings=()), Stage.LEAF)
+    assert "<scratchpad>" in rules(PromptWording(template="gemini", language="en", headings=()), Stage.LEAF)
 
 
 def test_which_is_removed_from_the_result() -> None:

@@ -19,7 +19,7 @@ from preset_cases import (
 )
 
 from compactor_cli.llm.flatten import flatten
-from compactor_cli.llm.prompts import Material, Stage, Wording, prompt, rules
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, prompt, rules
 from compactor_cli.model.summary import Section
 from compactor_cli.render.text import load_template
 
@@ -67,14 +67,14 @@ def test_fewer_than_that_stay_unchanged_without_a_model_call() -> None:
 
 
 def test_the_priorities_are_told_in_order() -> None:
-    text = rules(Wording(template="kimi", language="en", headings=()), Stage.LEAF)
+    text = rules(PromptWording(template="kimi", language="en", headings=()), Stage.LEAF)
     order = ("current state of the task", "Errors", "Code", "The system around", "Decisions", "still to do")
     places = [text.index(word) for word in order]
     assert places == sorted(places)
 
 
 def test_the_rules_say_what_must_stay_and_what_is_condensed() -> None:
-    text = rules(Wording(template="kimi", language="en", headings=()), Stage.LEAF)
+    text = rules(PromptWording(template="kimi", language="en", headings=()), Stage.LEAF)
     assert "Must stay: errors, stack traces, working solutions, the current task" in text
     assert "below 20 lines stays whole" in text
     assert "alike discussions once" in text
@@ -82,7 +82,7 @@ def test_the_rules_say_what_must_stay_and_what_is_condensed() -> None:
 
 
 def test_the_prompt_follows_the_language_of_the_conversation() -> None:
-    assert "错误" in rules(Wording(template="kimi", language="zh", headings=()), Stage.LEAF)
+    assert "错误" in rules(PromptWording(template="kimi", language="zh", headings=()), Stage.LEAF)
 
 
 def test_the_sections_are_xml_elements_with_its_names() -> None:
@@ -127,8 +127,8 @@ def test_a_model_is_given_each_message_with_its_role_and_its_text_only() -> None
 
 
 def test_a_custom_instruction_is_appended_when_given() -> None:
-    wording = Wording(template="kimi", language="en", headings=(), instructions="name the tests")
-    assert "name the tests" in prompt(wording, Material(stage=Stage.LEAF, texts=("text",), tokens=100))
+    wording = PromptWording(template="kimi", language="en", headings=(), instructions="name the tests")
+    assert "name the tests" in prompt(wording, PromptInput(stage=Stage.LEAF, texts=("text",), tokens=100))
 
 
 def test_a_request_that_does_not_stay_is_named_with_its_size_unless_the_summary_holds_it() -> None:

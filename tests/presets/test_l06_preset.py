@@ -91,9 +91,9 @@ def test_its_focus_is_what_is_kept_first() -> None:
         for number in range(150)
         for name in ("alarm", "gauge", "cable", "modem")
     ]
-    talk = [SYSTEM, user("Tell me about the stations."), *notes, user("Compact now.")]
-    plain, _ = compacted([*talk, call("z", "compact"), result("z", "ok")], L06)
-    focused, _ = compacted([*talk, call("z", "compact", focus="modem"), result("z", "ok")], L06)
+    conversation = [SYSTEM, user("Tell me about the stations."), *notes, user("Compact now.")]
+    plain, _ = compacted([*conversation, call("z", "compact"), result("z", "ok")], L06)
+    focused, _ = compacted([*conversation, call("z", "compact", focus="modem"), result("z", "ok")], L06)
     assert focused.summary_text.count("modem_") > plain.summary_text.count("modem_")
 
 

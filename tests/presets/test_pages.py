@@ -32,7 +32,7 @@ def test_the_page_shows_the_settings_and_the_plan_of_a_run_as_they_are(name: str
             text = text[: found.start(1)] + content + text[found.end(1) :]
             page.write_text(text, encoding="utf-8")
         elif block == "message":
-            # How a summary reads is nothing that a preset decides but for its frame.
+            # How a summary reads is nothing that a preset decides except for its frame.
             assert found[1].splitlines()[:3] == content.splitlines()[:3]
         else:
             assert found[1] == content

@@ -12,7 +12,8 @@ import pytest
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings, Size
-from compactor_cli.presets import load_preset, preset_names, values
+from compactor_cli.presets import load_preset, preset_names
+from compactor_cli.presets import units as values
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.schema import faults
 
@@ -57,7 +58,7 @@ def test_a_preset_of_ones_own_is_a_file(tmp_path: Path) -> None:
     ("text", "named"),
     [
         ("[keep]\nhead = 1\n", "unknown key head"),
-        ("keep = 3\n", "no table"),
+        ("keep = 3\n", "not a table"),
         ("[[prune]]\nkind = 'text'\n", "a name each"),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from preset_cases import SYSTEM, assistant, chat, compacted, is_stable, planned, preset, roles, size, user
 
-from compactor_cli.llm.prompts import Stage, Wording, rules
+from compactor_cli.llm.prompts import PromptWording, Stage, rules
 from compactor_cli.model.settings import Budget
 
 SUNA = preset("suna-llm")
@@ -52,7 +52,7 @@ def test_it_tells_facts_decisions_and_tools_with_results_under_headers_in_order(
 
 
 def test_a_model_is_asked_for_facts_from_the_conversation_only_in_their_order() -> None:
-    text = rules(Wording(template="suna", language="en", headings=()), Stage.LEAF)
+    text = rules(PromptWording(template="suna", language="en", headings=()), Stage.LEAF)
     assert "in the order in which it happened" in text
     assert "only facts from the conversation" in text
 

@@ -25,7 +25,7 @@ from preset_cases import (
 )
 
 from compactor_cli.cli.recall import expand
-from compactor_cli.cli.run import run
+from compactor_cli.cli.run_command import run
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.reference import record_id
 from compactor_cli.model.settings import Settings, Size
@@ -34,7 +34,7 @@ SUNA = preset("suna")
 
 
 def at(tokens: int) -> Settings:
-    """As if the window left so many tokens."""
+    """As if the window left this many tokens."""
     return replace(SUNA, target=Size(tokens=tokens))
 
 

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from compactor_cli.model.errors import InvalidLine
 from compactor_cli.model.records import Record
-from compactor_cli.read.jsonl import INVALID, OnInvalid, Records, read_records
+from compactor_cli.read.jsonl import INVALID, OnInvalid, RecordReader, read_records
 from compactor_cli.read.streams import open_stream
 
 
-def read(data: bytes, on_invalid: OnInvalid = OnInvalid.FAIL) -> tuple[Records, list[Record]]:
+def read(data: bytes, on_invalid: OnInvalid = OnInvalid.FAIL) -> tuple[RecordReader, list[Record]]:
     records = read_records(io.BytesIO(data), "in.jsonl", on_invalid)
     return records, list(records)
 
 
-def joined(records: Records, found: list[Record]) -> bytes:
+def joined(records: RecordReader, found: list[Record]) -> bytes:
     return records.prefix + b"".join(record.raw + record.ending for record in found)
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compactor_cli.formats.capabilities import Capabilities
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.holds import Holds
 from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.formats.sent import sent
 from compactor_cli.group.exchanges import group
@@ -75,12 +75,12 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
     return messages
 
 
-def facts(messages: list[dict[str, Any]], holds: Holds) -> Iterator[Any]:
+def facts(messages: list[dict[str, Any]], holds: Capabilities) -> Iterator[Any]:
     """What a dialect that holds this must keep, in order; of parallel calls, where it has none, each by itself."""
     answers = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
     for message in messages:
         calls = message.get("tool_calls", [])
-        words = message["content"] if Holds.WORDS in holds or not calls else None
+        words = message["content"] if Capabilities.WORDS in holds or not calls else None
         if message["role"] in ("user", "assistant") and words and message["content"] != "Understood.":
             yield (message["role"], words)
         for call in calls:
@@ -93,9 +93,9 @@ def test_words_calls_results_and_their_order_come_back(messages: list[dict[str, 
     holds = get(name).holds
     back = there_and_back(row(*messages), name)
     assert list(facts(back, holds)) == list(facts(messages, holds))
-    if Holds.SYSTEM in holds:
+    if Capabilities.SYSTEM in holds:
         assert back[0] == messages[0]
-    if Holds.IDS in holds:
+    if Capabilities.IDS in holds:
         ids = [call["id"] for message in messages for call in message.get("tool_calls", [])]
         assert [call["id"] for message in back for call in message.get("tool_calls", [])] == ids
 
@@ -112,7 +112,7 @@ def test_every_sample_in_every_dialect(path: Path, name: str) -> None:
         assert convert(transcript, name) == done
         shown = {transcript.messages[i].text for i in sent(transcript)} - {""}
         held = json.dumps([message.text for message in again.messages] + [again.row], ensure_ascii=False)
-        if Holds.WORDS in get(name).holds and Holds.SYSTEM in get(name).holds:
+        if Capabilities.WORDS in get(name).holds and Capabilities.SYSTEM in get(name).holds:
             lines = [json.dumps(line, ensure_ascii=False)[1:-1] for text in shown for line in text.split("\n")]
             assert all(line in held for line in lines)
 
@@ -160,7 +160,9 @@ def test_what_is_lost_is_counted_and_said_in_one_line() -> None:
     assert value["messages"][0] == {"role": "system", "content": "S"}
 
 
-@pytest.mark.parametrize("name", [name for name in WRITABLE if Holds.IMAGES in get(name).holds and name != "atif"])
+@pytest.mark.parametrize(
+    "name", [name for name in WRITABLE if Capabilities.IMAGES in get(name).holds and name != "atif"]
+)
 def test_images_come_along(name: str) -> None:
     shown = [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
     transcript = row({"role": "user", "content": shown}, {"role": "assistant", "content": "A pixel."})

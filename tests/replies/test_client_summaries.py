@@ -16,11 +16,11 @@ from llm_server.client import LlmServer
 from model_cases import summariser
 
 from compactor_cli.llm import tree
-from compactor_cli.llm.calls import Reply
-from compactor_cli.llm.check import Fault, Ground, Verdict, check
+from compactor_cli.llm.check_reply import CheckInput, ReplyFault, Verdict, check
 from compactor_cli.llm.essentials import essentials
-from compactor_cli.llm.grounding import Records
-from compactor_cli.llm.outline import Heading, as_text, headings_of, own_words
+from compactor_cli.llm.grounding import SourceRecords
+from compactor_cli.llm.model_calls import Reply
+from compactor_cli.llm.outline import OutlineHeading, as_text, headings_of, own_words
 from compactor_cli.llm.prompts import asked
 from compactor_cli.model.summariser import Request
 from compactor_cli.model.summary import Source
@@ -58,14 +58,14 @@ def summaries(corpus: Path, corpus_train: Path) -> tuple[ClientSummary, ...]:
 
 
 @cache
-def headings(template: str) -> tuple[Heading, ...]:
+def headings(template: str) -> tuple[OutlineHeading, ...]:
     return asked(headings_of(partial(render, template=load_template(template), marker=MARKER), "en"))
 
 
-def ground(one: ClientSummary, template: str) -> Ground:
+def ground(one: ClientSummary, template: str) -> CheckInput:
     every = range(len(one.covered.messages))
-    return Ground(
-        records=Records([(one.covered, every)]),
+    return CheckInput(
+        records=SourceRecords([(one.covered, every)]),
         essentials=essentials([(one.covered, every, "")]),
         source_tokens=1_000_000,
         room_tokens=COUNT(own_words(one.text)),
@@ -82,7 +82,7 @@ def rewritten(one: ClientSummary, template: str) -> str:
     return "\n".join([text, *(f"{opening}\n- none\n{closing}" for opening, closing in empty.items())])
 
 
-def verdicts(texts: Sequence[str], grounds: Sequence[Ground]) -> list[Verdict]:
+def verdicts(texts: Sequence[str], grounds: Sequence[CheckInput]) -> list[Verdict]:
     return [check(Reply(text=text, model="m"), each, COUNT) for text, each in zip(texts, grounds, strict=True)]
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_summary_of_these_records_is_refused(summaries: tuple[ClientS
     for name, texts in others.items():
         found = verdicts(texts, grounds)
         assert 1 - taken_ratio(found) >= LEAST_REFUSED, (name, [str(verdict) for verdict in found])
-    assert {verdict.fault for verdict in verdicts(others["call"], grounds)} == {Fault.TOOL_CALL}
+    assert {verdict.fault for verdict in verdicts(others["call"], grounds)} == {ReplyFault.TOOL_CALL}
 
 
 @pytest.mark.slow

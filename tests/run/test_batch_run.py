@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.targets import Kind, Target
+from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
-from compactor_cli.read.sources import Source
-from compactor_cli.run.jobs import Job, Orders, Originals, Purpose, Sinks
-from compactor_cli.run.run import AfterFailure, run_batch
+from compactor_cli.read.sources import InputSource
+from compactor_cli.run.jobs import Job, Originals, Outputs, Purpose, RunConfig
+from compactor_cli.run.run_batch import AfterFailure, run_batch
 
 
 def _session(steps: int) -> bytes:
@@ -27,17 +27,17 @@ def _session(steps: int) -> bytes:
 
 
 @pytest.fixture
-def orders(tmp_path: Path) -> Orders:
-    return Orders(settings=Settings(target=Size(tokens=1_500)), archive_dir=str(tmp_path / "archive"))
+def run_config(tmp_path: Path) -> RunConfig:
+    return RunConfig(settings=Settings(target=Size(tokens=1_500)), archive_dir=str(tmp_path / "archive"))
 
 
 def _job(path: Path, target: Target | None = None) -> Job:
-    source = Source(path=str(path), name=path.name, root=str(path.parent))
-    return Job(source=source, target=target or Target(path=str(path), kind=Kind.IN_PLACE))
+    source = InputSource(path=str(path), name=path.name, root=str(path.parent))
+    return Job(source=source, target=target or Target(path=str(path), kind=TargetKind.IN_PLACE))
 
 
-def _reports(jobs: Sequence[Job], orders: Orders, **more: object) -> list[InputReport]:
-    return [done.report for done in run_batch(jobs, orders, **more)]  # type: ignore[arg-type]
+def _reports(jobs: Sequence[Job], run_config: RunConfig, **more: object) -> list[InputReport]:
+    return [done.report for done in run_batch(jobs, run_config, **more)]  # type: ignore[arg-type]
 
 
 def _write(folder: Path, name: str, content: bytes) -> Path:
@@ -46,110 +46,112 @@ def _write(folder: Path, name: str, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_one_report_per_job_in_their_order(processes: int, tmp_path: Path, orders: Orders) -> None:
+def test_one_report_per_job_in_their_order(processes: int, tmp_path: Path, run_config: RunConfig) -> None:
     files = [_write(tmp_path, f"{number}.jsonl", _session(number * 2)) for number in range(9)]
     files.insert(4, tmp_path / "missing.jsonl")
-    reports = _reports([_job(file) for file in files], orders, processes=processes)
+    reports = _reports([_job(file) for file in files], run_config, processes=processes)
     assert [report.path for report in reports] == [str(file) for file in files]
     assert reports[4].outcome is Outcome.FAILED
     assert {report.outcome for report in reports[-3:]} == {Outcome.COMPACTED}
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_after_a_failure_nothing_is_begun_if_so_wished(processes: int, tmp_path: Path, orders: Orders) -> None:
+def test_after_a_failure_nothing_is_begun_if_so_wished(processes: int, tmp_path: Path, run_config: RunConfig) -> None:
     bad = _write(tmp_path, "bad.jsonl", b"oops\n")
     files = [_write(tmp_path, f"{number:03}.jsonl", _session(1)) for number in range(200)]
     reports = _reports(
-        [_job(file) for file in (bad, *files)], orders, processes=processes, after_failure=AfterFailure.STOP
+        [_job(file) for file in (bad, *files)], run_config, processes=processes, after_failure=AfterFailure.STOP
     )
     assert len(reports) == 201
     assert reports[-1].outcome is Outcome.SKIPPED
     assert reports[-1].reason.startswith("not reached")
 
 
-def test_purposes_other_than_acting_write_nothing(tmp_path: Path, orders: Orders) -> None:
+def test_purposes_other_than_acting_write_nothing(tmp_path: Path, run_config: RunConfig) -> None:
     file = _write(tmp_path, "a.jsonl", _session(20))
     for purpose in (Purpose.PLAN, Purpose.TRY):
-        (report,) = _reports([_job(file)], replace(orders, purpose=purpose))
+        (report,) = _reports([_job(file)], replace(run_config, purpose=purpose))
         assert report.outcome is Outcome.COMPACTED
         assert (report.output, report.archive) == ("", "")
     assert file.read_bytes() == _session(20)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_what_fails_leaves_no_trace(tmp_path: Path, orders: Orders) -> None:
+def test_what_fails_leaves_no_trace(tmp_path: Path, run_config: RunConfig) -> None:
     file = _write(tmp_path, "a.jsonl", _session(20) + b"{torn")
-    (report,) = _reports([_job(file)], orders)
+    (report,) = _reports([_job(file)], run_config)
     assert (report.outcome, report.exit_code) == (Outcome.FAILED, 3)
     assert report.error.startswith(f"{file}:41: ")
     assert file.read_bytes() == _session(20) + b"{torn"
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_an_archive_that_cannot_be_written_leaves_the_source(tmp_path: Path, orders: Orders) -> None:
+def test_an_archive_that_cannot_be_written_leaves_the_source(tmp_path: Path, run_config: RunConfig) -> None:
     file = _write(tmp_path, "a.jsonl", _session(20))
     (tmp_path / "archive").write_text("a file where the folder should be")
-    (report,) = _reports([_job(file)], orders)
+    (report,) = _reports([_job(file)], run_config)
     assert report.outcome is Outcome.FAILED
     assert file.read_bytes() == _session(20)
 
 
-def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path, orders: Orders) -> None:
+def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path, run_config: RunConfig) -> None:
     file = _write(tmp_path, "a.jsonl", _session(20))
 
     def meddle(text: str) -> None:
         file.write_bytes(_session(21))
 
-    watched = replace(orders, view=lambda transcript, row: "")
-    (done,) = run_batch([_job(file)], watched, sinks=Sinks(show=meddle))
+    watched = replace(run_config, view=lambda transcript, row: "")
+    (done,) = run_batch([_job(file)], watched, outputs=Outputs(show=meddle))
     assert (done.report.outcome, done.report.reason, done.report.exit_code) == (Outcome.FAILED, "changed", 75)
     assert file.read_bytes() == _session(21)
 
 
-def test_a_defect_costs_one_input(tmp_path: Path, orders: Orders) -> None:
+def test_a_defect_costs_one_input(tmp_path: Path, run_config: RunConfig) -> None:
     files = [_write(tmp_path, name, _session(20)) for name in ("a.jsonl", "b.jsonl")]
 
     def broken(transcript: object, row: object) -> str:
         raise ZeroDivisionError("on purpose")
 
     calls: list[str] = []
-    watched = replace(orders, view=broken)
+    watched = replace(run_config, view=broken)
     reports = [
-        done.report for done in run_batch([_job(file) for file in files], watched, sinks=Sinks(show=calls.append))
+        done.report for done in run_batch([_job(file) for file in files], watched, outputs=Outputs(show=calls.append))
     ]
     assert [report.outcome for report in reports] == [Outcome.FAILED, Outcome.FAILED]
     assert "ZeroDivisionError: on purpose" in reports[0].error
     assert "Traceback" in reports[0].reason
 
 
-def test_originals_are_not_kept_if_so_wished(tmp_path: Path, orders: Orders) -> None:
+def test_originals_are_not_kept_if_so_wished(tmp_path: Path, run_config: RunConfig) -> None:
     file = _write(tmp_path, "a.jsonl", _session(20))
-    (report,) = _reports([_job(file)], replace(orders, originals=Originals.NOT_KEPT))
+    (report,) = _reports([_job(file)], replace(run_config, originals=Originals.NOT_KEPT))
     assert (report.outcome, report.archive) == (Outcome.COMPACTED, "")
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_a_report_lists_the_first_rows_and_counts_all(tmp_path: Path, orders: Orders) -> None:
+def test_a_report_lists_the_first_rows_and_counts_all(tmp_path: Path, run_config: RunConfig) -> None:
     row = json.dumps({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]})
     file = _write(tmp_path, "rows.jsonl", f"{row}\n".encode() * 500)
-    (report,) = _reports([_job(file)], orders)
+    (report,) = _reports([_job(file)], run_config)
     assert report.counts == {"unchanged": 500}
     assert len(report.transcripts) == 20
 
 
-def test_a_report_lists_every_row_over_its_target_and_where_it_is(tmp_path: Path, orders: Orders) -> None:
+def test_a_report_lists_every_row_over_its_target_and_where_it_is(tmp_path: Path, run_config: RunConfig) -> None:
     row = json.dumps({"messages": [{"role": "system", "content": "word " * 2_000}, {"role": "user", "content": "hi"}]})
     file = _write(tmp_path, "rows.jsonl", f"{row}\n".encode() * 30)
-    small = replace(orders, settings=replace(orders.settings, target=Size(tokens=100)))
+    small = replace(run_config, settings=replace(run_config.settings, target=Size(tokens=100)))
     (report,) = _reports([_job(file)], small)
     assert [item.line for item in report.transcripts if item.over_target] == list(range(1, 31))
 
 
-def test_a_line_among_rows_that_is_no_conversation_is_passed_on_and_counted(tmp_path: Path, orders: Orders) -> None:
+def test_a_line_among_rows_that_is_no_conversation_is_passed_on_and_counted(
+    tmp_path: Path, run_config: RunConfig
+) -> None:
     row = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode() + b"\n"
     content = row + b'{"id": 7, "messages": "x"}\n' + row
     file = _write(tmp_path, "rows.jsonl", content)
-    (report,) = _reports([_job(file)], orders)
+    (report,) = _reports([_job(file)], run_config)
     assert report.counts == {"unchanged": 2, "failed": 1}
     assert report.exit_code == 3
     assert f"{file}:2: no format is recognised" in report.transcripts[1].reason

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.targets import Kind, Target
+from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
-from compactor_cli.read.sources import Source
+from compactor_cli.read.sources import InputSource
 from compactor_cli.run import jobs as jobs_module
-from compactor_cli.run.jobs import Job, Orders
-from compactor_cli.run.run import run_batch
-from compactor_cli.run.seen import REASON, Seen, seen_file
+from compactor_cli.run.jobs import Job, RunConfig
+from compactor_cli.run.run_batch import run_batch
+from compactor_cli.run.unchanged_cache import REASON, UnchangedCache, seen_file
 
 LONG_AGO = 1_700_000_000
 
@@ -46,8 +46,8 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def orders() -> Orders:
-    return Orders(settings=Settings(target=Size(tokens=1_500)))
+def run_config() -> RunConfig:
+    return RunConfig(settings=Settings(target=Size(tokens=1_500)))
 
 
 @pytest.fixture
@@ -64,28 +64,28 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def _run(files: Sequence[Path], orders: Orders, folder: Path, opened: list[str]) -> list[InputReport]:
+def _run(files: Sequence[Path], run_config: RunConfig, folder: Path, opened: list[str]) -> list[InputReport]:
     opened.clear()
     jobs = [
         Job(
-            source=Source(path=str(file), name=file.name, root=str(file.parent)),
-            target=Target(path=str(file), kind=Kind.IN_PLACE),
+            source=InputSource(path=str(file), name=file.name, root=str(file.parent)),
+            target=Target(path=str(file), kind=TargetKind.IN_PLACE),
         )
         for file in files
     ]
-    seen = Seen(seen_file(folder / "cache", orders, Kind.IN_PLACE))
-    return [done.report for done in run_batch(jobs, orders, seen=seen)]
+    seen = UnchangedCache(seen_file(folder / "cache", run_config, TargetKind.IN_PLACE))
+    return [done.report for done in run_batch(jobs, run_config, seen=seen)]
 
 
 def test_what_needed_nothing_is_not_read_again(
-    files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]
+    files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
 ) -> None:
-    first = _run(files, orders, tmp_path, opened)
+    first = _run(files, run_config, tmp_path, opened)
     assert [report.outcome for report in first] == [*[Outcome.UNCHANGED] * 3, Outcome.COMPACTED]
     os.utime(files[3], (LONG_AGO, LONG_AGO))
-    assert [report.outcome for report in _run(files, orders, tmp_path, opened)] == [Outcome.UNCHANGED] * 4
+    assert [report.outcome for report in _run(files, run_config, tmp_path, opened)] == [Outcome.UNCHANGED] * 4
     assert opened == ["large.jsonl"]  # it was written, and is looked at once as it is now
-    third = _run(files, orders, tmp_path, opened)
+    third = _run(files, run_config, tmp_path, opened)
     assert opened == []
     assert [report.reason for report in third] == [REASON] * 4
     for known, report in zip(first[:3], third, strict=False):
@@ -93,8 +93,8 @@ def test_what_needed_nothing_is_not_read_again(
         assert [getattr(report, name) for name in sizes] == [getattr(known, name) for name in sizes]
 
 
-def test_what_changed_is_read(files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]) -> None:
-    _run(files, orders, tmp_path, opened)
+def test_what_changed_is_read(files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]) -> None:
+    _run(files, run_config, tmp_path, opened)
     with files[0].open("ab") as file:
         file.write(_session("more", 30))
     files[1].write_bytes(_session("x", 2))  # of the same size, at another time
@@ -102,67 +102,71 @@ def test_what_changed_is_read(files: list[Path], orders: Orders, tmp_path: Path,
     replaced.write_bytes(_session("y", 1))
     os.utime(replaced, (LONG_AGO, LONG_AGO))
     replaced.replace(files[2])  # of the same size and time
-    reports = _run(files[:3], orders, tmp_path, opened)
+    reports = _run(files[:3], run_config, tmp_path, opened)
     assert opened == ["a.jsonl", "b.jsonl", "c.jsonl"]
     assert reports[0].outcome is Outcome.COMPACTED
 
 
 def test_what_was_only_touched_is_known_by_its_hash(
-    files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]
+    files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
 ) -> None:
-    _run(files, orders, tmp_path, opened)
+    _run(files, run_config, tmp_path, opened)
     os.utime(files[0], (LONG_AGO + 5, LONG_AGO + 5))
     for _ in range(2):
-        assert _run(files[:2], orders, tmp_path, opened)[0].reason == REASON
+        assert _run(files[:2], run_config, tmp_path, opened)[0].reason == REASON
         assert opened == []
 
 
-def test_other_orders_read_everything(files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]) -> None:
-    _run(files, orders, tmp_path, opened)
-    smaller = replace(orders, settings=Settings(target=Size(tokens=1_400)))
-    for other in (smaller, replace(orders, dialect="openai-chat")):
+def test_other_orders_read_everything(
+    files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
+) -> None:
+    _run(files, run_config, tmp_path, opened)
+    smaller = replace(run_config, settings=Settings(target=Size(tokens=1_400)))
+    for other in (smaller, replace(run_config, dialect="openai-chat")):
         _run(files[:3], other, tmp_path, opened)
         assert len(opened) == 3
-    _run(files[:3], orders, tmp_path, opened)
+    _run(files[:3], run_config, tmp_path, opened)
     assert opened == []
 
 
 def test_what_was_written_just_now_is_not_trusted(
-    files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]
+    files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
 ) -> None:
     soon = time.time() + 3_600  # however slow this machine is
     os.utime(files[0], (soon, soon))
-    _run(files[:2], orders, tmp_path, opened)
-    _run(files[:2], orders, tmp_path, opened)
+    _run(files[:2], run_config, tmp_path, opened)
+    _run(files[:2], run_config, tmp_path, opened)
     assert opened == ["a.jsonl"]
 
 
 def test_what_a_person_should_hear_of_is_told_again(
-    files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]
+    files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
 ) -> None:
     files[0].write_bytes(b"oops\n")
     files[1].write_bytes(json.dumps({"role": "system", "content": "word " * 4_000}).encode() + b"\n")
     for file in files[:2]:
         os.utime(file, (LONG_AGO, LONG_AGO))
     for _ in range(2):
-        failed, over, _ = _run(files[:3], orders, tmp_path, opened)
+        failed, over, _ = _run(files[:3], run_config, tmp_path, opened)
         assert failed.outcome is Outcome.FAILED
         assert over.transcripts[0].over_target
         assert opened[:2] == ["a.jsonl", "b.jsonl"]
 
 
-def test_a_damaged_memory_is_no_memory(files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]) -> None:
-    _run(files, orders, tmp_path, opened)
+def test_a_damaged_memory_is_no_memory(
+    files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
+) -> None:
+    _run(files, run_config, tmp_path, opened)
     (memory,) = (tmp_path / "cache").rglob("*.json")
     assert memory.stat().st_mode & 0o077 == 0
     for damage in (b"", b"[]", b'{"a": [1]}', memory.read_bytes()[:-9]):
         memory.write_bytes(damage)
-        _run(files[:3], orders, tmp_path, opened)
+        _run(files[:3], run_config, tmp_path, opened)
         assert len(opened) == 3
 
 
 def test_a_memory_that_cannot_be_written_does_no_harm(
-    files: list[Path], orders: Orders, tmp_path: Path, opened: list[str]
+    files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
 ) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
-    assert len(_run(files, orders, tmp_path, opened)) == 4
+    assert len(_run(files, run_config, tmp_path, opened)) == 4

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.targets import Existing, Kind, Target
+from compactor_cli.archive.targets import Existing, Target, TargetKind
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.sources import Source
-from compactor_cli.run import spread
-from compactor_cli.run.jobs import Job, Orders, Purpose, Sinks
-from compactor_cli.run.rows import Row, RowMaker
-from compactor_cli.run.run import run_batch
+from compactor_cli.read.sources import InputSource
+from compactor_cli.run import parallel_rows as spread
+from compactor_cli.run.compact_row import CompactedRow, RowMaker
+from compactor_cli.run.jobs import Job, Outputs, Purpose, RunConfig
+from compactor_cli.run.run_batch import run_batch
 
 
 def _messages(steps: int, name: str) -> list[dict[str, str]]:
@@ -67,45 +67,47 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def orders(tmp_path: Path) -> Orders:
-    return Orders(settings=Settings(target=Size(tokens=900)), archive_dir=str(tmp_path / "archive"))
+def run_config(tmp_path: Path) -> RunConfig:
+    return RunConfig(settings=Settings(target=Size(tokens=900)), archive_dir=str(tmp_path / "archive"))
 
 
-def _ran(content: bytes, orders: Orders, folder: Path, processes: int) -> tuple[InputReport, bytes, list[str]]:
+def _ran(content: bytes, run_config: RunConfig, folder: Path, processes: int) -> tuple[InputReport, bytes, list[str]]:
     """The report, the output, and what was shown and saved."""
     source, out = folder / "rows.jsonl", folder / "out.jsonl"
     source.write_bytes(content)
     out.unlink(missing_ok=True)
-    target = Target(path=str(out), kind=Kind.FILE, existing=Existing.REPLACE)
-    job = Job(source=Source(path=str(source), name=source.name, root=str(folder)), target=target)
+    target = Target(path=str(out), kind=TargetKind.FILE, existing=Existing.REPLACE)
+    job = Job(source=InputSource(path=str(source), name=source.name, root=str(folder)), target=target)
     said: list[str] = []
-    sinks = Sinks(show=said.append, save=lambda line: said.append(line.decode()))
-    (done,) = run_batch([job], orders, processes=processes, sinks=sinks)
+    outputs = Outputs(show=said.append, save=lambda line: said.append(line.decode()))
+    (done,) = run_batch([job], run_config, processes=processes, outputs=outputs)
     return done.report, out.read_bytes() if out.exists() else b"", said
 
 
 @pytest.mark.parametrize("on_invalid", OnInvalid)
 @pytest.mark.parametrize("name", INPUTS)
-def test_two_processes_give_what_one_gives(name: str, on_invalid: OnInvalid, tmp_path: Path, orders: Orders) -> None:
-    orders = replace(orders, on_invalid=on_invalid)
-    alone = _ran(INPUTS[name], orders, tmp_path, 1)
-    assert _ran(INPUTS[name], orders, tmp_path, 2) == alone
+def test_two_processes_give_what_one_gives(
+    name: str, on_invalid: OnInvalid, tmp_path: Path, run_config: RunConfig
+) -> None:
+    run_config = replace(run_config, on_invalid=on_invalid)
+    alone = _ran(INPUTS[name], run_config, tmp_path, 1)
+    assert _ran(INPUTS[name], run_config, tmp_path, 2) == alone
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_what_is_shown_and_saved_is_the_same_too(purpose: Purpose, tmp_path: Path, orders: Orders) -> None:
-    orders = replace(
-        orders, purpose=purpose, view=lambda transcript, row: f"{len(transcript.records)} {row.plan.reason}"
+def test_what_is_shown_and_saved_is_the_same_too(purpose: Purpose, tmp_path: Path, run_config: RunConfig) -> None:
+    run_config = replace(
+        run_config, purpose=purpose, view=lambda transcript, row: f"{len(transcript.records)} {row.plan.reason}"
     )
-    report, out, said = _ran(ROWS, orders, tmp_path, 1)
-    assert _ran(ROWS, orders, tmp_path, 2) == (report, out, said)
+    report, out, said = _ran(ROWS, run_config, tmp_path, 1)
+    assert _ran(ROWS, run_config, tmp_path, 2) == (report, out, said)
     assert len(said) == 26
     assert report.counts["compacted"] >= 5
 
 
-def test_a_format_that_was_named_is_used_by_all(tmp_path: Path, orders: Orders) -> None:
+def test_a_format_that_was_named_is_used_by_all(tmp_path: Path, run_config: RunConfig) -> None:
     for dialect in ("openai-chat", "anthropic"):
-        named = replace(orders, dialect=dialect)
+        named = replace(run_config, dialect=dialect)
         assert _ran(ROWS, named, tmp_path, 2) == _ran(ROWS, named, tmp_path, 1)
 
 
@@ -114,7 +116,7 @@ def _only_in_workers(monkeypatch: pytest.MonkeyPatch, do: str) -> None:
     parent = os.getpid()
     compact = RowMaker._compact
 
-    def compact_or_not(self: RowMaker, transcript: Transcript, guidance: str) -> Row:
+    def compact_or_not(self: RowMaker, transcript: Transcript, guidance: str) -> CompactedRow:
         if b"row9" in transcript.source() and os.getpid() != parent:
             if do == "die":
                 os._exit(9)
@@ -126,11 +128,11 @@ def _only_in_workers(monkeypatch: pytest.MonkeyPatch, do: str) -> None:
 
 @pytest.mark.parametrize(("do", "reason"), [("die", "the process that worked on it died"), ("fail", "on purpose")])
 def test_one_bad_row_is_passed_on_and_the_others_are_compacted(
-    do: str, reason: str, tmp_path: Path, orders: Orders, monkeypatch: pytest.MonkeyPatch
+    do: str, reason: str, tmp_path: Path, run_config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, expected, _ = _ran(ROWS, orders, tmp_path, 1)
+    whole, expected, _ = _ran(ROWS, run_config, tmp_path, 1)
     _only_in_workers(monkeypatch, do)
-    report, out, _ = _ran(ROWS, orders, tmp_path, 2)
+    report, out, _ = _ran(ROWS, run_config, tmp_path, 2)
     lines = expected.splitlines(keepends=True)
     assert lines[9] != _row(9)
     assert out.splitlines(keepends=True) == [*lines[:9], _row(9), *lines[10:]]

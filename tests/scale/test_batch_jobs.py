@@ -10,7 +10,7 @@ import pytest
 from llm_server.client import LlmServer
 from scale_cases import Batch, dataset, row
 
-from compactor_cli.scale.book import Book
+from compactor_cli.scale.batch_job_log import BatchJobLog
 
 LATER = 75
 
@@ -24,7 +24,7 @@ def rows(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def asking(server: LlmServer, model: str = "well") -> tuple[str, ...]:
+def model_options(server: LlmServer, model: str = "well") -> tuple[str, ...]:
     return ("-m", f"openai/{model}", "--api-base", server.openai, "-t", "2500", "--output-dir", "out")
 
 
@@ -35,7 +35,7 @@ def live(server: LlmServer) -> int:
 
 def test_the_summaries_are_those_of_live_calls(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     llm_server.control(batch={"looks": 1})
-    code, _, said = batch("submit", "rows.jsonl", *asking(llm_server), "-v")
+    code, _, said = batch("submit", "rows.jsonl", *model_options(llm_server), "-v")
     assert (code, "round 1: 4 requests sent" in said) == (0, True)
     assert sorted(path.name for path in Path("out").iterdir()) == [".compact-batch.sqlite"]
     assert stat.S_IMODE(Path("out/.compact-batch.sqlite").stat().st_mode) == 0o600
@@ -45,7 +45,7 @@ def test_the_summaries_are_those_of_live_calls(rows: Path, batch: Batch, llm_ser
     assert (code, "5 conversations" in said) == (0, True)
     assert "4 replies, 0 failed" in batch("status", "out")[1]
     assert live(llm_server) == 0
-    assert batch("rows.jsonl", *asking(llm_server)[:-1], "live")[0] == 0
+    assert batch("rows.jsonl", *model_options(llm_server)[:-1], "live")[0] == 0
     assert live(llm_server) == 4
     assert Path("out/rows.jsonl").read_bytes() == Path("live/rows.jsonl").read_bytes()
     assert batch("collect", "out")[0] == 0  # nothing more to do
@@ -53,7 +53,7 @@ def test_the_summaries_are_those_of_live_calls(rows: Path, batch: Batch, llm_ser
 
 def test_a_job_under_way_is_waited_for(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     llm_server.control(batch={"looks": 2})
-    batch("submit", "rows.jsonl", *asking(llm_server))
+    batch("submit", "rows.jsonl", *model_options(llm_server))
     for code in (LATER, LATER, 0):
         assert batch("collect", "out")[0] == code
         assert Path("out/rows.jsonl").exists() is (code == 0)
@@ -61,27 +61,27 @@ def test_a_job_under_way_is_waited_for(rows: Path, batch: Batch, llm_server: Llm
 
 def test_leaves_first_then_what_joins_them(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     rows.write_bytes(row(0, 80) + row(1, 12))
-    code, _, said = batch("submit", "rows.jsonl", *asking(llm_server), "-v")
+    code, _, said = batch("submit", "rows.jsonl", *model_options(llm_server), "-v")
     leaves = int(said.split("round 1: ")[1].split()[0]) - 1
     assert (code, leaves > 1) == (0, True)
     code, _, said = batch("collect", "out", "-v")
     assert (code, "round 2: 1 requests sent" in said) == (LATER, True)
     assert batch("collect", "out")[0] == 0
     assert live(llm_server) == 0
-    assert batch("rows.jsonl", *asking(llm_server)[:-1], "live")[0] == 0
+    assert batch("rows.jsonl", *model_options(llm_server)[:-1], "live")[0] == 0
     assert Path("out/rows.jsonl").read_bytes() == Path("live/rows.jsonl").read_bytes()
 
 
 def test_prompts_that_are_too_long_are_cut_again(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     rows.write_bytes(row(0, 60))
-    batch("submit", "rows.jsonl", *asking(llm_server, "context.30000"), "--rounds", "8")
+    batch("submit", "rows.jsonl", *model_options(llm_server, "context.30000"), "--rounds", "8")
     codes = [batch("collect", "out")[0]]
     while codes[-1] == LATER and len(codes) < 9:
         codes.append(batch("collect", "out")[0])
     assert (codes[0], codes[-1]) == (LATER, 0)
-    book = Book.open(Path("out"))
-    tally = book.tally()
-    book.close()
+    run_report = BatchJobLog.open(Path("out"))
+    tally = run_report.tally()
+    run_report.close()
     assert tally["faults"] >= 1
     assert tally["replies"] >= 3  # two halves and what joins them
     assert json.loads(Path("out/rows.jsonl.done").read_text())["metrics"]["fell_back"] == 0
@@ -94,7 +94,7 @@ def test_prompts_that_are_too_long_are_cut_again(rows: Path, batch: Batch, llm_s
 def test_what_fails_is_written_by_the_digest(
     rows: Path, batch: Batch, llm_server: LlmServer, model: str, reason: str
 ) -> None:
-    batch("submit", "rows.jsonl", *asking(llm_server, model))
+    batch("submit", "rows.jsonl", *model_options(llm_server, model))
     codes = [batch("collect", "out")[0]]
     if codes[-1] == LATER:  # a reply that was not accepted is asked for once more
         codes.append(batch("collect", "out")[0])
@@ -107,7 +107,7 @@ def test_what_fails_is_written_by_the_digest(
 
 def test_what_a_job_did_not_get_to_is_asked_live_if_so_wished(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     llm_server.control(batch={"ends": "expired", "share": 0.5})
-    batch("submit", "rows.jsonl", *asking(llm_server))
+    batch("submit", "rows.jsonl", *model_options(llm_server))
     assert batch("collect", "out", "--live")[0] == 0
     assert live(llm_server) == 2
     assert json.loads(Path("out/rows.jsonl.done").read_text())["metrics"]["fell_back"] == 0
@@ -115,7 +115,7 @@ def test_what_a_job_did_not_get_to_is_asked_live_if_so_wished(rows: Path, batch:
 
 def test_no_round_beyond_the_last(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     rows.write_bytes(row(0, 120))
-    batch("submit", "rows.jsonl", *asking(llm_server), "--rounds", "1")
+    batch("submit", "rows.jsonl", *model_options(llm_server), "--rounds", "1")
     assert batch("collect", "out")[0] == 0
     assert json.loads(Path("out/rows.jsonl.done").read_text())["metrics"]["fell_back"] == 1
 
@@ -123,13 +123,13 @@ def test_no_round_beyond_the_last(rows: Path, batch: Batch, llm_server: LlmServe
 def test_a_job_begun_by_a_process_that_died_is_taken_up_not_paid_twice(
     rows: Path, batch: Batch, llm_server: LlmServer
 ) -> None:
-    batch("submit", "rows.jsonl", *asking(llm_server))
-    book = Book.open(Path("out"))
-    keys = [key for (key,) in book._do("SELECT key FROM calls")]
-    book._do("UPDATE jobs SET name = '', status = 'sending'")  # as if it had died before it heard of the job
+    batch("submit", "rows.jsonl", *model_options(llm_server))
+    run_report = BatchJobLog.open(Path("out"))
+    keys = [key for (key,) in run_report._do("SELECT key FROM calls")]
+    run_report._do("UPDATE jobs SET name = '', status = 'sending'")  # as if it had died before it heard of the job
     for key in keys:
-        book._do("UPDATE calls SET job = NULL, line = '{}' WHERE key = ?", key)
-    book.close()
+        run_report._do("UPDATE calls SET job = NULL, line = '{}' WHERE key = ?", key)
+    run_report.close()
     assert batch("collect", "out")[0] == 0
     assert len([entry for entry in llm_server.requests() if entry["path"] == "/v1/batches"]) == 1
     assert json.loads(Path("out/rows.jsonl.done").read_text())["metrics"]["fell_back"] == 0
@@ -148,21 +148,21 @@ def test_what_cannot_be_submitted_leaves_nothing(
     rows: Path, batch: Batch, llm_server: LlmServer, arguments: tuple[str, ...], said: str
 ) -> None:
     for _ in range(2):
-        code, _, error = batch("submit", "rows.jsonl", *asking(llm_server), *arguments)
+        code, _, error = batch("submit", "rows.jsonl", *model_options(llm_server), *arguments)
         assert (code, said in error) == (2, True)
     assert llm_server.requests() == []
 
 
 def test_a_second_submission_and_a_folder_without_one_are_told(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     assert "no batch jobs were begun here" in batch("collect", ".")[2]
-    batch("submit", "rows.jsonl", *asking(llm_server))
-    code, _, said = batch("submit", "rows.jsonl", *asking(llm_server))
+    batch("submit", "rows.jsonl", *model_options(llm_server))
+    code, _, said = batch("submit", "rows.jsonl", *model_options(llm_server))
     assert (code, "begun here already" in said) == (2, True)
     assert batch("submit", "rows.jsonl", "-t", "2500", "--output-dir", "other")[0] == 2
 
 
 def test_a_provider_that_does_not_answer_loses_nothing(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
-    code, _, said = batch("submit", "rows.jsonl", *asking(llm_server), "--api-base", "http://127.0.0.1:1/v1")
+    code, _, said = batch("submit", "rows.jsonl", *model_options(llm_server), "--api-base", "http://127.0.0.1:1/v1")
     assert (code, "nothing is lost" in said) == (LATER, True)
     assert "sk-of-this-test" not in said
     assert b"sk-of-this-test" not in Path("out/.compact-batch.sqlite").read_bytes()
@@ -170,6 +170,6 @@ def test_a_provider_that_does_not_answer_loses_nothing(rows: Path, batch: Batch,
 
 def test_rows_without_a_summary_need_no_job(work: Path, batch: Batch, llm_server: LlmServer) -> None:
     (work / "rows.jsonl").write_bytes(dataset(1))
-    assert batch("submit", "rows.jsonl", *asking(llm_server))[0] == 0
+    assert batch("submit", "rows.jsonl", *model_options(llm_server))[0] == 0
     assert Path("out/rows.jsonl").read_bytes() == dataset(1)
     assert llm_server.requests() == []

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.llm.calls import Call, Reply, Said, Secret, Speaker
 from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.model import Asking
-from compactor_cli.llm.pace import Pace, Tempo
-from compactor_cli.llm.spend import Charge, Limits
-from compactor_cli.run.models import ModelOrders
-from compactor_cli.scale.gate import Gate, SharedPace, SharedSpend
-from compactor_cli.scale.options import ShardOptions
+from compactor_cli.llm.model import ModelOptions
+from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Secret, Speaker
+from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
+from compactor_cli.llm.spend import Charge, SpendLimits
+from compactor_cli.run.model_run import ModelConfig
+from compactor_cli.scale.gate import Gate, SharedRateLimiter, SharedSpend
+from compactor_cli.scale.shard_options import ShardOptions
 
 CALL = Call(
     model="openai/well",
-    messages=(Said(speaker=Speaker.USER, text="word " * 300),),
+    messages=(ChatMessage(speaker=Speaker.USER, text="word " * 300),),
     max_tokens=10,
     key=Secret("sk-of-this-test-0123456789"),
 )
@@ -46,7 +46,7 @@ def wait(answer: Any) -> Any:
 
 
 def test_the_account_is_one_for_all_workers_and_no_prompt_or_key_leaves_them() -> None:
-    handle = Handle(Gate(Tempo(), Limits(requests=2)))
+    handle = Handle(Gate(RateLimits(), SpendLimits(requests=2)))
     one, two = SharedSpend(handle, wait), SharedSpend(handle, wait)
     one.settle(one.reserve(CALL), REPLY)
     two.failed(two.reserve(CALL), Charge.POSSIBLE)
@@ -67,14 +67,16 @@ def test_the_pace_is_one_for_all_workers() -> None:
             await asyncio.sleep(0)
 
     time = Time()
-    tempo = Tempo(concurrency=50, requests_per_minute=3)
-    handle = Handle(Gate(tempo, Limits(), Pace(tempo, clock=lambda: time.now, sleep=time.sleep)))
+    rate_limits = RateLimits(concurrency=50, requests_per_minute=3)
+    handle = Handle(
+        Gate(rate_limits, SpendLimits(), RateLimiter(rate_limits, clock=lambda: time.now, sleep=time.sleep))
+    )
     sent: list[float] = []
 
     async def worker() -> None:
-        pace = SharedPace(Tempo(concurrency=4), handle)
+        rate_limiter = SharedRateLimiter(RateLimits(concurrency=4), handle)
         for _ in range(3):
-            async with pace.turn(10):
+            async with rate_limiter.turn(10):
                 sent.append(time.now)
 
     async def both() -> None:
@@ -85,7 +87,7 @@ def test_the_pace_is_one_for_all_workers() -> None:
 
 
 def test_options_travel_without_keys() -> None:
-    options = ShardOptions(models=ModelOrders(asking=Asking(model="openai/well")), key_file="key")
+    options = ShardOptions(models=ModelConfig(model_options=ModelOptions(model="openai/well")), key_file="key")
     assert pickle.loads(pickle.dumps(options)) == options
     with pytest.raises(TypeError, match="a secret is not written"):
-        pickle.dumps(ShardOptions(models=ModelOrders(asking=Asking(model="x", key=Secret("sk-1")))))
+        pickle.dumps(ShardOptions(models=ModelConfig(model_options=ModelOptions(model="x", key=Secret("sk-1")))))

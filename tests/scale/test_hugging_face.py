@@ -121,8 +121,8 @@ def test_the_examples_run_as_they_stand(example: str, work: Path) -> None:
     else:
         found = [json.loads(line)["messages"] for line in (work / "chats16k.jsonl").read_text().splitlines()]
         wanted = [json.loads(line)["messages"] for line in expected.splitlines()]
-        assert [len(talk) for talk in found] == [len(talk) for talk in wanted]
-        assert all(talk[-1]["content"] == messages(60)[-1]["content"] for talk in found)
+        assert [len(conversation) for conversation in found] == [len(conversation) for conversation in wanted]
+        assert all(conversation[-1]["content"] == messages(60)[-1]["content"] for conversation in found)
         assert (work / "chats16k.parquet").stat().st_size > 0
 
 

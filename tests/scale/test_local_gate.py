@@ -9,17 +9,17 @@ import pytest
 from llm_server.client import LlmServer
 from scale_cases import Batch, joined, row
 
-from compactor_cli.llm.calls import Call
 from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.pace import Tempo
-from compactor_cli.llm.spend import Limits, Try
+from compactor_cli.llm.model_calls import Call
+from compactor_cli.llm.rate_limiter import RateLimits
+from compactor_cli.llm.spend import SpendLimits, Try
 from compactor_cli.scale.gate import SharedSpend
 from compactor_cli.scale.local_gate import local_gate, wait
 
 
 def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:
     call = Call(model="openai/well", messages=(), max_tokens=10, input_tokens=100)
-    with local_gate(Tempo(), Limits(requests=2)) as address:
+    with local_gate(RateLimits(), SpendLimits(requests=2)) as address:
         for _ in range(2):
             with address.connected() as one, address.connected() as two:
                 wait(one.turn.remote(10))
@@ -37,21 +37,21 @@ def rows(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return work
 
 
-def asking(server: LlmServer) -> tuple[str, ...]:
+def model_options(server: LlmServer) -> tuple[str, ...]:
     model = ("-m", "openai/well", "--api-base", server.openai, "--no-cache")
     return ("rows.jsonl", "-t", "2500", "--split", "30k", *model)
 
 
 def test_processes_give_the_bytes_of_one(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
-    assert batch(*asking(llm_server), "--output-dir", "many", "-j", "3")[0] == 0
-    assert batch(*asking(llm_server), "--output-dir", "one")[0] == 0
+    assert batch(*model_options(llm_server), "--output-dir", "many", "-j", "3")[0] == 0
+    assert batch(*model_options(llm_server), "--output-dir", "one")[0] == 0
     assert joined(rows / "many", "*.jsonl") == joined(rows / "one", "*.jsonl")
     assert len(llm_server.requests()) == 12
 
 
 def test_the_limit_on_requests_is_one_for_all_processes(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
-    wishes = ("--output-dir", "out", "-j", "3", "--max-requests", "4", "--report", "report.json", "-v")
-    code, _, said = batch(*asking(llm_server), *wishes)
+    run_options = ("--output-dir", "out", "-j", "3", "--max-requests", "4", "--report", "report.json", "-v")
+    code, _, said = batch(*model_options(llm_server), *run_options)
     assert (code, len(llm_server.requests())) == (0, 4)
     assert "openai/well: 4 requests" in said
     assert json.loads(Path("report.json").read_text())["metrics"]["fell_back"] == 2

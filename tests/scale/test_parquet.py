@@ -58,13 +58,13 @@ def test_a_column_of_arrays_is_read_under_its_name(work: Path) -> None:
 
 
 def test_a_column_of_messages_keeps_its_type(work: Path) -> None:
-    talk = [[{"role": m["role"], "content": m["content"] or ""} for m in messages(steps)] for steps in STEPS]
-    source = write("rows.parquet", {"id": list(range(5)), "messages": talk})
+    conversation = [[{"role": m["role"], "content": m["content"] or ""} for m in messages(steps)] for steps in STEPS]
+    source = write("rows.parquet", {"id": list(range(5)), "messages": conversation})
     assert compact_shard("rows.parquet", "out.parquet", OPTIONS).compacted == 3
     found = parquet.read_table("out.parquet")
     assert found.schema.equals(source.schema)
     cells = found["messages"].to_pylist()
-    assert (cells[0], cells[4][-1]) == (talk[0], talk[4][-1])
+    assert (cells[0], cells[4][-1]) == (conversation[0], conversation[4][-1])
     assert any("[compact/1" in message["content"] for message in cells[4])
 
 
@@ -94,8 +94,8 @@ def test_parts_are_row_groups(work: Path, batch: Batch) -> None:
 
 def test_several_columns_and_one_inside_another_are_compacted_each(work: Path) -> None:
     talks = [[{"role": m["role"], "content": m["content"] or ""} for m in messages(steps)] for steps in (9, 2, 8)]
-    extra = [{"n": 1, "chat": talk} for talk in talks]
-    columns = {"chosen": [json.dumps(talk) for talk in talks], "rejected": talks, "extra": extra}
+    extra = [{"n": 1, "chat": conversation} for conversation in talks]
+    columns = {"chosen": [json.dumps(conversation) for conversation in talks], "rejected": talks, "extra": extra}
     source = write("rows.parquet", columns)
     metrics = compact_shard("rows.parquet", "out.parquet", replace(OPTIONS, column="chosen, rejected,extra.chat"))
     found = parquet.read_table("out.parquet")

@@ -14,8 +14,8 @@ from scale_cases import ODD, OPTIONS, dataset, plain
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.slices import Slice
 from compactor_cli.scale import step
-from compactor_cli.scale.metrics import Metrics
-from compactor_cli.scale.options import Finished, settings_of
+from compactor_cli.scale.shard_metrics import ShardMetrics
+from compactor_cli.scale.shard_options import FinishedPolicy, settings_of
 from compactor_cli.scale.step import compact_shard
 
 
@@ -64,14 +64,14 @@ def test_anything_else_is_done_again(work: Path, change: str) -> None:
     elif change == "mark":
         Path("out.jsonl.done").write_text("{torn", encoding="utf-8")
     elif change == "wish":
-        options = replace(OPTIONS, finished=Finished.REDO)
+        options = replace(OPTIONS, finished=FinishedPolicy.REDO)
     else:
         part = Slice(start=0, stop=10**9)
     assert compact_shard("rows.jsonl", "out.jsonl", options, part=part).shards == 1
     assert Path("out.jsonl").stat().st_size > 0
 
 
-def _fail(*arguments: object) -> tuple[Metrics, str]:
+def _fail(*arguments: object) -> tuple[ShardMetrics, str]:
     raise AssertionError("was to be skipped")
 
 
@@ -109,8 +109,8 @@ def test_originals_go_to_an_archive_where_one_is_named(work: Path) -> None:
 
 
 def test_metrics_add_up_in_any_order() -> None:
-    one, two = Metrics(shards=1, compacted=2, seconds=0.5), Metrics(shards_skipped=1, failed=3, seconds=1.5)
-    assert one + two == two + one == Metrics(shards=1, shards_skipped=1, compacted=2, failed=3, seconds=2.0)
+    one, two = ShardMetrics(shards=1, compacted=2, seconds=0.5), ShardMetrics(shards_skipped=1, failed=3, seconds=1.5)
+    assert one + two == two + one == ShardMetrics(shards=1, shards_skipped=1, compacted=2, failed=3, seconds=2.0)
     assert (one + two).rows == 5
 
 

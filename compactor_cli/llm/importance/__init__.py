@@ -17,15 +17,15 @@ def importance_of(keep: Keep) -> Importance | None:
     Raises UsageError for a name that neither is built in nor has a plug-in.
     """
     if keep.by == SMART:
-        from compactor_cli.llm.importance.salience import Salience
+        from compactor_cli.llm.importance.by_salience import Salience
 
         return Salience()
     if keep.by == SEMANTIC:
-        from compactor_cli.llm.importance.nearness import Words
+        from compactor_cli.llm.importance.nearness import WordOverlap
 
-        return Words()
+        return WordOverlap()
     if keep.by not in KEPT_BY:
-        from compactor_cli.llm.importance.plugged import plugged_importance
+        from compactor_cli.llm.importance.plugin import plugin_importance
 
-        return plugged_importance(keep.by, WhenFailing.FAIL)
+        return plugin_importance(keep.by, WhenFailing.FAIL)
     return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import sqrt
 
 from compactor_cli.llm.failures import ModelFailure
-from compactor_cli.llm.importance.nearness import Words, task, texts
+from compactor_cli.llm.importance.nearness import WordOverlap, task, texts
 from compactor_cli.model.importance import Middle, Ranking
 
 Vector = Sequence[float]
@@ -26,11 +26,11 @@ class Meaning:
 
     def rank(self, middle: Middle) -> Ranking:
         """The blocks, the nearest first; of equals the newest. By words, and with a note, where the model fails."""
-        asked, said = task(middle), texts(middle)
+        asked, candidates = task(middle), texts(middle)
         if not asked:
             return Ranking(order=())
         try:
-            vectors = [_unit(vector) for vector in self._embed([_short(text) for text in (*asked, *said)])]
+            vectors = [_unit(vector) for vector in self._embed([_short(text) for text in (*asked, *candidates)])]
         except ModelFailure as failure:
             return _by_words(middle, failure.reason)
         wanted, found = vectors[: len(asked)], vectors[len(asked) :]
@@ -45,12 +45,12 @@ class Unasked:
         self._model = model
 
     def rank(self, middle: Middle) -> Ranking:
-        """As `Words` does."""
+        """As `WordOverlap` does."""
         return _by_words(middle, f"{self._model} is only asked when something is done")
 
 
 def _by_words(middle: Middle, reason: str) -> Ranking:
-    return replace(Words().rank(middle), note=f"what stays was chosen by words, not by meaning: {reason}")
+    return replace(WordOverlap().rank(middle), note=f"what stays was chosen by words, not by meaning: {reason}")
 
 
 def _short(text: str) -> str:

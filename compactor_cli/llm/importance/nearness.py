@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from compactor_cli.digest.events import events
+from compactor_cli.digest.transcript_events import events
 from compactor_cli.digest.words import is_term, terms
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm.bm25 import Index
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z]+_\w+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+")
 _WITHIN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
-class Words:
+class WordOverlap:
     """Ranks by BM25: the words that an exchange shares with the task, the rarer the better."""
 
     def rank(self, middle: Middle) -> Ranking:
@@ -31,8 +31,8 @@ class Words:
 def task(middle: Middle) -> tuple[str, ...]:
     """The newest messages of the user, newest last, and the focus."""
     messages = middle.transcript.messages
-    said = (user_text(message) for message in reversed(messages))
-    newest = [text for text, _ in zip(filter(None, said), range(NEWEST_MESSAGES), strict=False)]
+    spoken = (user_text(message) for message in reversed(messages))
+    newest = [text for text, _ in zip(filter(None, spoken), range(NEWEST_MESSAGES), strict=False)]
     return (*reversed(newest), *((middle.focus,) if middle.focus else ()))
 
 

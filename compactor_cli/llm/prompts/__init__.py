@@ -1,8 +1,8 @@
-"""Prompts: what a model is asked, put together from the text files beside this module.
+"""Prompts: what a model is asked, put together from the text files next to this module.
 
 What never changes comes first: the rules and the sections of a template are the same bytes for every transcript,
 a system message of their own, so a provider's prompt cache has them. One message of the user holds all the rest:
-what is wished (length, language, focus), the material between marks, and the order to begin behind it.
+what is asked for (length, language, focus), the material between marks, and the order to begin after it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from compactor_cli.llm.outline import Heading
+from compactor_cli.llm.outline import OutlineHeading
 from compactor_cli.model.summary import Section
 
 LANGUAGES = ("en", "zh")
@@ -40,7 +40,7 @@ ASKED = frozenset(
 )
 
 
-def asked(headings: Iterable[Heading]) -> tuple[Heading, ...]:
+def asked(headings: Iterable[OutlineHeading]) -> tuple[OutlineHeading, ...]:
     """The headings that a model writes under: those of `ASKED`, and of a shared one what stands in it unlabelled."""
     known = tuple(headings)
     shared = {heading.opening for heading in known if heading.label and heading.section in ASKED}
@@ -55,12 +55,12 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class PromptWording:
     """What is the same for every prompt of one summary. ``template``: its name, for the priorities."""
 
     template: str
     language: str
-    headings: tuple[Heading, ...]
+    headings: tuple[OutlineHeading, ...]
     focus: str = ""
     instructions: str = ""
 
@@ -71,7 +71,7 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class PromptInput:
     """What one prompt is about; every text is quoted and redacted already.
 
     ``texts``: of a LEAF the blocks of its records, of a MERGE the summaries of its parts. ``first`` and ``last``:
@@ -92,43 +92,43 @@ class Material:
     latest: str = ""
 
 
-def rules(wording: Wording, stage: Stage) -> str:
+def rules(wording: PromptWording, stage: Stage) -> str:
     """What is said first: the same for every transcript with this template and language."""
     language = wording.written_in
     words = _words(language)
-    said = {**words["sections"], **words.get("templates", {}).get(wording.template, {})}
+    descriptions = {**words["sections"], **words.get("templates", {}).get(wording.template, {})}
     groups = groupby(wording.headings, key=lambda heading: heading.opening)
-    sections = "\n\n".join(_section(tuple(group), said) for _, group in groups)
+    sections = "\n\n".join(_section(tuple(group), descriptions) for _, group in groups)
     text = _file(language, f"{stage.value}.txt")
     priorities = _priorities(language, wording.template).strip("\n")
     return text.replace("{{priorities}}", priorities).replace("{{sections}}", sections)
 
 
-def prompt(wording: Wording, material: Material) -> str:
-    """What is said behind the rules, in one message."""
+def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
+    """What is said after the rules, in one message."""
     words = _words(wording.written_in)
-    ending = words[material.stage.value].format(
-        first=material.first, last=material.last, parts=len(material.texts) + bool(material.previous)
+    ending = words[prompt_input.stage.value].format(
+        first=prompt_input.first, last=prompt_input.last, parts=len(prompt_input.texts) + bool(prompt_input.previous)
     )
     pieces = [
-        _file(wording.written_in, "update.txt") if material.previous else "",
-        _wishes(wording, material.tokens),
-        _place(wording, material),
-        _enclosed("previous summary", material.previous),
-        _enclosed("ledger", material.ledger),
-        *_texts(material),
+        _file(wording.written_in, "update.txt") if prompt_input.previous else "",
+        _requirements(wording, prompt_input.tokens),
+        _place(wording, prompt_input),
+        _enclosed("previous summary", prompt_input.previous),
+        _enclosed("ledger", prompt_input.ledger),
+        *_texts(prompt_input),
         ending,
     ]
     return "\n\n".join(piece.strip("\n") for piece in pieces if piece)
 
 
-def retry(wording: Wording, fault: str, details: Mapping[str, str]) -> str:
-    """What is said behind a prompt whose reply had this fault."""
-    said = _words(wording.written_in)["faults"][fault].format(**{"names": "", "detail": "", **details})
-    return _file(wording.written_in, "retry.txt").replace("{{fault}}", said).strip("\n")
+def retry(wording: PromptWording, fault: str, details: Mapping[str, str]) -> str:
+    """What is said after a prompt whose reply had this fault."""
+    descriptions = _words(wording.written_in)["faults"][fault].format(**{"names": "", "detail": "", **details})
+    return _file(wording.written_in, "retry.txt").replace("{{fault}}", descriptions).strip("\n")
 
 
-def verify(wording: Wording) -> str:
+def verify(wording: PromptWording) -> str:
     """What is said after a summary to have it compared with the transcript."""
     return _file(wording.written_in, "verify.txt").strip("\n")
 
@@ -169,27 +169,29 @@ def _priorities(language: str, template: str) -> str:
     return _file(language, f"{template}.txt" if f"{template}.txt" in known else f"{_DEFAULT}.txt")
 
 
-def _section(group: Sequence[Heading], said: Mapping[str, str]) -> str:
+def _section(group: Sequence[OutlineHeading], descriptions: Mapping[str, str]) -> str:
     """What is to stand under one opening."""
     lines = [group[0].opening]
     for heading in group:
-        lines += [heading.label, f"- ({said[heading.section.value]})"]
+        lines += [heading.label, f"- ({descriptions[heading.section.value]})"]
     return "\n".join(line for line in (*lines, group[0].closing) if line)
 
 
-def _place(wording: Wording, material: Material) -> str:
+def _place(wording: PromptWording, prompt_input: PromptInput) -> str:
     """Where in the whole the material stands, if it is but a part."""
-    if material.parts < 2:
+    if prompt_input.parts < 2:
         return ""
     words = _words(wording.written_in)
-    lines = [words["place"].format(part=material.part, parts=material.parts)]
+    lines = [words["place"].format(part=prompt_input.part, parts=prompt_input.parts)]
     requests = "\n".join(
-        words[name].format(text=text) for name, text in (("goal", material.goal), ("latest", material.latest)) if text
+        words[name].format(text=text)
+        for name, text in (("goal", prompt_input.goal), ("latest", prompt_input.latest))
+        if text
     )
     return "\n".join(filter(None, (*lines, _enclosed("requests", requests))))
 
 
-def _wishes(wording: Wording, tokens: int) -> str:
+def _requirements(wording: PromptWording, tokens: int) -> str:
     words = _words(wording.written_in)
     count = int(tokens * _WORDS_PER_TOKEN[wording.written_in]) // 10 * 10
     lines = [words["limits"].format(tokens=tokens, words=count)]
@@ -202,10 +204,10 @@ def _wishes(wording: Wording, tokens: int) -> str:
     return "\n".join(lines)
 
 
-def _texts(material: Material) -> Sequence[str]:
-    if material.stage is Stage.LEAF:
-        return ["\n".join(["<<transcript>>", *material.texts, "<<end of transcript>>"])]
-    parts = [f"<<part {number}>>\n{text}" for number, text in enumerate(material.texts, 1)]
+def _texts(prompt_input: PromptInput) -> Sequence[str]:
+    if prompt_input.stage is Stage.LEAF:
+        return ["\n".join(["<<transcript>>", *prompt_input.texts, "<<end of transcript>>"])]
+    parts = [f"<<part {number}>>\n{text}" for number, text in enumerate(prompt_input.texts, 1)]
     return ["\n".join([*parts, "<<end of parts>>"])]
 
 

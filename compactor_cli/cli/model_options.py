@@ -1,0 +1,206 @@
+"""Models: what the options say about models, made into a configuration; and what a run asked of them, told."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.cli.run_options import RunOptions
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import SEMANTIC, Settings, Strategy
+from compactor_cli.run.jobs import Purpose, RunConfig
+from compactor_cli.run.row import CompactedRow
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from compactor_cli.cli.console import Console
+    from compactor_cli.llm.estimate import Estimate
+    from compactor_cli.llm.model import ModelOptions
+    from compactor_cli.llm.prompts import Stage
+    from compactor_cli.llm.spend import Spent
+    from compactor_cli.model.events import Listener
+    from compactor_cli.run.model_run import ModelConfig, ModelRun
+
+
+def with_models(
+    run_config: RunConfig, run_options: RunOptions, stack: ExitStack, emit: Listener | None = None
+) -> RunConfig:
+    """The orders with the line to the models, where one is asked for, and with the person who is asked.
+
+    ``emit`` hears of each call. Raises UsageError where a model is named and nothing is to be summed up.
+    """
+    if run_options.model and run_config.settings.strategy is not Strategy.SUMMARY:
+        what = f"nothing is summed up by the strategy {run_config.settings.strategy.value}, so no model can write it"
+        raise UsageError(what, next_step="leave -m out, or take another preset")
+    if run_options.interactive:
+        from compactor_cli.cli.review import check_terminal, review
+
+        check_terminal()
+        run_config = dataclasses.replace(run_config, review=review)
+    run_config = _with_embeddings(run_config, run_options)
+    if not (run_options.model or run_options.embedding_model) or run_options.plan:
+        return run_config
+    from compactor_cli.run.model_run import ModelRun, check_setup
+
+    asked = dataclasses.replace(
+        model_config(run_options, run_config.settings), embedding_model=run_options.embedding_model
+    )
+    check_setup(asked)
+    embedding_model = "" if run_config.importance else run_options.embedding_model
+    if not (run_options.model or embedding_model):
+        return run_config
+    asked = dataclasses.replace(asked, embedding_model=embedding_model)
+    run = stack.enter_context(ModelRun(asked, emit))
+    importance = run.importance() if embedding_model else run_config.importance
+    return dataclasses.replace(run_config, models=run, importance=importance)
+
+
+def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfig:
+    """The orders with what ranks by embeddings and asks nobody else: a local model, or nothing for a mere look."""
+    name = run_options.embedding_model
+    if not name:
+        return run_config
+    if run_config.settings.keep.by != SEMANTIC:
+        raise UsageError("--embedding-model is about --keep semantic", next_step="add --keep semantic")
+    from compactor_cli.llm.importance.local import PREFIX, local
+    from compactor_cli.llm.importance.meaning import Meaning, Unasked
+
+    if name.startswith(PREFIX):
+        return dataclasses.replace(run_config, importance=Meaning(local(name.removeprefix(PREFIX))))
+    is_look = run_config.purpose is Purpose.PLAN
+    return dataclasses.replace(run_config, importance=Unasked(name)) if is_look else run_config
+
+
+def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
+    """Tells what was asked of models, or would be; what the report says of it."""
+    run = run_config.models
+    if run is None:
+        return None
+    print_models(run, console)
+    if run_config.view and run.writes and run_config.purpose is Purpose.PLAN and inputs > 1:
+        sys.stdout.write(f"in all:\n{estimate_line(run.planned, run.run_config.model_options.model)}")
+    return model_report(run)
+
+
+def asked_line(row: CompactedRow, model: str) -> str:
+    """What a model would be asked for this transcript; empty if nothing."""
+    return estimate_line(row.estimate, model) if row.estimate else ""
+
+
+def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
+    """The orders. Raises UsageError for files that cannot be read, and tasks that there are not."""
+    from compactor_cli.llm.keys import NO_KEYS, read_keys
+    from compactor_cli.llm.model_client import Fallback
+    from compactor_cli.llm.rate_limiter import RateLimits
+    from compactor_cli.llm.spend import SpendLimits
+    from compactor_cli.llm.user_dirs import breaker_file, replies_file
+    from compactor_cli.run.model_run import ModelConfig
+
+    fallback = (
+        Fallback(model=run_options.fallback_model, api_base=run_options.api_base)
+        if run_options.fallback_model
+        else None
+    )
+    return ModelConfig(
+        model_options=_model_options(run_options, settings),
+        limits=SpendLimits(
+            cost_usd=run_options.max_cost, requests=run_options.max_requests, tokens_sent=run_options.max_tokens_sent
+        ),
+        rate_limits=RateLimits(
+            concurrency=1 if run_options.interactive else max(1, run_options.llm_concurrency),
+            requests_per_minute=run_options.rpm,
+            tokens_per_minute=run_options.tpm,
+        ),
+        keys=read_keys(Path(run_options.key_file), run_options.model) if run_options.key_file else NO_KEYS,
+        fallback=fallback,
+        cache_file=replies_file() if run_options.cache else None,
+        breaker_file=breaker_file(),
+        resets_breaker=run_options.reset_breaker,
+        redacts=run_options.redact,
+    )
+
+
+def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
+    from compactor_cli.llm.model import ModelOptions, OnFailure
+    from compactor_cli.llm.prices import read_price
+    from compactor_cli.llm.update import Previous
+
+    rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
+    given = ModelOptions(
+        model=run_options.model,
+        models=_by_stage(run_options.model_for),
+        api_base=run_options.api_base,
+        price=read_price(run_options.price),
+        previous=Previous(run_options.previous),
+        on_failure=OnFailure(run_options.on_failure),
+        timeout_seconds=run_options.timeout,
+        max_reply_bytes=run_options.max_reply,
+        template=settings.template,
+        instructions=_instructions(run_options.instructions),
+        verifies=run_options.verify_pass,
+    )
+    return dataclasses.replace(given, rule=rule) if rule else given
+
+
+def _by_stage(text: str) -> Mapping[Stage, str]:
+    from compactor_cli.llm.prompts import Stage
+
+    found: dict[Stage, str] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        task, equals, model = entry.partition("=")
+        if not equals or not model.strip() or task.strip() not in tuple(Stage):
+            advice = f"write TASK=MODEL; tasks: {', '.join(Stage)}"
+            raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="--model-for")
+        found[Stage(task.strip())] = model.strip()
+    return found
+
+
+def _instructions(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"the instructions cannot be read ({reason})", place=path) from error
+
+
+def model_report(run: ModelRun) -> dict[str, Any]:
+    """What the run asked of models, for the report."""
+    spent = dataclasses.asdict(run.line.spend.spent)
+    return {"model": run.name, **spent, "requests_planned": run.planned.requests}
+
+
+def print_models(run: ModelRun, console: Console) -> None:
+    """Say what was asked and what it cost; and whatever is wrong with keys or the reply cache."""
+    for warning in run.run_config.keys.warnings:
+        console.warn(warning)
+    if run.cache and run.cache.trouble:
+        console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")
+    print_spent(run.line.spend.spent, run.name, console)
+
+
+def print_spent(spent: Spent, model: str, console: Console) -> None:
+    """Say what was asked and what it cost."""
+    if not spent.requests and not spent.cache_hits:
+        return
+    cost = f", ${spent.cost_usd:.4f}" if spent.cost_usd else ""
+    unknown = f" ({spent.unpriced:,} replies of unknown price)" if spent.unpriced else ""
+    console.done(
+        f"{model}: {spent.requests:,} requests ({spent.retries:,} again, {spent.failures:,} failed),"
+        f" {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}{unknown};"
+        f" {spent.cache_hits:,} from the cache"
+    )
+
+
+def estimate_line(estimate: Estimate, model: str) -> str:
+    """What would be asked, for people."""
+    cost = "price unknown" if estimate.cost_usd is None else f"about ${estimate.cost_usd:.4f}"
+    return (
+        f"  {model} would get {estimate.requests:,} {'request' if estimate.requests == 1 else 'requests'}:"
+        f" {estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out, {cost}\n"
+    )

@@ -1,0 +1,452 @@
+"""A run of the filter: configuration, inputs, the batch, and what is printed about it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from compactor_cli import __version__
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, make_folders, output_error
+from compactor_cli.archive.lock import lock
+from compactor_cli.archive.targets import STDOUT, Destination, Target, TargetKind, plan_targets
+from compactor_cli.cli.config import Configuration, configure
+from compactor_cli.cli.console import Console, counted, is_terminal, wants_color
+from compactor_cli.cli.hooks_and_notes import check_memory, hooks_and_memory
+from compactor_cli.cli.load_plugins import plugged
+from compactor_cli.cli.model_options import account_for, asked_line, with_models
+from compactor_cli.cli.print_report import ReportWording, ResultLines, warn_of_fallbacks
+from compactor_cli.cli.progress import Progress
+from compactor_cli.cli.run_options import RunOptions, check
+from compactor_cli.cli.run_report import RunReport
+from compactor_cli.cli.written import output_file
+from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.model.events import Event, InputEnded, RunBegan
+from compactor_cli.model.report import InputReport
+from compactor_cli.model.settings import Settings, untouched
+from compactor_cli.read.sources import InputSource, find_sources
+from compactor_cli.read.streams import STDIN
+from compactor_cli.run.finished import View
+from compactor_cli.run.jobs import PASSED_OVER, Job, Outputs, Purpose, RunConfig
+from compactor_cli.run.run_batch import AfterFailure, run_batch
+
+if TYPE_CHECKING:
+    from compactor_cli.cli.page_file import PageFile
+    from compactor_cli.model.transcript import Transcript
+    from compactor_cli.run.planfile import PlanFile
+    from compactor_cli.run.row import CompactedRow
+    from compactor_cli.run.unchanged_cache import UnchangedCache
+
+WOULD_CHANGE = 1
+FELL_BACK = 4
+# Each lock takes a file descriptor, of which a process commonly has 1,024.
+MOST_LOCKS = 200
+
+
+def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = False) -> int:
+    """Compact what the operands name; the exit code. Raises CompactError for what concerns the whole run.
+
+    With ``only_look`` the results are shown and not written, as on a terminal where no place for them is named.
+    A report that was asked for is written in every case, also when the run is stopped.
+    """
+    report = str(given.get("report", ""))
+    # Standard output is only known to be free for it when the run options are checked.
+    run_report = RunReport(report="" if report == STDOUT else report)
+    with ExitStack() as stack:
+        try:
+            configuration = configure(given, os.environ, Path.cwd())
+            is_seen = is_terminal(sys.stdout)
+            run_options = RunOptions(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
+            check(run_options, given)
+            run_report.report, run_report.settings = run_options.report, configuration.settings
+            if sys.stdout is None and run_options.stdout_is_taken:
+                raise UsageError("standard output is closed", next_step="name a file with -o")
+            run_report.open_events(run_options, stack)
+            if run_options.last:
+                operands = _last_session(operands, run_options, run_report)
+            code = _run(operands, run_options, configuration, run_report)
+        except CompactError as error:
+            with suppress(CompactError):
+                run_report.close(error.exit_code, str(error))
+            raise
+        except KeyboardInterrupt as stop:
+            with suppress(CompactError):
+                run_report.close(128 + getattr(stop, "number", signal.SIGINT), "stopped by a signal")
+            raise
+        run_report.close(code, "")
+    return code
+
+
+def _run(operands: Sequence[str], run_options: RunOptions, configuration: Configuration, run_report: RunReport) -> int:
+    console = Console("compact", run_options.level, run_options.color)
+    console.why(f"settings from: {', '.join(configuration.sources)}")
+    plan_file = _plan_file(run_options)
+    settings = plan_file.settings if plan_file else configuration.settings
+    settings = run_report.settings = untouched(settings) if run_options.no_compact else settings
+    check_names(settings, run_options)
+    _print_estimate(settings, console)
+    jobs = _jobs(operands, run_options, console)
+    run_config = _run_config(run_options, settings, plan_file)
+    check_memory(run_options, inputs=len(jobs))
+    if run_options.redact_output:
+        keeps = "the archive keeps the originals" if run_options.archive else "no original is kept"
+        console.warn(f"--redact-output: kept records that hold secrets do not stay byte for byte; {keeps}")
+    run_report.emit(
+        RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=run_config.purpose.value)
+    )
+    reports: list[InputReport] = []
+    with ExitStack() as stack:
+        for folder in _roots(jobs, run_options):
+            stack.enter_context(lock(folder))
+        if run_config.purpose is Purpose.ACT:
+            _sweep(jobs, run_options, console)
+        run_config = with_models(run_config, run_options, stack, run_report.emit)
+        try:
+            with closing(_batch(jobs, run_config, run_options, console, stack, run_report)) as batch:
+                for report in batch:
+                    reports.append(report)
+        finally:
+            run_report.inputs = (*reports, *run_report.inputs)
+            run_report.model = account_for(run_config, console, inputs=len(reports))
+            console.finish()
+    warn_of_fallbacks(reports, console)
+    if reports and all(report.reason == PASSED_OVER for report in reports):
+        raise _nothing_found(operands, len(reports))
+    return _exit_code(reports, run_options)
+
+
+def _last_session(operands: Sequence[str], run_options: RunOptions, run_report: RunReport) -> tuple[str, ...]:
+    """The path of the session that --last names. Raises UsageError."""
+    from compactor_cli.cli.sessions import OPEN_SECONDS, newest_session
+
+    if operands or run_options.files_from:
+        raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")
+    session = newest_session(run_options.last)
+    replaces = run_options.append or run_options.in_place
+    if replaces and time.time() - session.modified < OPEN_SECONDS:
+        advice = "if its client is still open, leave it first: it does not see what is written now"
+        Console("compact", run_options.level, run_options.color).warn(f"{session.path}: changed just now; {advice}")
+    run_report.resume_command = session.resume_command if replaces else ""
+    return (str(session.path),)
+
+
+def _print_estimate(settings: Settings, console: Console) -> None:
+    """Say that tokens are not counted, where that was not asked for."""
+    from compactor_cli.plan.tokens import TiktokenCounter, counter_for
+
+    counter = counter_for(settings.tokenizer)
+    if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
+        console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
+
+
+def _plan_file(run_options: RunOptions) -> PlanFile | None:
+    if not run_options.plan:
+        return None
+    from compactor_cli.run.planfile import read_plan_file
+
+    return read_plan_file(run_options.plan)
+
+
+def _exit_code(reports: Sequence[InputReport], run_options: RunOptions) -> int:
+    from compactor_cli.model.report import Report
+
+    report = Report(version="", settings={}, inputs=tuple(reports))
+    if run_options.check and not report.exit_code:
+        return WOULD_CHANGE if report.would_change else 0
+    fell_back = any(item.fell_back for report in reports for item in report.transcripts)
+    return report.exit_code or (FELL_BACK if run_options.strict and fell_back else 0)
+
+
+def check_names(settings: Settings, run_options: RunOptions) -> None:
+    """Raise UsageError for names that nothing goes by, before anything is touched."""
+    from compactor_cli.formats.registry import get
+    from compactor_cli.plan.tokens import counter_for
+    from compactor_cli.plan.trigger import named_window_tokens
+    from compactor_cli.render.template_names import check_template
+
+    check_template(settings.template)
+    counter_for(settings.tokenizer)
+    named_window_tokens(settings.trigger)
+    if run_options.format:
+        get(run_options.format)
+    if settings.language != "auto" and not (run_options.model or run_options.summariser or run_options.engine):
+        _check_language(settings.language)
+
+
+def _check_language(name: str) -> None:
+    """Raise UsageError for a language that the digest has no words of."""
+    from compactor_cli.digest.language import LANGUAGES
+
+    if name.partition("-")[0].lower() not in LANGUAGES:
+        advice = f"one of auto, {', '.join(LANGUAGES)}; a model (-m) may write others"
+        raise UsageError(f"the digest has no words of the language {name!r}", next_step=advice)
+
+
+def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) -> tuple[Job, ...]:
+    """The inputs and their outputs. Raises UsageError where folders are named and nothing in them is taken."""
+    passed_over: list[str] = []
+    sources = find_sources(
+        operands or (() if run_options.files_from else (STDIN,)),
+        recursive=run_options.recursive,
+        walk=replace(run_options.walk, skip=tuple(filter(None, (run_options.output_dir, run_options.archive_dir)))),
+        files_from=run_options.files_from,
+        null_separated=run_options.null,
+        passed_over=passed_over.append,
+    )
+    for path in passed_over:
+        console.note(f"{path}: passed over, by its name")
+    if not sources and operands:
+        raise _nothing_found(operands, len(passed_over))
+    if passed_over:
+        console.done(f"{counted(len(passed_over), 'name')} passed over, hidden or of no transcript: -v shows them")
+    return tuple(
+        Job(source=source, target=target)
+        for source, target in zip(sources, _targets(sources, run_options), strict=True)
+    )
+
+
+def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
+    what = f"no transcript is below {', '.join(operands)} ({counted(passed_over, 'name')} passed over)"
+    return UsageError(what, next_step="-v shows what is passed over; --hidden and --include take more")
+
+
+def _targets(sources: Sequence[InputSource], run_options: RunOptions) -> tuple[Target, ...]:
+    # What is shown only because it is a terminal is refused where a pipe would refuse it.
+    if run_options.purpose is not Purpose.ACT and (run_options.only_look or not run_options.shows_result):
+        kind = (
+            TargetKind.APPEND
+            if run_options.append
+            else TargetKind.IN_PLACE
+            if run_options.in_place
+            else TargetKind.STDOUT
+        )
+        return tuple(Target(path=source.path, kind=kind) for source in sources)
+    destination = Destination(
+        output=run_options.output,
+        output_dir=run_options.output_dir,
+        in_place=run_options.in_place,
+        append=run_options.append,
+        force=run_options.force,
+        compress=run_options.compression,
+    )
+    return plan_targets(sources, destination)
+
+
+def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile | None) -> RunConfig:
+    return RunConfig(
+        settings=settings,
+        **plugged(run_options, settings),
+        **hooks_and_memory(run_options),
+        purpose=run_options.purpose,
+        dialect=run_options.format,
+        on_invalid=run_options.invalid,
+        min_age_seconds=run_options.min_age_seconds,
+        originals=run_options.originals,
+        archive_dir=run_options.archive_dir,
+        limits=run_options.limits,
+        plans=plan_file.by_sha256 if plan_file else None,
+        view=_view(run_options),
+        page=partial(_page, settings=settings) if run_options.html else None,
+        shape=run_options.shape,
+        redacts_output=run_options.redact_output,
+    )
+
+
+def _view(run_options: RunOptions) -> View | None:
+    if run_options.purpose is Purpose.ACT:
+        return None
+    from compactor_cli.cli.plan_views import diff_view, plan_view, result_view
+
+    color = wants_color(run_options.color, sys.stdout, os.environ)
+    if run_options.shows_result:
+        if run_options.only_look and run_options.html:
+            return None
+        return lambda transcript, row: result_view(transcript, row.plan, row.summary, row.report, color)
+    if run_options.diff:
+        return lambda transcript, row: (
+            diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color) if row.changed else ""
+        )
+    if run_options.dry_run and run_options.plan_out != STDOUT:
+        return lambda transcript, row: plan_view(transcript, row.plan) + asked_line(row, run_options.model)
+    return None
+
+
+def _page(transcript: Transcript, row: CompactedRow, *, settings: Settings) -> str:
+    from compactor_cli.cli.page_file import session_view
+
+    return session_view(transcript, row, settings)
+
+
+def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
+    """Clear away what killed runs left where this one writes."""
+    from compactor_cli.archive.folder import LOCAL_ARCHIVE
+    from compactor_cli.archive.layout import default_archive_dir
+    from compactor_cli.archive.leftovers import clear
+
+    stays = run_options.in_place or run_options.append
+    paths = {job.target.path for job in jobs if job.target.kind is not TargetKind.STDOUT}
+    folders = {Path(os.path.realpath(path)).parent for path in paths}
+    archive = Path(run_options.archive_dir) if run_options.archive_dir else default_archive_dir(STDIN, in_place=False)
+    if stays and not run_options.archive_dir:
+        for folder in folders:
+            clear((folder,), (folder / LOCAL_ARCHIVE,), console.warn)
+    else:
+        clear(folders, (archive,), console.warn)
+
+
+def _roots(jobs: Sequence[Job], run_options: RunOptions) -> tuple[str, ...]:
+    """The folders to lock: where files are replaced or written by the tree."""
+    if not run_options.lock or run_options.purpose is not Purpose.ACT:
+        return ()
+    if run_options.output_dir:
+        make_folders(Path(run_options.output_dir))
+        return (run_options.output_dir,)
+    if not (run_options.in_place or run_options.append):
+        return ()
+    roots = sorted({os.path.realpath(root) for root in {job.source.root for job in jobs}})
+    if len(roots) > MOST_LOCKS:
+        roots = [os.path.commonpath(roots)]
+    return tuple(root for root in roots if Path(root).is_dir())
+
+
+def _batch(
+    jobs: Sequence[Job],
+    run_config: RunConfig,
+    run_options: RunOptions,
+    console: Console,
+    stack: ExitStack,
+    run_report: RunReport,
+) -> Generator[InputReport, None, None]:
+    """The inputs one by one, what comes up on the way shown, saved and reported."""
+    single = len(jobs) == 1
+    progress = stack.enter_context(
+        Progress(
+            label=console.program,
+            total=_size_bytes(jobs[0]) if single else len(jobs),
+            unit="B" if single else "file",
+            shown=console.watched,
+        )
+    )
+    console.before_line = progress.make_room
+    wording = ReportWording(
+        purpose=run_config.purpose,
+        settings=run_config.settings,
+        inputs=len(jobs),
+        in_place=run_options.in_place,
+        append=run_options.append,
+        is_shown=run_options.shows_result,
+        only_look=run_options.only_look,
+        resume_command=run_report.resume_command,
+    )
+    run_report.listeners += [progress, remember_archive, ResultLines(wording, console)]
+    page = _page_file(run_options, run_config, run_report)
+    outputs = Outputs(
+        page=page.add_session if page and single else None,
+        show=_show if run_config.view else None,
+        save=_plan_saver(run_options, run_config, stack),
+        training_rows=stack.enter_context(_private(run_options.summary_rows)).write
+        if run_options.summary_rows
+        else None,
+        emit=run_report.emit if run_report.wants_all or (single and console.watched) else None,
+        late=partial(_late, run_report),
+    )
+    after_failure = AfterFailure.GO_ON if run_options.keep_going else AfterFailure.STOP
+    run = run_batch(
+        jobs,
+        run_config,
+        processes=run_options.processes,
+        after_failure=after_failure,
+        outputs=outputs,
+        seen=_seen(jobs, run_config, run_options),
+    )
+    with closing(run):
+        for done in run:
+            done.give(outputs)
+            for event in done.events:
+                run_report.emit(event)
+            run_report.emit(InputEnded(report=done.report))
+            yield done.report
+
+
+def remember_archive(event: Event, /) -> None:
+    """A listener: the archive that an original went to is put on the list of archives."""
+    if isinstance(event, InputEnded) and event.report.archive:
+        from compactor_cli.archive.known import remember
+
+        remember(Path(event.report.archive).parents[1])
+
+
+def _page_file(run_options: RunOptions, run_config: RunConfig, run_report: RunReport) -> PageFile | None:
+    """The page that is asked for, listening."""
+    if not run_options.html:
+        return None
+    from compactor_cli.cli.page_file import PageFile
+
+    page = PageFile(run_options.html, run_config.settings)
+    run_report.listeners.append(page)
+    run_report.wants_all = True
+    return page
+
+
+def _late(run_report: RunReport, report: InputReport) -> None:
+    run_report.inputs = (*run_report.inputs, report)
+    run_report.emit(InputEnded(report=report))
+
+
+def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -> UnchangedCache | None:
+    """What earlier runs found unchanged, where many files stay where they are and nobody looks at each.
+
+    What other packages, programs and notes do may change without a word.
+    """
+    stays = (run_options.in_place or run_options.append) and run_options.purpose is Purpose.ACT and len(jobs) > 1
+    others = (
+        run_config.engine,
+        run_config.summariser,
+        run_config.importance,
+        run_config.shape,
+        run_config.hooks,
+        run_config.memory,
+    )
+    if not stays or run_options.plan or run_options.interactive or any(others) or run_config.redacts_output:
+        return None
+    from compactor_cli.llm.user_dirs import replies_file
+    from compactor_cli.run.unchanged_cache import UnchangedCache, seen_file
+
+    return UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))
+
+
+def _show(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, "standard output") from error
+
+
+def _private(path: str) -> AbstractContextManager[IO[bytes]]:
+    """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
+    return output_file(path, mode=PRIVATE_FILE_MODE)
+
+
+def _plan_saver(run_options: RunOptions, run_config: RunConfig, stack: ExitStack) -> Any:
+    """Where lines of the plan file go; None where none is asked for."""
+    if not run_options.plan_out:
+        return None
+    from compactor_cli.run.planfile import header_line
+
+    file = stack.enter_context(_private(run_options.plan_out))
+    file.write(header_line(run_config.settings))
+    return file.write
+
+
+def _size_bytes(job: Job) -> int:
+    path = Path(job.source.path)
+    return path.stat().st_size if path.is_file() else 0

@@ -1,0 +1,179 @@
+"""Errors with a status that a record shows: fixed and by what, failing when last seen, or changed since and not run.
+
+A failing run is fixed by a later passing run of the same command or of one that contains it (the whole suite contains
+one test). A command that failed and was followed by another way to the same end has that as its fix. Slips of
+exploration (a search without a hit, a wrong path) are no errors, nor is a call that the user turned down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compactor_cli.digest.commands import CommandOutcome, Run, error_line
+from compactor_cli.digest.files import FileAction, FileOperation
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
+
+# Another way to the same end comes soon, or it is another matter.
+_MAX_STEPS_TO_OTHER_WAY = 3
+# Runs that are looked through for one that passes: time stays linear in very long sessions.
+_MAX_LATER = 300
+_SLIPS = re.compile(
+    r"Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string"
+    r"|String to replace not found"
+    r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
+    r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
+    r"|unknown flag|illegal option|parse error near|no matches found: "
+)
+
+
+class Status(StrEnum):
+    """What became of an error."""
+
+    FIXED = "fixed"
+    FAILING = "failing"
+    CHANGED_SINCE = "changed since"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRecord:
+    """An error line of a command or tool, the record that shows it, and its status at the end.
+
+    ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
+    where nothing ran. ``other_way``: the command that did it after this one failed. ``records``: of error, change, run.
+    """
+
+    line: str
+    command: str
+    event: int
+    status: Status
+    fixes: tuple[str, ...] = ()
+    other_way: str = ""
+    records: tuple[int, ...] = ()
+
+
+def find_errors(
+    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
+) -> tuple[ErrorRecord, ...]:
+    """Every error of a command that does something, and of tools that are neither commands nor file work, in order."""
+    acting = sorted((*_tool_runs(events), *(run for run in runs if not run.is_look)), key=lambda run: run.event)
+    changes = [operation for operation in operations if operation.action is not FileAction.READ]
+    newest: dict[tuple[str, str], ErrorRecord] = {}
+    for number, run in enumerate(acting):
+        if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
+            later = acting[number + 1 : number + 1 + _MAX_LATER]
+            if any(other.line == run.line and other.outcome is CommandOutcome.FAILED for other in later):
+                continue  # seen again: its last sight decides
+            found = _judged(run, later, changes)
+            newest[run.key, run.line] = found
+    return tuple(sorted(newest.values(), key=lambda error: error.event))
+
+
+def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> ErrorRecord:
+    passed = next(
+        (other for other in later if other.outcome is CommandOutcome.OK and contains(other.key, run.key)), None
+    )
+    end = passed.event if passed else None
+    between = [change for change in changes if change.event > run.event and (end is None or change.event < end)]
+    fixes = tuple(dict.fromkeys(change.path for change in between))
+    records = [
+        run.result_record,
+        *(change.record for change in between[-1:]),
+        *([passed.result_record] if passed else []),
+    ]
+    status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
+    other = None if passed or fixes else _other_way(run, later)
+    if other:
+        status, records = Status.FIXED, [*records, other.result_record]
+    return ErrorRecord(
+        line=run.line,
+        command=run.command,
+        event=run.event,
+        status=status,
+        fixes=fixes,
+        other_way=other.command if other else "",
+        records=tuple(dict.fromkeys(records)),
+    )
+
+
+def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
+    """The next command of the same program that went well, where it comes soon."""
+    program = run.key.split()[:1]
+    for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
+        if other.key.split()[:1] == program and other.outcome is CommandOutcome.OK and other.key != run.key:
+            return other
+    return None
+
+
+def contains(whole: str, part: str) -> bool:
+    """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it.
+
+    Of a chain of commands, the last is what failed: those before it went well.
+    """
+    if whole == part:
+        return True
+    narrow = _chain(part)[-1:]
+    return bool(narrow) and any(_covers(wide.split(), narrow[0].split()) for wide in _chain(whole))
+
+
+def _chain(key: str) -> list[str]:
+    return [piece.strip() for piece in re.split(r"&&|;|\|\|", key) if piece.strip()]
+
+
+def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
+    depth = (3 if narrow[0] == "mise" else 2) if narrow[0] in _RUNNERS else 1
+    if wide[:depth] != narrow[:depth]:
+        return False
+    if wide == narrow:
+        return True
+    targets = [word for word in wide[depth:] if not word.startswith("-")]
+    if not targets:
+        return not _selects(wide)
+    named = [word for word in narrow[depth:] if not word.startswith("-")]
+    below = all(any(_is_below(name, target) for target in targets) for name in named)
+    return not _selects(wide) and bool(named) and below
+
+
+_RUNNERS = frozenset(
+    "go npm npx git yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn gradle just rake".split()
+)
+
+
+_SELECTING = frozenset(("-k", "-run", "--run", "-t", "--grep", "--filter"))
+
+
+def _selects(words: Sequence[str]) -> bool:
+    """Whether an option chooses some of the tests only."""
+    return any(
+        word in ("-k", "-run", "--run", "-t", "--grep", "--filter") or word.startswith(("-run=", "--filter="))
+        for word in words
+    )
+
+
+def _is_below(name: str, target: str) -> bool:
+    folder = target.removesuffix("...").rstrip("/")
+    return folder in ("", ".") or name == target or name.startswith((f"{folder}/", f"{folder}::"))
+
+
+def _tool_runs(events: Sequence[Event]) -> list[Run]:
+    """Calls of other tools (a booking, a query) as runs: one that failed may be made again with success."""
+    found: list[Run] = []
+    for event in events:
+        call = events[event.call] if event.kind is EventKind.RESULT and event.call >= 0 else None
+        if call is None or call.tool is not ToolKind.OTHER or event.is_refusal:
+            continue
+        failed = event.is_error or event.text.lstrip().startswith(("Error", '{"error"', "错误"))
+        found.append(
+            Run(
+                command=call.name,
+                key=call.name,
+                event=event.call,
+                record=call.record,
+                result_record=event.record,
+                outcome=CommandOutcome.FAILED if failed else CommandOutcome.OK,
+                line=error_line(event.text) if failed else "",
+            )
+        )
+    return found

@@ -1,0 +1,232 @@
+"""Facts: outcomes of calls that changed the world, commands that work here, and values that were looked up."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.commands import CommandOutcome, Run, error_line, error_pattern, shown
+from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.quote import ELLIPSIS, TokenCache, chosen, opening, records_of
+from compactor_cli.digest.tools import is_lookup, is_own, parameters
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, results_of
+from compactor_cli.digest.work_state import is_test
+from compactor_cli.model.summary import Item
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
+
+# The arguments of a call are shown in this many characters: the first of these that leaves half of the room to other
+# calls, else the last.
+_SIZES_CHARS = (240, 120, 60)
+_CHARS_PER_TOKEN = 4
+_MAX_ARGUMENT_CHARS = 60
+_MAX_VALUE_CHARS = 48
+_MAX_COMMAND_CHARS = 120
+_MAX_VALUES = 8
+_MAX_LINES = 200
+_MAX_BRIEF = 6
+_MAX_OBJECT_CHARS = 200
+
+
+def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """What changed the world, newest first; then actions by other tools, look-ups, tests and other commands."""
+    words = analysis.words
+    ranked = _ranked_runs(analysis.runs)
+    known = {run.key for run, _ in ranked}
+    carried = [
+        Item(text=text)
+        for text in reversed(analysis.memory.commands)
+        if text.partition("` ")[0].strip("`") not in known
+    ]
+    world = [_run_item(run, times, words) for run, times in ranked if run.changes_world]
+    rest = [_run_item(run, times, words) for run, times in ranked if not run.changes_world]
+    budget = budget_tokens
+    actions = action_items(analysis.events, budget if not ranked else budget // 2, token_cache, words)
+    values = value_items(analysis, budget - sum(map(token_cache.item, actions)), token_cache) if not ranked else ()
+    if analysis.work.branch:
+        text = f"{words.branch} {analysis.work.branch}"
+        world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
+    offers = {item.text: item for item in (*carried, *reversed((*world, *actions, *values, *rest))) if item.text}
+    return chosen(reversed(offers.values()), budget_tokens, token_cache)
+
+
+def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
+    """The newest run of each command that acts, with how many ended as it did; tests first, then the newest."""
+    by_key: dict[str, list[Run]] = {}
+    for run in runs:
+        if not run.is_look and run.outcome is not CommandOutcome.UNKNOWN:
+            by_key.setdefault(run.key, []).append(run)
+    groups = sorted(by_key.values(), key=lambda group: (not is_test(group[-1].command), -group[-1].event))
+    return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in groups]
+
+
+def _run_item(run: Run, times: int, words: FixedWords) -> Item:
+    line = opening(shown(run.command), _MAX_COMMAND_CHARS)
+    often = f" ×{times}" if times > 1 else ""
+    outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
+    detail = f"{words.colon}{run.line}" if run.line else ""
+    # That something went well says little, unless it changed the world or checked the work.
+    is_telling = bool(detail) or run.changes_world or is_test(run.command)
+    text = f"`{line}` → {outcome}{often}{detail}" if line and is_telling else ""
+    return Item(text=text, records=records_of((run.result_record,)))
+
+
+def remembered_commands(analysis: Analysis) -> tuple[str, ...]:
+    """Every acting command with its last outcome as a line, for the next digest, oldest first."""
+    ranked = _ranked_runs(analysis.runs)
+    new = [_run_item(run, times, analysis.words).text for run, times in reversed(ranked)]
+    names = {text.partition("` ")[0] for text in new}
+    return (*(text for text in analysis.memory.commands if text.partition("` ")[0] not in names), *filter(None, new))
+
+
+def action_items(
+    events: Sequence[Event], budget_tokens: int, token_cache: TokenCache, words: FixedWords
+) -> tuple[Item, ...]:
+    """Calls that changed something through other tools than files and shell, newest first: ``name(…) → outcome``."""
+    results = results_of(events)
+    found: dict[str, Item] = {}
+    left = budget_tokens
+    chars = next((size for size in _SIZES_CHARS if size <= budget_tokens * _CHARS_PER_TOKEN // 2), _SIZES_CHARS[-1])
+    for number in range(len(events) - 1, -1, -1):
+        call = events[number]
+        if call.kind is not EventKind.CALL or call.tool is not ToolKind.OTHER:
+            continue
+        if is_lookup(call.name) or is_own(call.name):
+            continue
+        item = _action_item(call, results.get(number), chars, words)
+        if item.text not in found and (cost := token_cache.item(item)) <= left:
+            found[item.text] = item
+            left -= cost
+    return tuple(found.values())
+
+
+def _action_item(call: Event, result: Event | None, chars: int, words: FixedWords) -> Item:
+    given = words.comma.join(_given(call.text.split("\n")[1:], chars))
+    text = f"{call.name}({given})"
+    if result is None:
+        return Item(text=text, records=records_of((call.record,)))
+    first = result.text.lstrip().partition("\n")[0]
+    failed = result.is_error or error_pattern().search(first) is not None
+    if failed:
+        outcome = f"{words.failed}{words.colon}{opening(error_line(result.text), chars)}"
+    else:
+        outcome = _ids_of(result.text) or words.ok
+    return Item(text=f"{text} → {outcome}", records=records_of((call.record, result.record)))
+
+
+def _given(lines: Sequence[str], chars: int) -> Iterator[str]:
+    """The arguments as far as they fit, each shortened where it is long; empty ones are left out."""
+    for line in (line for line in lines if not line.endswith("=")):
+        part = opening(line, _MAX_ARGUMENT_CHARS)
+        chars -= len(part)
+        if chars < 0:
+            yield ELLIPSIS
+            return
+        yield part
+
+
+def _ids_of(text: str) -> str:
+    """The first line of an answer that is short enough to stand whole; else nothing."""
+    line = text.strip().partition("\n")[0]
+    return opening(line, 100) if line and (len(line) <= 100 or not line.startswith(("{", "["))) else ""
+
+
+def value_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """What was looked up: ``name(arguments): object · object``, the objects most spoken of, newest look-ups first."""
+    results = results_of(analysis.events)
+    mentioned = _mentioned(analysis)
+    offers: dict[str, tuple[float, Item]] = {}
+    for number, result in sorted(results.items(), reverse=True):
+        call = analysis.events[number]
+        if call.tool is not ToolKind.OTHER or result.is_error or not is_lookup(call.name):
+            continue
+        for item in _value_items(call, result, mentioned, max(80, budget_tokens * 3)):
+            offers.setdefault(item.text, (0.0, item))
+    return chosen((item for _, item in offers.values()), budget_tokens, token_cache)
+
+
+def _mentioned(analysis: Analysis) -> Counter[str]:
+    """How often a word or value stands in what user, assistant and calls said."""
+    spoken = (EventKind.USER, EventKind.ASSISTANT, EventKind.CALL)
+    found: Counter[str] = Counter()
+    for event in analysis.events:
+        if event.kind in spoken:
+            found.update({word.lower() for word in _value_words(event.text)} | atom_texts(event.text))
+    return found
+
+
+def _value_words(text: str) -> list[str]:
+    return [word.strip(".,-") for word in re.findall(r"[\w$€.,-]{3,}", text)]
+
+
+def _value_items(call: Event, result: Event, mentioned: Mapping[str, int], chars: int) -> Iterator[Item]:
+    """One item for the objects of a result that the conversation speaks of, the most spoken of first."""
+    asked = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
+    ranked: list[tuple[float, int, str]] = []
+    for place, text in enumerate(dict.fromkeys(_objects(result.text))):
+        words = {word.lower() for word in _value_words(text)}
+        score = sum(1.0 for word in words if mentioned.get(word)) / (3 + len(words))
+        ranked.append((-score, place, text))
+    kept: list[tuple[int, str]] = []
+    for score, place, text in sorted(ranked)[:_MAX_VALUES]:
+        if score < 0 and len(text) <= chars:
+            kept.append((place, text))
+            chars -= len(text)
+    if kept:
+        detail = " · ".join(text for _, text in sorted(kept))
+        yield Item(text=f"{call.name}({asked}): {detail}", records=records_of((result.record,)))
+
+
+def _objects(text: str) -> Iterator[str]:
+    """The objects of a JSON answer, each by its own members; the lines of any other."""
+    body = text.strip()
+    if body[:1] in "{[":
+        try:
+            yield from _leaves(json.loads(body), "")
+            return
+        except ValueError:
+            pass
+    yield from (line.strip() for line in body.split("\n")[:_MAX_LINES] if 3 < len(line.strip()) <= _MAX_OBJECT_CHARS)
+
+
+def _leaves(value: Any, name: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        own = [f"{key} {_brief(item)}" for key, item in value.items() if _is_brief(item)]
+        text = ", ".join(own)
+        if text:
+            yield f"{name}: {text}"[:_MAX_OBJECT_CHARS] if name else text[:_MAX_OBJECT_CHARS]
+        for key, item in value.items():
+            if not _is_brief(item):
+                yield from _leaves(item, str(key))
+    elif isinstance(value, list):
+        if value and all(map(_is_scalar, value)):
+            yield f"{name}: {', '.join(map(_scalar, value))}"[:_MAX_OBJECT_CHARS]
+        else:
+            for item in value:
+                yield from _leaves(item, name)
+    elif name or value:
+        yield f"{name}: {_scalar(value)}"[:_MAX_OBJECT_CHARS]
+
+
+def _is_brief(value: Any) -> bool:
+    """Whether a value stands in its object's line: a scalar, or a small object of scalars."""
+    if isinstance(value, dict):
+        return len(value) <= _MAX_BRIEF and all(map(_is_scalar, value.values()))
+    return _is_scalar(value)
+
+
+def _brief(value: Any) -> str:
+    return " ".join(map(_scalar, value.values())) if isinstance(value, dict) else _scalar(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, (dict, list))
+
+
+def _scalar(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,102 @@
+"""Names: what will probably be used again and stands nowhere else in the summary, as one index by file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.atoms import AtomKind, atom_texts
+from compactor_cli.digest.counter_table import KINDS
+from compactor_cli.digest.labels import Labels, short_names
+from compactor_cli.digest.quote import TokenCache
+from compactor_cli.digest.tools import parameters
+from compactor_cli.digest.transcript_events import EventKind, ToolKind
+from compactor_cli.model.summary import Item
+
+_NAME_TOKENS = 5
+_MIN_CHANCE = 0.03
+_NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
+
+
+def name_items(
+    analysis: Analysis, shown: Iterable[str], budget_tokens: int, token_cache: TokenCache
+) -> tuple[Item, ...]:
+    """One item: ``file: name, name · file: name``, the names most likely to be used again first among the files."""
+    number = budget_tokens // _NAME_TOKENS
+    if number < 1:
+        return ()
+    known = {"/dev/null"}
+    for text in shown:
+        known |= atom_texts(text)
+    for event in analysis.kept:
+        known |= atom_texts(event.text)
+    for event in analysis.events:
+        if event.kind is EventKind.CALL:
+            known.add(event.name)
+            if event.tool is ToolKind.PLAN:
+                known |= atom_texts(event.text)
+            known.update(name for name, _ in parameters(event.arguments))
+    wanted = _wanted(analysis, known, 2 * number)
+    homes = _line_tokens(analysis, wanted)
+    groups: dict[str, list[str]] = {}
+    best: tuple[Item, ...] = ()
+    for name in wanted:
+        groups.setdefault(homes.get(name, ""), []).append(name)
+        item = Item(text=_text(groups))
+        if len(item.text) > 3 * budget_tokens and token_cache.item(item) > budget_tokens:
+            groups[homes.get(name, "")].pop()
+            break
+        best = (item,)
+    return _fitted(best, budget_tokens, token_cache)
+
+
+def _fitted(found: tuple[Item, ...], budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """The item without its last names where it is too long after all."""
+    while found and token_cache.item(found[0]) > budget_tokens:
+        head, mark, _ = found[0].text.rpartition(", ")
+        if not mark:
+            return ()
+        found = (Item(text=head),)
+    return found
+
+
+def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
+    atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns.kinds
+    found: list[str] = []
+    for row in sorted(range(len(rows)), key=lambda row: (-rows[row], row)):
+        if len(found) >= number or rows[row] < _MIN_CHANCE:
+            break
+        # A bare number or flag carries no information without its line.
+        if atoms[row] not in known and kinds[row] not in _NUMBERS and any(map(str.isalpha, atoms[row])):
+            found.append(atoms[row])
+    return [name for name in found if not _is_key(name, analysis)]
+
+
+def _is_key(name: str, analysis: Analysis) -> bool:
+    """Whether a name stands only as the key of a value in answers: it carries no information without one."""
+    if analysis.scores.coding >= 0.5:
+        return False
+    quoted = re.compile(rf"[\"']{re.escape(name)}[\"']\s*:|^{re.escape(name)}=", re.MULTILINE)
+    return all(name not in quoted.sub("", event.text) for event in analysis.events if name in event.text)
+
+
+def _line_tokens(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
+    """The file that each name stands in: of the newest event about a file that holds it."""
+    table, labels = analysis.table, Labels(analysis.events)
+    missing = {table.atoms[name]: name for name in names}
+    wanted = set(missing)
+    newest: dict[int, int] = {}
+    for atoms, last in zip(table.lines.atoms, table.lines.last, strict=True):
+        if not wanted.isdisjoint(atoms) and last >= 0 and labels.is_file(last):
+            for row in wanted.intersection(atoms):
+                newest[row] = max(newest.get(row, -1), last)
+    paths = {row: labels.of(number) for row, number in newest.items()}
+    short = short_names(dict.fromkeys(paths.values()))
+    return {missing[row]: short[path] for row, path in paths.items() if missing[row] not in path}
+
+
+def _text(groups: dict[str, list[str]]) -> str:
+    named = [f"{path}: {', '.join(names)}" for path, names in groups.items() if path and names]
+    rest = groups.get("", [])
+    return " · ".join([*named, ", ".join(rest)] if rest else named)

@@ -1,0 +1,219 @@
+"""`run_eval`: files to cases, cases to scores, on one or several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from compactor_cli.evaluate.artefacts import artefacts_of, score_artefacts
+from compactor_cli.evaluate.baselines import Method, choose
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
+from compactor_cli.evaluate.digested import DigestMethod, frame_tokens, request_from, the_digest
+from compactor_cli.evaluate.drift import Carry, last_summary
+from compactor_cli.evaluate.external import ExternalMethod
+from compactor_cli.evaluate.fact_reuse import reused_facts, score_facts
+from compactor_cli.evaluate.fit import Count
+from compactor_cli.evaluate.gates import gates_of, repeat
+from compactor_cli.evaluate.line_retrieval import retrieval
+from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
+from compactor_cli.evaluate.results import (
+    DIGEST,
+    CaseResult,
+    CaseScore,
+    DriftPoint,
+    EvalOptions,
+    EvalResult,
+    FileResult,
+    label,
+)
+from compactor_cli.evaluate.retention import ask, read_scenario, unanswerable
+from compactor_cli.evaluate.text_views import SummaryView, forget
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.errors import InputError
+from compactor_cli.model.settings import Size
+from compactor_cli.model.transcript import Transcript
+from compactor_cli.plan.tokens import Counter, count_message, counter_for
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.sources import InputSource, Walk, find_sources
+from compactor_cli.read.streams import open_stream
+
+INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.json", "*.json.gz", "*.traj")
+# Smaller budgets hold no statement; a fixed budget over half of the middle is no compaction.
+LEAST_BUDGET_TOKENS = 40
+MOST_BUDGET_RATIO = 0.5
+
+Scorer = Callable[[SummaryView], dict[Measure, Share]]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """What a process needs to evaluate files. ``digest`` is also the first of the ``methods``."""
+
+    options: EvalOptions
+    digest: DigestMethod
+    methods: tuple[Method, ...]
+    counter: Counter
+
+
+def run_eval(
+    paths: Sequence[str], options: EvalOptions, extra: Sequence[Method] = (), progress: Progress | None = None
+) -> EvalResult:
+    """Evaluates the digest and the chosen baselines on every transcript below these paths.
+
+    ``extra`` are methods that can be chosen by name next to the built-in ones. Files that hold no transcript, or one
+    too short to be cut, are skipped and say why. Same files, same options: same result, whatever ``jobs``.
+    Raises UsageError for unknown names and for a baseline command that fails.
+    """
+    bench = _Bench(
+        options=options,
+        digest=the_digest(),
+        methods=(*choose(options.baselines, extra), *(ExternalMethod(command=text) for text in options.commands)),
+        counter=counter_for(options.tokenizer),
+    )
+    bench = replace(bench, methods=(bench.digest, *bench.methods))
+    sources = find_sources(paths, recursive=True, walk=Walk(include=INCLUDE))
+    chosen = _spread(sources, options.limit)
+    files: list[FileResult] = []
+    for file in _evaluated(chosen, bench):
+        files.append(file)
+        if progress:
+            progress(len(files), len(chosen))
+    return EvalResult(
+        options=options,
+        methods=tuple(method.name for method in bench.methods),
+        token_method=bench.counter.method,
+        files=tuple(files),
+    )
+
+
+def _spread(sources: Sequence[InputSource], limit: int) -> Sequence[InputSource]:
+    if not limit or limit >= len(sources):
+        return sources
+    return [sources[i * len(sources) // limit] for i in range(limit)]
+
+
+def _evaluated(sources: Sequence[InputSource], bench: _Bench) -> Iterator[FileResult]:
+    """The results in the order of the sources."""
+    if bench.options.jobs <= 1 or len(sources) <= 1:
+        yield from (evaluate_file(source, bench) for source in sources)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(bench.options.jobs, initializer=_benches.append, initargs=(bench,)) as pool:
+        yield from pool.map(_in_worker, sources)
+
+
+# What a worker process evaluates with: handed over once, so that its vocabulary is loaded once.
+_benches: list[_Bench] = []
+
+
+def _in_worker(source: InputSource) -> FileResult:
+    return evaluate_file(source, _benches[-1])
+
+
+def evaluate_file(source: InputSource, bench: _Bench) -> FileResult:
+    """One file: its cuts, or its questions."""
+    forget()
+    # Named without what is above the folder that was asked for: results of two machines are to be the same.
+    path = f"{Path(source.root).name}/{source.name}"
+    try:
+        with open_stream(source.path) as stream:
+            records = list(read_records(stream.reader, source.path, OnInvalid.KEEP))
+        scenario = read_scenario(records[0].value, path) if len(records) == 1 else None
+        if scenario is not None:
+            asked = ask(scenario, bench.methods, _ratios(bench), bench.counter.count, _counting(bench))
+            notes = tuple(f"not in the history: {name}" for name in unanswerable(scenario))
+            return FileResult(path=path, retention=tuple(asked), notes=notes)
+        transcripts = tuple(open_transcripts(records))
+    except InputError as error:
+        return FileResult(path=path, skipped=error.what)
+    cases = tuple(result for case in _cases(transcripts, path, bench) for result in _evaluate(case, bench))
+    return FileResult(path=path, cases=cases, skipped="" if cases else "too short to be cut")
+
+
+def _ratios(bench: _Bench) -> list[Size]:
+    return [budget for budget in bench.options.budgets if budget.ratio]
+
+
+def _counting(bench: _Bench) -> Callable[..., int]:
+    return partial(count_message, bench.counter)
+
+
+def _cases(transcripts: Sequence[Transcript], path: str, bench: _Bench) -> Iterator[EvalCase]:
+    rule = CutRule(tail_tokens=bench.options.tail_tokens)
+    for number, transcript in enumerate(transcripts, 1):
+        session = path if len(transcripts) == 1 else f"{path}#{number}"
+        if not bench.options.dialect or transcript.dialect == bench.options.dialect:
+            yield from find_cases(transcript, session, rule, _counting(bench))
+
+
+def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
+    scorer = _scorer(case)
+    count = bench.counter.count
+    budgets = {label(size): tokens for size in bench.options.budgets if (tokens := _allowed(size, case, count))}
+    if not budgets:
+        return
+    digests = {name: bench.digest.digest(request_from(case), tokens, count) for name, tokens in budgets.items()}
+    once = _allowed(bench.options.drift_budget, case, count)
+    yield CaseResult(
+        name=case.name,
+        session=case.session,
+        dialect=case.dialect,
+        protocol=case.protocol,
+        middle_tokens=case.middle_tokens,
+        scores=(
+            *(_scored(DIGEST, name, budgets[name], found.text, scorer, count) for name, found in digests.items()),
+            *_baseline_scores(case, bench, budgets, scorer),
+        ),
+        gates={name: gates_of(case, budgets[name], count, found) for name, found in digests.items()},
+        repeat=repeat(bench.digest, case, once, count) if once else None,
+        drift=tuple(_drift(case, bench, scorer, once)) if once else (),
+    )
+
+
+def _allowed(size: Size, case: EvalCase, count: Count) -> int:
+    """The budget in tokens with its frame paid, or 0 where it makes no sense for this middle."""
+    tokens = size.of(case.middle_tokens)
+    if tokens > MOST_BUDGET_RATIO * case.middle_tokens:
+        return 0
+    left = tokens - frame_tokens(case, tokens, count)
+    return left if left >= LEAST_BUDGET_TOKENS else 0
+
+
+def _scorer(case: EvalCase) -> Scorer:
+    needs = needs_of(case)
+    artefacts = artefacts_of(case.middle_events)
+    facts = reused_facts(case) if case.is_chat else ()
+
+    def scored(summary: SummaryView) -> dict[Measure, Share]:
+        return {
+            **score(needs, summary),
+            Measure.RETRIEVAL: retrieval(needs.uses, summary),
+            **score_artefacts(artefacts, summary),
+            Measure.CHAT: score_facts(facts, summary),
+        }
+
+    return scored
+
+
+def _baseline_scores(case: EvalCase, bench: _Bench, budgets: dict[str, int], scorer: Scorer) -> Iterator[CaseScore]:
+    count = bench.counter.count
+    for method in bench.methods[1:]:
+        write = method.prepare(case, count)
+        for name, tokens in budgets.items():
+            yield _scored(method.name, name, tokens, write(tokens), scorer, count)
+
+
+def _scored(method: str, budget: str, tokens: int, text: str, scorer: Scorer, count: Count) -> CaseScore:
+    shares = scorer(SummaryView(text))
+    return CaseScore(method=method, budget=budget, shares=shares, budget_ratio=count(text) / tokens)
+
+
+def _drift(case: EvalCase, bench: _Bench, scorer: Scorer, tokens: int) -> Iterator[DriftPoint]:
+    for carry in Carry:
+        for rounds in bench.options.rounds:
+            text = last_summary(bench.digest, case, rounds, carry, tokens, bench.counter.count)
+            yield DriftPoint(rounds=rounds, carry=carry, shares=scorer(SummaryView(text)))

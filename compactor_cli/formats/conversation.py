@@ -1,0 +1,196 @@
+"""Conversation: what is on its way from one dialect into another, and what stands around it in a request."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from compactor_cli.formats.capabilities import Capabilities
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.located_parts import at
+from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall
+
+_DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
+# Where requests hold what stands around their messages.
+_AROUND = ((), ("body",), ("params",), ("request",), ("modelInput",))
+_SYSTEM_KEYS = ("system", "systemInstruction", "system_instruction", "instructions")
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_EPOCH = "1970-01-01T00:00:00.000Z"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool's definition; ``parameters`` is a JSON Schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A whole conversation.
+
+    Guarantees: every call has an id of its own, and its result stands in the TOOL message after the message that
+    calls (except for calls that the conversation ends on); TOOL messages hold results and nothing else; no message
+    is empty. Images have their content in ``url``. ``seed`` is what ids are derived from; ``extra`` are keys of
+    anybody's next to the messages.
+    """
+
+    messages: tuple[Message, ...]
+    model: str = ""
+    tools: tuple[Tool, ...] = ()
+    seed: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def key(self, what: object) -> str:
+        """A UUID for something in this conversation, the same in every run."""
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.seed} {what}"))
+
+    def times(self) -> list[str]:
+        """A time for each message: its own, else that of the one before."""
+        stamps: list[str] = []
+        for message in self.messages:
+            stamps.append(message.timestamp or (stamps[-1] if stamps else _EPOCH))
+        return stamps
+
+
+@runtime_checkable
+class Writing(Protocol):
+    """A dialect in which a conversation can be written from nothing."""
+
+    @property
+    def unwritten(self) -> Capabilities:
+        """What the format holds and `write` cannot: counters of requests never made, signatures of a provider."""
+        ...
+
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """The conversation as JSON values, one a line: a row, or the records of a session."""
+        ...
+
+
+# Nobody counted the tokens of what is written, and subagents speak in files of their own.
+NEVER_WRITTEN = Capabilities.USAGE | Capabilities.SIDECHAINS
+# Thinking is refused by these providers without the signature that they made for it.
+SIGNED = NEVER_WRITTEN | Capabilities.THINKING
+
+
+class Image(NamedTuple):
+    """An image in base64."""
+
+    media_type: str
+    data: str
+
+
+def image_of(media: Media) -> Image | None:
+    """The image that a data URL holds; None for an address."""
+    found = _DATA_URL.fullmatch(media.url)
+    return Image(found[1], found[2]) if found else None
+
+
+def thinking_of(message: Message) -> str:
+    """What the model thought, as one text."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Thinking))
+
+
+def spoken_parts(message: Message) -> Iterator[Text | Media]:
+    """Words and images, in order."""
+    return (part for part in message.parts if isinstance(part, (Text, Media)))
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Arguments as the JSON they are; a text that is none stays as it is."""
+    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+
+
+def arguments_object(call: ToolCall) -> Mapping[str, Any]:
+    """Arguments as an object, which holds the text where they are none."""
+    if not isinstance(call.arguments, str):
+        return call.arguments
+    return {"input": call.arguments} if call.arguments else {}
+
+
+def plain_id(call_id: str) -> str:
+    """The id in the characters that all providers take."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:64]
+
+
+def merged(messages: Sequence[Message]) -> list[tuple[Role, list[Message]]]:
+    """Runs of messages of one side: APIs that alternate take them as one. Results are on the user's side.
+
+    A summary is a run of its own: within another message nobody would know it for one.
+    """
+    runs: list[tuple[Role, list[Message]]] = []
+    for message in messages:
+        side = Role.USER if message.role is Role.TOOL else message.role
+        if runs and runs[-1][0] is side and not message.summary and not runs[-1][1][-1].summary:
+            runs[-1][1].append(message)
+        else:
+            runs.append((side, [message]))
+    return runs
+
+
+def without_system(conversation: Conversation) -> tuple[str, list[Message]]:
+    """The system prompt as one text, and the other messages."""
+    texts = [message.text for message in conversation.messages if message.role is Role.SYSTEM]
+    return "\n\n".join(texts), [message for message in conversation.messages if message.role is not Role.SYSTEM]
+
+
+def system_of(row: Any) -> str:
+    """The system prompt that stands next to the messages of a row."""
+    for place in _AROUND:
+        around = at(row, place)
+        for key in _SYSTEM_KEYS if isinstance(around, dict) else ():
+            if text := _text(around.get(key)):
+                return text
+    return ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return _text(value.get("parts")) or string(value.get("text"))
+    if isinstance(value, list):
+        return "\n\n".join(filter(None, map(_text, value)))
+    return string(value)
+
+
+def tools_of(row: Any) -> tuple[Tool, ...]:
+    """The definitions of tools that stand next to the messages of a row, in the shape of any provider."""
+    for place in _AROUND:
+        around = at(row, place)
+        listed = around.get("tools", at(around, ("toolConfig", "tools"))) if isinstance(around, dict) else None
+        if listed:
+            return tuple(_tools(_opened(listed)))
+    return ()
+
+
+def _opened(value: Any) -> Any:
+    """A value that may be written as a JSON string."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None
+
+
+def _tools(listed: Any) -> Iterator[Tool]:
+    for entry in listed if isinstance(listed, list) else ():
+        entry = _opened(entry)
+        declared = at(entry, ("functionDeclarations",)) or at(entry, ("function_declarations",))
+        if declared:
+            yield from _tools(declared)
+            continue
+        held = next((at(entry, (key,)) for key in ("function", "toolSpec") if at(entry, (key,))), entry)
+        if isinstance(held, dict) and isinstance(held.get("name"), str):
+            yield Tool(name=held["name"], description=string(held.get("description")), parameters=_schema(held))
+
+
+def _schema(held: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Any = next((_opened(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {})
+    inner = found.get("json", found) if isinstance(found, dict) else {}
+    return inner if isinstance(inner, dict) else {}

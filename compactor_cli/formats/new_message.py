@@ -1,0 +1,109 @@
+"""New messages that look like the file's own: the same keys in the same order, the same kind of content.
+
+Readers of data sets want one set of keys (Arrow adds nulls for missing ones, some loaders refuse a file
+that holds two shapes), so a new message takes the keys that all messages of its role have: with a value of its own,
+or with null where that is what some of them say. What others say of themselves (a ``name``) is not repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from compactor_cli.formats.base import Insertion, InsertionPoint
+from compactor_cli.formats.contents import text_key
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.model.transcript import Role, Transcript
+
+Value = Mapping[str, Any]
+
+# Keys by which trainers leave a message out of the loss: neither summary nor acknowledgement is a target.
+_UNTRAINED: Value = {"weight": 0, "train": False, "loss": False}
+_TIMES = frozenset({"timestamp", "created_at", "time", "turn_idx"})
+_IDS = frozenset({"id", "uuid", "message_id"})
+# What tells a reader the kind of a message, the same in all of them.
+_KINDS = frozenset({"type", "object", "kind", "lang", "language"})
+
+
+class TurnShape(NamedTuple):
+    """How a dialect calls the speaker and the text, and its speakers' names."""
+
+    role_key: str
+    text_key: str
+    user: tuple[str, ...]
+    assistant: tuple[str, ...]
+
+
+def insert(
+    transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], shape: TurnShape
+) -> tuple[bytes, ...]:
+    """One record for each insertion, in the style of the records around."""
+    near = (*reversed(cut.before), *cut.after)
+    neighbour = next((value for i in near if isinstance(value := transcript.records[i].value, dict)), {})
+    like = transcript.records[0].raw if transcript.records else b""
+    return tuple(dump(_message(transcript, item, neighbour, shape), like) for item in insertions)
+
+
+def _message(transcript: Transcript, item: Insertion, neighbour: Value, shape: TurnShape) -> dict[str, Any]:
+    peers = _peers(transcript, item.role, shape)
+    texts = {shape.role_key: _name(item.role, peers, shape), shape.text_key: _content(item.text, peers, shape)}
+    message: dict[str, Any] = {}
+    for key in _keys(peers, transcript, shape):
+        if key in texts:
+            message[key] = texts[key]
+        elif key in _UNTRAINED:
+            message[key] = _UNTRAINED[key]
+        elif key in _IDS:
+            message[key] = hashlib.sha256(f"{transcript.sha256} {item.text}".encode()).hexdigest()[:24]
+        elif key in _TIMES:
+            message[key] = neighbour.get(key)
+        else:
+            message |= _shared(key, peers)
+    return message
+
+
+def _peers(transcript: Transcript, role: Role, shape: TurnShape) -> list[Value]:
+    """The file's own messages of this role."""
+    both = zip(transcript.records, transcript.messages, strict=True)
+    spoken = (record.value for record, message in both if message.role is role and not message.calls)
+    return [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
+
+
+def _name(role: Role, peers: Sequence[Value], shape: TurnShape) -> str:
+    """What this speaker is called here; the usual name where the file has several."""
+    usual = shape.assistant if role is Role.ASSISTANT else shape.user
+    used = {value.get(shape.role_key) for value in peers}
+    return next((name for name in usual if name in used), usual[0])
+
+
+def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> list[str]:
+    """The keys that all peers have, and those that leave a message out of training if any has them."""
+    if not peers:
+        known = (shape.role_key, shape.text_key)
+        first = next((record.value for record in transcript.records if isinstance(record.value, dict)), {})
+        return [key for key in first if key in known] if all(key in first for key in known) else list(known)
+    marks = [key for key in _UNTRAINED if any(key in peer for peer in peers)]
+    common = [key for key in peers[0] if all(key in peer for peer in peers)]
+    return common + [key for key in marks if key not in common]
+
+
+def _shared(key: str, peers: Sequence[Value]) -> dict[str, Any]:
+    """A key of the kind of message with what all peers say; null where some say that; else nothing."""
+    first = peers[0][key]
+    if key in _KINDS and isinstance(first, str) and all(peer[key] == first for peer in peers):
+        return {key: first}
+    return {key: None} if any(peer[key] is None for peer in peers) else {}
+
+
+def _content(text: str, peers: Sequence[Value], shape: TurnShape) -> Any:
+    """The text as a string, or as a block where all peers write blocks."""
+    contents = [peer[shape.text_key] for peer in peers]
+    if not contents or not all(isinstance(content, list) and content for content in contents):
+        return text
+    blocks = [block for content in contents for block in content]
+    if all(isinstance(block, str) for block in blocks):
+        return [text]
+    objects = [block for block in blocks if isinstance(block, dict)]
+    key = "value" if any(text_key(block) == "value" for block in objects) else "text"
+    return [{"type": "text", key: text}] if any("type" in block for block in objects) else [{"text": text}]

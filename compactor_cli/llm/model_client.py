@@ -1,0 +1,225 @@
+"""Line: the way to the models. Everything around one call, for all transcripts of a run."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from compactor_cli.llm import llm
+from compactor_cli.llm.breaker import Breaker
+from compactor_cli.llm.failures import Broken, CircuitOpen, GaveUp, Passing, Refused, TimedOut, Unusable
+from compactor_cli.llm.keys import NO_KEYS, Keys, server_of
+from compactor_cli.llm.model_calls import NO_SECRET, Call, Reply, Secret, Wanted
+from compactor_cli.llm.prices import price_of
+from compactor_cli.llm.rate_limiter import RateLimiter, Sleep, sleep_seconds
+from compactor_cli.llm.redact import Redactor
+from compactor_cli.llm.reply_cache import ReplyCache
+from compactor_cli.llm.spend import Charge, Spend, Try
+from compactor_cli.model.events import Answered, Listener, ModelCalled
+
+Complete = Callable[[Call], Awaitable[Reply]]
+
+# How often a caller cuts smaller spans after `ContextTooLong`; Claude Code's number.
+SHRINK_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """How a failed request is repeated.
+
+    The n-th wait is drawn evenly from 0 to ``base_seconds * 2**n`` (exponential backoff with full jitter, after
+    M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015), at most ``most_seconds``, and
+    never less than the provider's Retry-After. One that is longer than ``most_retry_after_seconds`` is not
+    waited for. ``seed`` makes the waits of a run repeatable.
+    """
+
+    attempts: int = 5
+    base_seconds: float = 1.0
+    most_seconds: float = 60.0
+    most_retry_after_seconds: float = 120.0
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """The model that is asked when the first gives no reply."""
+
+    model: str
+    api_base: str = ""
+    key: Secret = NO_SECRET
+
+
+class ModelClient:
+    """Answers calls from the reply cache or from a model, within the limits and at the pace of the run.
+
+    In this order: redaction, cache, breaker, pace, limits, request. A request that failed is repeated while that
+    can help; then the fallback model is asked in the same way. One for all transcripts of a run; `ask` belongs to
+    one event loop (`BackgroundEventLoop`).
+    """
+
+    def __init__(
+        self,
+        *,
+        spend: Spend | None = None,
+        rate_limiter: RateLimiter | None = None,
+        retries: Retries | None = None,
+        breaker: Breaker | None = None,
+        cache: ReplyCache | None = None,
+        keys: Keys = NO_KEYS,
+        fallback: Fallback | None = None,
+        complete: Complete = llm.complete,
+        sleep: Sleep = sleep_seconds,
+        emit: Listener | None = None,
+    ) -> None:
+        self.spend = spend or Spend()
+        self._breaker = breaker or Breaker()
+        self._rate_limiter = rate_limiter or RateLimiter()
+        self._retries = retries or Retries()
+        self._random = random.Random(self._retries.seed)  # noqa: S311 -- spreads load, guards nothing
+        self._cache = cache
+        self._keys = keys
+        self._fallback = fallback
+        self._complete = complete
+        self._sleep = sleep
+        self._emit = emit
+        self._unusable: dict[tuple[str, str], str] = {}
+
+    async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
+        """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, as the user asked.
+
+        Texts already redacted stay as they are; redact a whole transcript in its order first, so that the numbers
+        of its placeholders do not depend on which call comes first. Raises `ContextTooLong`, `GaveUp` (with the
+        last reason for each model), `LimitReached` or, where there is no fallback, `CircuitOpen`; no failure shows a
+        key.
+        """
+        call = redacted(call, redactor)
+        calls = (call, *self._fallbacks(call))
+        reasons: list[str] = []
+        for asked in calls:
+            try:
+                return self._stored(asked) or await self._answer(asked, redactor)
+            except (Passing, Refused, CircuitOpen) as failure:
+                if isinstance(failure, CircuitOpen) and len(calls) == 1:
+                    raise
+                reasons.append(f"{asked.model}: {failure.reason}")
+        raise GaveUp("; then ".join(reasons))
+
+    def fallback_of(self, call: Call) -> Call | None:
+        """The same call for the fallback model: for a caller whose spans the first model finds too long."""
+        return next(iter(self._fallbacks(call)), None)
+
+    def _fallbacks(self, call: Call) -> tuple[Call, ...]:
+        other = self._fallback
+        if other is None or call.wanted is Wanted.VECTORS:
+            return ()
+        if (other.model, other.api_base) == (call.model, call.api_base):
+            return ()
+        # The user's price is meant for the first model, and serves another only where the table has none.
+        price = None if price_of(other.model) else call.price
+        # Extra parameters are meant for the first model; another provider may refuse them.
+        return (replace(call, model=other.model, api_base=other.api_base, key=other.key, price=price, extra={}),)
+
+    def _stored(self, call: Call) -> Reply | None:
+        stored = self._cache.get(call) if self._cache else None
+        if stored:
+            self.spend.hit(stored)
+            self._report(call, Answered.CACHED, time.monotonic(), stored)
+        return stored
+
+    async def _answer(self, call: Call, redactor: Redactor | None) -> Reply:
+        call = call if call.key else replace(call, key=self._keys.for_model(call.model))
+        server = server_of(call)
+        async with self._breaker.admitted(server):
+            reply = await self._repeated(call, server)
+        if redactor and call.wanted is Wanted.TEXT:
+            reply = replace(reply, text=redactor.redact(reply.text))
+        if self._cache and _is_worth_keeping(reply):
+            self._cache.put(call, reply)
+        return reply
+
+    async def _repeated(self, call: Call, server: str) -> Reply:
+        """The reply, after as many attempts as it takes."""
+        attempt = 0
+        while True:
+            try:
+                which = Try.AGAIN if attempt or call.is_repeat else Try.FIRST
+                return await self._send(call, server, which)
+            except Passing as failure:
+                attempt += 1
+                if attempt >= self._retries.attempts or self._is_far_off(failure):
+                    raise
+                seconds = self._wait_seconds(attempt, failure)
+            await self._sleep(seconds)
+
+    async def _send(self, call: Call, server: str, which: Try) -> Reply:
+        async with self._rate_limiter.turn(call.expected_input_tokens + call.max_tokens):
+            self._breaker.check(server)
+            if reason := self._unusable.get((server, call.model)):
+                raise Unusable(reason)
+            reservation = self.spend.reserve(call, which)
+            started = time.monotonic()
+            try:
+                reply = await self._complete(call)
+            except BaseException as failure:  # a cancelled request was sent as well
+                charge = Charge.NONE if _is_free(failure) else Charge.POSSIBLE
+                self.spend.failed(reservation, charge)
+                self._learn(failure, call, server)
+                self._report(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
+                raise
+            self.spend.settle(reservation, reply)
+            self._report(call, Answered.BY_MODEL, started, reply)
+            return reply
+
+    def _learn(self, failure: BaseException, call: Call, server: str) -> None:
+        """What a failure means for the other calls of the run."""
+        if isinstance(failure, Passing) and not self._is_far_off(failure):
+            self._rate_limiter.pause(failure.retry_after_seconds)
+        if isinstance(failure, Unusable):
+            self._unusable[server, call.model] = failure.reason
+
+    def _is_far_off(self, failure: Passing) -> bool:
+        return failure.retry_after_seconds > self._retries.most_retry_after_seconds
+
+    def _wait_seconds(self, attempt: int, failure: Passing) -> float:
+        most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
+        # Jitter on top of Retry-After, so that all who got the same second do not come back in it.
+        return failure.retry_after_seconds + self._random.uniform(0.0, most)
+
+    def _report(self, call: Call, how: Answered, started: float, reply: Reply | None = None, error: str = "") -> None:
+        if self._emit is None:
+            return
+        is_new = reply is not None and how is Answered.BY_MODEL
+        self._emit(
+            ModelCalled(
+                transcript=call.about,
+                model=call.model,
+                reply=how,
+                input_tokens=reply.input_tokens if reply else 0,
+                output_tokens=reply.output_tokens if reply else 0,
+                cost_usd=reply.cost_usd if reply and is_new else 0.0,
+                seconds=time.monotonic() - started,
+                error=error,
+            )
+        )
+
+
+def redacted(call: Call, redactor: Redactor | None) -> Call:
+    """The call as it is sent."""
+    if redactor is None:
+        return call
+    return replace(
+        call, messages=tuple(replace(message, text=redactor.redact(message.text)) for message in call.messages)
+    )
+
+
+def _is_worth_keeping(reply: Reply) -> bool:
+    """Whether the same call would be paid for in vain: answered whole, or cut off, which its caller refuses again."""
+    is_cut_off = reply.finish_reason == "length"
+    return not reply.has_tool_call and (is_cut_off or (bool(reply.text) and reply.finish_reason == "stop"))
+
+
+def _is_free(failure: BaseException) -> bool:
+    """Whether the provider did not begin to answer."""
+    return isinstance(failure, Exception) and not isinstance(failure, TimedOut | Broken)

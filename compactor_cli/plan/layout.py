@@ -1,0 +1,280 @@
+"""Cut: where the head ends, where the tail begins, and what the summary between them may take.
+
+By the settings (natural), the head is the leading system records and up to ``head_turns`` turns within
+``head_tokens``, a turn that is too long being represented by its user message; the tail is the longest
+run of whole blocks within ``tail_tokens``; the summary's budget follows from what lies between.
+
+Under a target, the head takes at most 15 % of it (system records aside), the tail what is left next to the summary.
+A target that the user named is used well: what is left over goes to the summary, up to ``most_ratio`` of
+the target and half of what it stands for, then to the tail, over ``tail_tokens``; what is less than the next
+block goes to the summary again, then over ``most_ratio``. What is given up where all this is too large, in this order:
+
+1. the head's turns go into the middle;
+2. the tail shrinks to the newest block and the calls in flight;
+3. the summary's budget shrinks to its floor (300 tokens);
+4. long tool results of the tail are shortened in their middle, so far that the summary has what it would have
+   next to a smaller tail; then long texts, so far that it has its floor;
+5. system records are never cut: the plan is over its target and says so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from compactor_cli.group.turns import is_user_words
+from compactor_cli.model.settings import UNBROKEN, Settings
+from compactor_cli.model.transcript import Role
+from compactor_cli.plan.budget import FLOOR_TOKENS, summary_tokens
+from compactor_cli.plan.cut_limits import CutLimits
+
+# The head's share of a target: enough for the first request, not for what came of it.
+HEAD_RATIO = 0.15
+# A summary of more than this share of what it stands for is hardly worth reading instead.
+MOST_OF_COVERED_RATIO = 0.5
+# ... but a short middle needs a frame anyway.
+MOST_OF_SHORT_RATIO = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The middle is ``head_stop <= i < tail_start``, except for ``islands``: records of it that stay anyway.
+
+    ``kept_tokens + summary_tokens <= target_tokens`` unless the tail is too large: then texts have to be shortened,
+    and at last the summary's budget. ``covered_tokens`` is what the summary stands for.
+    """
+
+    head_stop: int
+    tail_start: int
+    kept_tokens: int
+    covered_tokens: int
+    summary_tokens: int
+    least_summary_tokens: int
+    target_tokens: int
+    kept_middle: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutSearch:
+    """Makes cuts on one ground by one set of settings.
+
+    ``frame_tokens``: what stands next to the summary's message. ``scale_ratio`` multiplies tail and budget.
+    """
+
+    ground: CutLimits
+    settings: Settings
+    frame_tokens: int = 0
+    scale_ratio: float = 1.0
+
+    @property
+    def floor_tokens(self) -> int:
+        """The least a summary is given."""
+        return FLOOR_TOKENS + self.frame_tokens
+
+    def natural(self) -> Layout:
+        """The cut by the settings alone; its target is what it takes."""
+        ground, keep = self.ground, self.settings.keep
+        head = self._head(keep.head_tokens or ground.total_tokens)
+        tail = self._natural_tail(head)
+        wanted = self._wanted(ground.covered(head, tail))
+        return self._cut(head, tail, wanted, 0)
+
+    def within(self, target_tokens: int) -> Layout:
+        """The cut under a target that follows from a window."""
+        return self._fitted(target_tokens)
+
+    def filling(self, target_tokens: int) -> Layout:
+        """The cut under a target that the user named: what is left over is used."""
+        cut = self._fitted(target_tokens)
+        spare = target_tokens - cut.kept_tokens - cut.summary_tokens
+        if spare <= 0 or cut.covered_tokens <= 0:
+            return cut
+        most = int(target_tokens * self.settings.budget.most_ratio)
+        budget = self._grown(cut.summary_tokens, spare, cut.covered_tokens, most)
+        tail = cut.tail_start
+        if self.settings.keep.tail_tokens and not self._tail_is_counted:
+            tail = self._longer_tail(cut, budget)
+        spare = target_tokens - self._kept(cut.head_stop, tail) - cut.summary_tokens
+        budget = self._grown(cut.summary_tokens, spare, self.ground.covered(cut.head_stop, tail), target_tokens)
+        return self._cut(cut.head_stop, tail, budget, target_tokens)
+
+    def _longer_tail(self, cut: Layout, most_budget: int) -> int:
+        """The earliest start of a tail next to a summary of this size (or half of what is then covered)."""
+
+        def fits(border: int) -> bool:
+            half = int(self.ground.covered(cut.head_stop, border) * MOST_OF_COVERED_RATIO)
+            budget = min(most_budget, max(cut.summary_tokens, half))
+            return self._kept(cut.head_stop, border) + budget <= cut.target_tokens
+
+        return min(self._first_border(max(self.ground.floor, cut.head_stop), fits), cut.tail_start)
+
+    @property
+    def _tail_is_counted(self) -> bool:
+        """Whether the settings name the tail by messages, turns or characters."""
+        keep = self.settings.keep
+        return bool(keep.tail_messages or keep.tail_turns or keep.tail_ratio)
+
+    @property
+    def _tail_tokens(self) -> int:
+        """The tail's cap: where the tail is counted 0 is no cap, else no tail."""
+        cap = self.settings.keep.tail_tokens
+        return self.ground.total_tokens if self._tail_is_counted and not cap else int(cap * self.scale_ratio)
+
+    def _fitted(self, target: int) -> Layout:
+        """Head, tail and budget under a target, giving way by the module's rules 1 to 3."""
+        most_head = int(target * HEAD_RATIO)
+        cap = min(self.settings.keep.head_tokens or most_head, most_head)
+        heads = dict.fromkeys((self._head(cap), self._head(cap // 2), self.ground.lead))
+        for head in heads:
+            tail = max(self._natural_tail(head), self._tail_that_fits(head, target))
+            wanted = self._capped(self._wanted(self.ground.covered(head, tail)), target)
+            if self._kept(head, tail) + wanted <= target:
+                return self._cut(head, tail, wanted, target)
+        head = self.ground.lead
+        tail = max(self.ground.last, self._natural_tail(head))
+        room = target - self._kept(head, tail)
+        wanted = self._capped(self._wanted(self.ground.covered(head, tail)), target)
+        return self._cut(head, tail, min(wanted, room) if room >= self.floor_tokens else wanted, target)
+
+    def _tail_that_fits(self, head: int, target: int) -> int:
+        def fits(border: int) -> bool:
+            wanted = self._capped(self._wanted(self.ground.covered(head, border)), target)
+            return self._kept(head, border) + wanted <= target
+
+        return min(self._first_border(max(self.ground.floor, head), fits), max(self.ground.last, head))
+
+    def _head(self, cap_tokens: int) -> int:
+        """The end of the head: whole turns, at last the user message of the one that does not fit."""
+        if self.settings.keep.head_messages:
+            return self._counted_head(self.settings.keep.head_messages)
+        ground, stop = self.ground, self.ground.lead
+        for turn in ground.turns[: self.settings.keep.head_turns]:
+            for end in (min(turn.stop, ground.head_limit), turn.start + 1):
+                border = ground.border_from(end)
+                is_new = max(stop, turn.start) < border <= ground.head_limit
+                if is_new and ground.staying(ground.lead, border) <= cap_tokens:
+                    stop = border
+                    break
+            if stop < turn.stop and stop != ground.head_limit:
+                break
+        return stop
+
+    def _counted_head(self, count: int) -> int:
+        """The end of the first ``count`` messages after the system records; no head where a summary stands in it."""
+        ground = self.ground
+        shown = (i for i in range(ground.lead, ground.end) if not ground.messages[i].is_meta and i not in ground.gone)
+        last = next(islice(shown, count - 1, None), ground.end)
+        border = ground.border_from(last + 1) if last < ground.head_limit else ground.end
+        return border if border <= ground.head_limit else ground.lead
+
+    def _natural_tail(self, head: int) -> int:
+        """The start of the tail by the settings: never after the calls in flight, never before the floor."""
+        ground, cap = self.ground, self._tail_tokens
+        earliest = max(ground.floor, head)
+        if ratio := self.settings.keep.tail_ratio:
+            if ground.is_settled:
+                return min(earliest, ground.in_flight)
+            return max(earliest, min(ground.border_from(_newest_share(ground, ratio)), ground.in_flight))
+        fixed = max(earliest, self._fixed_tail())
+        by_tokens = self._first_border(fixed, lambda border: ground.staying(border, ground.end) <= cap)
+        if not cap:
+            return max(earliest, ground.in_flight)
+        return max(earliest, min(by_tokens, ground.last))
+
+    def _fixed_tail(self) -> int:
+        """The start that ``tail_messages`` or ``tail_turns`` names, 0 if there are fewer or none is set.
+
+        What was chosen by its importance may be more messages than those, in no more tokens: it stays until something
+        is added.
+        """
+        keep, ground = self.settings.keep, self.ground
+        if ground.is_settled and keep.by not in UNBROKEN:
+            return 0
+        if keep.tail_messages:
+            return ground.border_until(_newest_messages(ground, keep.tail_messages))
+        if keep.tail_turns:
+            return ground.border_until(_newest_turn(ground, keep.tail_turns))
+        return 0
+
+    def _wanted(self, covered: int) -> int:
+        """The summary's budget: of what it stands for, earlier summaries included, and no less than those took."""
+        ground, budget = self.ground, self.settings.budget
+        new = covered - ground.previous_tokens
+        wanted = summary_tokens(budget, new + ground.replaced_tokens)
+        if not (budget.size.tokens or budget.size.ratio):
+            wanted = max(wanted, ground.previous_tokens)
+        wanted = int(wanted * self.scale_ratio)
+        most = max(int(covered * MOST_OF_SHORT_RATIO), ground.previous_tokens)
+        return max(min(wanted + self.frame_tokens, most), self.floor_tokens)
+
+    def _capped(self, wanted: int, target: int) -> int:
+        return max(min(wanted, int(target * self.settings.budget.most_ratio)), self.floor_tokens)
+
+    def _grown(self, budget: int, spare: int, covered: int, most: int) -> int:
+        """The budget with what is to spare, unless its size was named."""
+        size = self.settings.budget.size
+        if size.tokens or size.ratio:
+            return budget
+        return max(min(budget + spare, most, int(covered * MOST_OF_COVERED_RATIO)), budget)
+
+    def _kept(self, head: int, tail: int) -> int:
+        return self.ground.staying(0, head) + self.ground.staying(tail, self.ground.end)
+
+    def _first_border(self, start: int, holds: Callable[[int], bool]) -> int:
+        """The first border from ``start`` on where this holds; it is taken to hold after there too. Else the end."""
+        borders = self.ground.borders
+        at = bisect_left(borders, True, lo=bisect_left(borders, start), key=holds)
+        return borders[at] if at < len(borders) else self.ground.end
+
+    def _cut(self, head: int, tail: int, budget: int, target: int) -> Layout:
+        kept = self._kept(head, tail)
+        return Layout(
+            head_stop=head,
+            tail_start=tail,
+            kept_tokens=kept,
+            covered_tokens=self.ground.covered(head, tail),
+            summary_tokens=budget,
+            least_summary_tokens=self.floor_tokens,
+            target_tokens=target or kept + budget,
+        )
+
+
+def _newest_messages(ground: CutLimits, count: int) -> int:
+    """The start of the Nth newest message of the user or the assistant; records of one group are one message."""
+    start, seen, group = ground.end, 0, ""
+    for index in range(ground.end - 1, ground.floor - 1, -1):
+        message = ground.messages[index]
+        if index in ground.gone or message.role not in (Role.USER, Role.ASSISTANT) or message.results:
+            continue
+        if not message.group or message.group != group:
+            seen += 1
+            if seen > count:
+                return start
+        start, group = index, message.group
+    return start if seen == count else 0
+
+
+def _newest_turn(ground: CutLimits, count: int) -> int:
+    starts = [i for i in range(ground.floor, ground.end) if is_user_words(ground.messages[i])]
+    return starts[-count] if len(starts) >= count else 0
+
+
+def _newest_share(ground: CutLimits, ratio: float) -> int:
+    """The start of the newest share of all JSON characters, moved forward to the next message of the user.
+
+    After the last one that is the end, unless a tool still works there: then it is that last one.
+    """
+    messages = ground.messages
+    sent = [i for i in range(ground.lead, ground.end) if not (messages[i].is_meta or messages[i].superseded)]
+    chars = [len(ground.records[i].raw.decode("utf-8", "surrogateescape")) for i in sent]
+    wanted, seen, last = sum(chars) * (1 - ratio), 0, ground.lead
+    for i, size in zip(sent, chars, strict=True):
+        if messages[i].role is Role.USER and not messages[i].results and not messages[i].summary:
+            if seen >= wanted:
+                return i
+            last = i
+        seen += size
+    is_done = bool(sent) and messages[sent[-1]].role is Role.ASSISTANT and not messages[sent[-1]].calls
+    return ground.end if is_done else last

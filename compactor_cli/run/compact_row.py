@@ -1,0 +1,353 @@
+"""Rows: one transcript of an input decided, or compacted, or passed through where that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from compactor_cli.engine import (
+    Compaction,
+    LoadState,
+    compact_transcript,
+    plan_transcript,
+    summary_request,
+)
+from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
+from compactor_cli.model.plan import Action, Mode, Plan, Span
+from compactor_cli.model.plugins import WhenFailing
+from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.settings import UNBROKEN, Settings, Size
+from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.plan.plan_report import planned_report
+from compactor_cli.plan.previous_marker import base_tokens, is_settled, previous_marker
+from compactor_cli.plan.tokens import Counter, count_messages, counter_for
+from compactor_cli.run.row import CompactedRow, kept, row_of
+
+if TYPE_CHECKING:
+    from compactor_cli.llm.estimate import Estimate
+    from compactor_cli.llm.redact import Redactor
+    from compactor_cli.model.importance import Importance
+    from compactor_cli.model.summariser import Answer, Request, Summariser
+    from compactor_cli.plugged import PluginEngine
+    from compactor_cli.render.shape import OutputShape
+    from compactor_cli.run.planfile import Saved
+
+
+# An original may begin with a summary itself, and so on; the size is counted back through this many of them.
+_MOST_GENERATIONS = 16
+# How often a text to read is compacted further, because its headings and fences take more than messages do.
+MAX_REFITS = 4
+_REFIT_SLACK_TOKENS = 8
+
+# Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
+Review = Callable[[Transcript, CompactedRow], str | None]
+
+
+class _Digest:
+    """The digest, imported when the first summary is written: most runs of a timer write none."""
+
+    def __init__(self, guidance: str) -> None:
+        self._guidance = guidance
+
+    def summarise(self, request: Request) -> Answer:
+        """The summary of ``request.covered`` within its budget; guidance is a focus to it."""
+        from compactor_cli.digest.digest import Digest
+
+        focus = f"{request.focus} {self._guidance}".strip()
+        return Digest().summarise(replace(request, focus=focus))
+
+
+def digest(guidance: str) -> Summariser:
+    """The built-in summariser."""
+    return _Digest(guidance)
+
+
+@dataclass(slots=True, kw_only=True)
+class RowMaker:
+    """Works on the transcripts of one input by one set of settings.
+
+    ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
+    raises; a row of a dataset that fails is passed through unchanged and its report says so. ``summariser`` for
+    guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
+    person each compaction; ``planned`` hears of each plan before it is carried out, ``ask`` before that, and may
+    give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. ``redacts``:
+    what is written holds no secret that the redactor knows. Safe for several threads.
+    """
+
+    settings: Settings
+    load_state: LoadState
+    plans: Mapping[str, Saved] | None = None
+    summariser: Callable[[str], Summariser] = digest
+    estimate: Callable[[Request], Estimate] | None = None
+    review: Review | None = None
+    mode: Mode = Mode.REWRITE
+    engine: PluginEngine | None = None
+    planned: Callable[[Transcript, Plan], None] | None = None
+    importance: Importance | None = None
+    shape: OutputShape | None = None
+    ask: Callable[[Transcript, Plan], str] | None = None
+    example: Callable[[Request, str], bytes] | None = None
+    load_original: Callable[[str], Transcript | None] | None = None
+    redacts: bool = False
+
+    def plan(self, transcript: Transcript) -> CompactedRow:
+        """The decision alone; the output stays the source."""
+        if self.redacts:
+            clean, maker, _ = self._redacting(transcript)
+            return maker.plan(clean)
+        if transcript.fault:
+            return self.passed(transcript, transcript.fault)
+        try:
+            transcript = self._with_original(transcript)
+            saved = self._saved(transcript)
+            counter = _counter(self.settings.tokenizer, transcript.model)
+            if self.engine and not saved:
+                return self._planned_by(self.engine, transcript, counter)
+            plan = saved.plan if saved else self._planned(transcript, counter)
+            estimate = None if saved else self._estimate(transcript, plan, counter)
+        except Exception as error:
+            return self.passed(transcript, error)
+        return CompactedRow(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
+
+    def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
+        return self._planned_for(transcript, counter, self.settings)
+
+    def _planned_for(self, transcript: Transcript, counter: Counter, settings: Settings) -> Plan:
+        return plan_transcript(transcript, settings, counter=counter, mode=self.mode, importance=self.importance)
+
+    def _planned_by(self, engine: PluginEngine, transcript: Transcript, counter: Counter) -> CompactedRow:
+        """The decision of a plug-in, or the built-in one with a warning where it fails."""
+        warnings: tuple[str, ...] = ()
+        try:
+            plan, _ = engine.plan(transcript, self.settings, counter, self.mode)
+        except PluginFailed as failure:
+            if engine.when_failing is WhenFailing.FAIL:
+                raise
+            plan, warnings = self._planned(transcript, counter), (_stepped_in(failure),)
+        return CompactedRow(output=b"", plan=plan, report=replace(planned_report(transcript, plan), warnings=warnings))
+
+    def _estimate(self, transcript: Transcript, plan: Plan, counter: Counter) -> Estimate | None:
+        if self.estimate is None:
+            return None
+        request = summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
+        return self.estimate(request) if request else None
+
+    def _with_original(self, transcript: Transcript, generations: int = _MOST_GENERATIONS) -> Transcript:
+        """The transcript with the size of what its newest summary stands for, counted in the archived original.
+
+        A row of a dataset is looked up only where something was added to it: rows are many, and rarely continued.
+        """
+        marker = previous_marker(transcript)
+        is_row = transcript.frame.container is Container.ARRAY
+        if marker is None or self.load_original is None or not generations or (is_row and is_settled(transcript)):
+            return transcript
+        original = self.load_original(marker.transcript)
+        if original is None or len(original.records) != marker.records:
+            return transcript
+        original = self._with_original(original, generations - 1)
+        tokens = count_messages(_counter(self.settings.tokenizer, transcript.model), original.messages)
+        return replace(transcript, original_tokens=base_tokens(original, tokens))
+
+    def compact(self, transcript: Transcript) -> CompactedRow:
+        """The transcript compacted."""
+        if self.redacts:
+            return self._redacted(transcript)
+        if transcript.fault:
+            return self.passed(transcript, transcript.fault)
+        if self.shape is None or not self.shape.is_split:
+            return self._whole(transcript)
+        from compactor_cli.render.windows import windows
+        from compactor_cli.run.merge_windows import merge_windows
+
+        return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
+
+    def _redacting(self, transcript: Transcript) -> tuple[Transcript, RowMaker, Redactor]:
+        """The transcript without secrets, and who works on it so that its summary has none either."""
+        from compactor_cli.llm.redact import Redactor
+        from compactor_cli.llm.redact_output import Redacted, redact_transcript
+
+        redactor, summariser = Redactor(), self.summariser
+        maker = replace(self, redacts=False, summariser=lambda feedback: Redacted(summariser(feedback), redactor))
+        return redact_transcript(transcript, redactor), maker, redactor
+
+    def _redacted(self, transcript: Transcript) -> CompactedRow:
+        """The transcript compacted, without secrets; one that only lost secrets was changed by that."""
+        clean, maker, redactor = self._redacting(transcript)
+        row = maker.compact(clean)
+        if not redactor.counts:
+            return row
+        is_changed = clean is not transcript and row.report.outcome is Outcome.UNCHANGED
+        report = replace(
+            row.report,
+            outcome=Outcome.COMPACTED if is_changed else row.report.outcome,
+            redacted={**row.report.redacted, **redactor.counts},
+            bytes_before=transcript.size_bytes,
+            bytes_after=len(row.output),
+        )
+        return replace(row, report=report, transcript=row.transcript or clean)
+
+    def _whole(self, transcript: Transcript) -> CompactedRow:
+        try:
+            transcript = self._with_original(transcript)
+            row, guidance = self._compact(transcript, ""), ""
+            while self.review and row.changed and (feedback := self.review(transcript, row)) != "":
+                if feedback is None:
+                    return self._shaped(transcript, kept(transcript, "declined"))
+                # What was said before still holds.
+                guidance = f"{guidance}\n{feedback}".strip()
+                row = self._compact(transcript, guidance)
+            return self._shaped(transcript, row)
+        except KeptAsIs as reason:
+            return self._shaped(transcript, kept(transcript, str(reason)))
+        except Exception as error:
+            return self.passed(transcript, error)
+
+    def _shaped(self, transcript: Transcript, row: CompactedRow) -> CompactedRow:
+        """The row written in the shape that is wanted."""
+        if self.shape is None:
+            return row
+        if self.shape.is_document:
+            return self._document(transcript, row, self.shape)
+        written = self.shape.written(row.transcript or transcript)
+        report = replace(row.report, bytes_after=len(written.output), not_carried=written.not_carried)
+        return replace(row, output=written.output, report=report)
+
+    def _document(self, transcript: Transcript, row: CompactedRow, shape: OutputShape) -> CompactedRow:
+        """The row as a text to read, within its target as the text counts: compacted further where it is larger."""
+        counter = _counter(self.settings.tokenizer, transcript.model)
+        target_tokens = row.plan.target_tokens if self.settings.target != Size() else 0
+        aim_tokens = target_tokens
+        output, tokens = _text_of(row, transcript, shape, counter)
+        for _ in range(MAX_REFITS):
+            aim_tokens -= tokens - target_tokens + _REFIT_SLACK_TOKENS
+            if tokens <= target_tokens or aim_tokens <= 0:
+                break
+            smaller = replace(self.settings, target=Size(tokens=aim_tokens))
+            row = replace(self, settings=smaller, shape=None, plans=None, ask=None)._compact(transcript, "")
+            output, tokens = _text_of(row, transcript, shape, counter)
+        over = tokens - target_tokens if target_tokens else 0
+        why = f"{over:,} tokens over, as {shape.dialect}" if over > 0 else ""
+        plan = replace(row.plan, target_tokens=target_tokens or row.plan.target_tokens)
+        report = replace(
+            row.report,
+            tokens_after=tokens,
+            bytes_after=len(output),
+            target_tokens=plan.target_tokens,
+            over_target=why,
+        )
+        return replace(row, output=output, report=report, plan=plan)
+
+    def _compact(self, transcript: Transcript, guidance: str) -> CompactedRow:
+        saved = self._saved(transcript)
+        if self.engine and not saved:
+            return self._compacted_by(self.engine, transcript, guidance)
+        return self._built_in(transcript, guidance, saved)
+
+    def _compacted_by(self, engine: PluginEngine, transcript: Transcript, guidance: str) -> CompactedRow:
+        """The transcript compacted by a plug-in, or by what is built in with a warning where it fails."""
+        counter = _counter(self.settings.tokenizer, transcript.model)
+        try:
+            done = engine.compact(transcript, self.settings, counter, self.load_state, self.mode)
+        except PluginFailed as failure:
+            if engine.when_failing is WhenFailing.FAIL:
+                raise
+            row = self._built_in(transcript, guidance, None)
+            return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _stepped_in(failure))))
+        if self.ask and done.changed:
+            self.ask(transcript, done.plan)
+        return row_of(done)
+
+    def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> CompactedRow:
+        counter = _counter(self.settings.tokenizer, transcript.model)
+        plan = saved.plan if saved else None
+        if guidance and not plan and self.settings.keep.by not in UNBROKEN:
+            # What a person asks for is to stay as well, not only to be summarised.
+            focused = replace(self.settings, focus=f"{self.settings.focus} {guidance}".strip())
+            plan = self._planned_for(transcript, counter, focused)
+        if self.ask:
+            plan = plan or self._planned(transcript, counter)
+            feedback = self.ask(transcript, plan) if plan.changes else ""
+            guidance = "\n".join(filter(None, (feedback, guidance)))
+        if self.planned:
+            plan = plan or self._planned(transcript, counter)
+            self.planned(transcript, plan)
+        done = compact_transcript(
+            transcript,
+            self.settings,
+            counter=counter,
+            summariser=self.summariser(guidance),
+            load_state=self.load_state,
+            plan=plan,
+            mode=self.mode,
+            summary_text=_as_it_is(saved) if saved else "",
+            importance=self.importance,
+        )
+        if saved and done.changed and done.summary_text != saved.summary:
+            advice = "plan again: the summary depends on the version and on the archive"
+            raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
+        if done.changed:
+            _check_retention(done.report, self.settings)
+        return replace(row_of(done), example=self._example(transcript, done, counter))
+
+    def _example(self, transcript: Transcript, done: Compaction, counter: Counter) -> bytes:
+        """The summariser's own call as a row, where such rows are wanted."""
+        if self.example is None or not done.summary_text:
+            return b""
+        request = summary_request(transcript, self.settings, done.plan, counter=counter, load_state=self.load_state)
+        return self.example(request, done.summary_text) if request else b""
+
+    def _saved(self, transcript: Transcript) -> Saved | None:
+        if self.plans is None:
+            return None
+        if transcript.sha256 not in self.plans:
+            what = "the plan does not know this transcript, or it changed since"
+            raise OutputError(what, next_step="make a new plan with --plan-out", place=_place(transcript))
+        return self.plans[transcript.sha256]
+
+    def passed(self, transcript: Transcript, error: Exception) -> CompactedRow:
+        """The row as it was, with what went wrong; raises for a session, and for what is wrong with the command."""
+        if transcript.frame.container is Container.LINES or isinstance(error, UsageError):
+            raise error
+        what = str(error) if isinstance(error, CompactError) else f"defect: {type(error).__name__}: {error}"
+        has_place = isinstance(error, CompactError) and error.place
+        reason = what if has_place else f"{_place(transcript)}: {what}"
+        whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
+        plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason="failed")
+        report = replace(planned_report(transcript, plan), outcome=Outcome.FAILED, reason=reason)
+        return CompactedRow(output=transcript.source(), report=report, plan=plan)
+
+
+def _as_it_is(saved: Saved) -> str:
+    """The saved summary, if it is no digest: such a one cannot be made again."""
+    from compactor_cli.model.summary import Source
+
+    return saved.summary if saved.source in (Source.MODEL, Source.PLUGIN, Source.MEMORY) else ""
+
+
+def _text_of(row: CompactedRow, transcript: Transcript, shape: OutputShape, counter: Counter) -> tuple[bytes, int]:
+    output = shape.written(row.transcript or transcript).output
+    return output, counter.count(output.decode())
+
+
+def _stepped_in(failure: PluginFailed) -> str:
+    return f"{failure.what}: the built-in engine did the work"
+
+
+@lru_cache(maxsize=64)
+def _counter(tokenizer: str, model: str) -> Counter:
+    """One counter for all transcripts of a model: texts that come again are counted once."""
+    return counter_for(tokenizer, model)
+
+
+def _check_retention(report: TranscriptReport, settings: Settings) -> None:
+    least = settings.min_retention_ratio
+    short = [f"{kind} {share:.0%}" for kind, share in report.retention.items() if share < least]
+    if short:
+        what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
+        raise OutputError(what, next_step="raise the target, or lower --min-retention")
+
+
+def _place(transcript: Transcript) -> str:
+    return str(transcript.records[0].place) if transcript.records else ""

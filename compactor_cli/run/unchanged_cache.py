@@ -1,0 +1,174 @@
+"""Seen: the inputs that earlier runs found in need of nothing, so that a timer's run reads only what changed.
+
+What is known of an input is its path, device, inode, size, time of change and hash, by the orders under which it
+was looked at. It lies in a file of its own for each kind of orders, which may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compactor_cli import __version__
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
+from compactor_cli.model.errors import CompactError
+from compactor_cli.model.report import InputReport, Outcome
+from compactor_cli.plan.trigger import named_window_tokens
+from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, look_at, open_stream
+from compactor_cli.run.jobs import PASSED_OVER, Job, RunConfig
+
+REASON = "the same as when it was last looked at"
+# A file may be written to twice within one tick of its clock; file systems' ticks are at most this long.
+_TICK_SECONDS = 2.0
+# Of more inputs than these the ones looked at longest ago are forgotten; an entry takes some 250 bytes.
+_MOST = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """What an input was when it needed nothing. ``size_bytes`` is of its unpacked content."""
+
+    look: Look
+    sha256: str
+    size_bytes: int
+    tokens: int
+    transcripts: int
+
+    def packed(self) -> list[Any]:
+        look = self.look
+        place = (look.device, look.inode, look.size_bytes, look.mtime_ns)
+        return [*place, self.sha256, self.size_bytes, self.tokens, self.transcripts]
+
+
+class UnchangedCache:
+    """Dismisses what is as it was, and remembers what was found unchanged; use it for one run.
+
+    An entry is only made of a file that did not change while it was worked on, of which there was nothing to say.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._entries = _read(file)
+        self._looks: dict[str, Look] = {}
+        self._changed = False
+
+    def dismissed(self, job: Job) -> InputReport | None:
+        """The report of an input that is what it was when it needed nothing; None for any other."""
+        path = str(Path(job.source.path).absolute())
+        try:
+            look = self._looks[path] = look_at(path)
+        except CompactError:
+            return None
+        entry = self._entries.get(path)
+        if entry is None or (entry.look != look and not self._is_same(path, entry, look)):
+            return None
+        if entry.look != look:
+            self._enter(path, entry.sha256, entry.size_bytes, entry.tokens, entry.transcripts)
+        if job.source.is_candidate and not entry.transcripts:
+            return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
+        return InputReport(
+            path=job.source.path,
+            outcome=Outcome.UNCHANGED,
+            reason=REASON,
+            sha256=entry.sha256,
+            counts={Outcome.UNCHANGED.value: entry.transcripts},
+            tokens_before=entry.tokens,
+            tokens_after=entry.tokens,
+            bytes_before=entry.size_bytes,
+            bytes_after=entry.size_bytes,
+        )
+
+    def note(self, job: Job, report: InputReport) -> None:
+        """An input that was not dismissed is done."""
+        path = str(Path(job.source.path).absolute())
+        if report.outcome is Outcome.UNCHANGED and not _has_content(report):
+            self._enter(path, report.sha256, report.bytes_before, report.tokens_before, sum(report.counts.values()))
+        elif report.reason == PASSED_OVER:
+            self._enter(path, "", 0, 0, 0)
+        elif self._entries.pop(path, None):
+            self._changed = True
+
+    def save(self) -> None:
+        """Keep what was learnt. Where that cannot be done, the next run looks again."""
+        if not self._changed:
+            return
+        newest = list(self._entries.items())[-_MOST:]
+        with suppress(CompactError):
+            make_folders(self._file.parent, PRIVATE_FOLDER_MODE)
+            # In ASCII: names of files may hold bytes that are not UTF-8.
+            text = json.dumps({path: entry.packed() for path, entry in newest}, separators=(",", ":"))
+            with atomic_writer(self._file, mode=PRIVATE_FILE_MODE) as file:
+                file.write(text.encode())
+
+    def _enter(self, path: str, sha256: str, size_bytes: int, tokens: int, transcripts: int) -> None:
+        look = self._looks.get(path)
+        if look is None or look.age_seconds() < _TICK_SECONDS or not _is_still(path, look):
+            return
+        self._entries.pop(path, None)  # so that it is the newest
+        self._entries[path] = _Entry(
+            look=look, sha256=sha256, size_bytes=size_bytes, tokens=tokens, transcripts=transcripts
+        )
+        self._changed = True
+
+    def _is_same(self, path: str, entry: _Entry, look: Look) -> bool:
+        """Whether a file that was touched, or put in another one's place, holds the same bytes."""
+        if look.size_bytes != entry.look.size_bytes:
+            return False
+        content = ContentHash()
+        try:
+            with open_stream(path, (content,)) as stream:
+                while stream.reader.read(BUFFER_BYTES):
+                    pass
+        except CompactError:
+            return False
+        return content.sha256 == entry.sha256
+
+
+def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
+    """The file for these orders: it differs whenever another outcome is possible."""
+    models = run_config.models.run_config.model_options if run_config.models else ""
+    identity = (
+        __version__,
+        run_config.settings.fingerprint(),
+        named_window_tokens(run_config.settings.trigger),
+        run_config.dialect,
+        run_config.on_invalid,
+        kind,
+        repr(models),
+    )
+    return cache_folder / "seen" / f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}.json"
+
+
+def _has_content(report: InputReport) -> bool:
+    """Whether a person should be told of it each time."""
+    return bool(report.exit_code or any(item.warnings or item.over_target for item in report.transcripts))
+
+
+def _is_still(path: str, look: Look) -> bool:
+    try:
+        return look_at(path) == look
+    except CompactError:
+        return False
+
+
+def _read(file: Path) -> dict[str, _Entry]:
+    """The entries of a file; none where it is missing or damaged."""
+    try:
+        return {path: _entry(values) for path, values in json.loads(file.read_bytes()).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _entry(values: list[Any]) -> _Entry:
+    device, inode, packed_bytes, mtime_ns, sha256, size_bytes, tokens, transcripts = values
+    return _Entry(
+        look=Look(device=int(device), inode=int(inode), size_bytes=int(packed_bytes), mtime_ns=int(mtime_ns)),
+        sha256=str(sha256),
+        size_bytes=int(size_bytes),
+        tokens=int(tokens),
+        transcripts=int(transcripts),
+    )
