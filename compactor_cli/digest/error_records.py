@@ -146,10 +146,7 @@ _SELECTING = frozenset(("-k", "-run", "--run", "-t", "--grep", "--filter"))
 
 def _selects(words: Sequence[str]) -> bool:
     """Whether an option chooses some of the tests only."""
-    return any(
-        word in ("-k", "-run", "--run", "-t", "--grep", "--filter") or word.startswith(("-run=", "--filter="))
-        for word in words
-    )
+    return any(word in _SELECTING or word.startswith(("-run=", "--filter=")) for word in words)
 
 
 def _is_below(name: str, target: str) -> bool:

@@ -15,7 +15,7 @@ from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.attached import attached_items
 from compactor_cli.digest.client_summaries import whole_summaries
-from compactor_cli.digest.commands import CommandOutcome, Run, shown
+from compactor_cli.digest.commands import shown
 from compactor_cli.digest.decisions import Decision
 from compactor_cli.digest.error_records import ErrorRecord, Status
 from compactor_cli.digest.fact_items import fact_items
@@ -303,12 +303,3 @@ def remembered_errors(analysis: Analysis) -> tuple[str, ...]:
 def texts_of(sections: Mapping[Section, Iterable[Item]]) -> list[str]:
     """All texts of some sections."""
     return [item.text for items in sections.values() for item in items]
-
-
-def runs_of(analysis: Analysis) -> list[Run]:
-    """The newest run of each command, oldest first."""
-    newest: dict[str, Run] = {}
-    for run in analysis.runs:
-        newest.pop(run.key, None)
-        newest[run.key] = run
-    return [run for run in newest.values() if run.outcome is not CommandOutcome.UNKNOWN]

@@ -78,11 +78,6 @@ def is_term(word: str) -> bool:
     return (len(word) > 2 and word not in stop_words()) or (len(word) == 2 and not word.isascii())
 
 
-def is_near(word: str) -> bool:
-    """Whether a word of `words` makes a pair with an atom on its line: from three letters on, or of a dense script."""
-    return not word.isascii() or (len(word) > 2 and word[0].isalpha())
-
-
 def names(text: str) -> set[str]:
     """Capitalised words that do not open a sentence, and numbers, in lower case."""
     return {found.lower() for found in _name_pattern().findall(text)}
