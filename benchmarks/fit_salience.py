@@ -26,8 +26,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.counter_table import build
 from compactor_cli.digest.salience_model import features
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
-from compactor_cli.evaluate.measures import needs_of
-from compactor_cli.evaluate.text_views import forget
+from compactor_cli.evaluate.measures import forget, needs_of
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.plan.tokens import count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records

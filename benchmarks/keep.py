@@ -18,9 +18,8 @@ from dataclasses import replace
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
-from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
+from compactor_cli.evaluate.measures import Measure, Share, SummaryView, forget, needs_of, score
 from compactor_cli.evaluate.run_eval import INCLUDE
-from compactor_cli.evaluate.text_views import SummaryView, forget
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.plan import Action
 from compactor_cli.model.settings import KEPT_BY, Keep, Settings, Size

@@ -114,8 +114,15 @@ def _ask(
 ) -> None:
     from compactor_cli.cli.console import Console
     from compactor_cli.cli.progress import Progress
-    from compactor_cli.evaluate.question_run import DEFAULT_BASELINES, DEFAULT_BUDGETS, QuestionOptions, run_questions
-    from compactor_cli.evaluate.question_table import questions_json, render_questions, write_summaries
+    from compactor_cli.evaluate.questions import (
+        DEFAULT_BASELINES,
+        DEFAULT_BUDGETS,
+        QuestionOptions,
+        questions_json,
+        render_questions,
+        run_questions,
+        write_summaries,
+    )
 
     names = _names(measured["baselines"])
     # A client's own summary stands for everything before it.
@@ -159,7 +166,7 @@ def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: 
         presets = _preset_methods(options.baselines)
         result = run_eval(paths, options, presets, progress=lambda done, total: progress.advance(1))
     if plot:
-        from compactor_cli.evaluate.plot import write_plot
+        from compactor_cli.evaluate.tables import write_plot
 
         write_plot(result, plot)
     _show(result, as_json)
@@ -248,7 +255,7 @@ class _Preset:
 
 def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
     """The presets among the baselines."""
-    from compactor_cli.evaluate.external import FilterMethod
+    from compactor_cli.evaluate.baselines import FilterMethod
     from compactor_cli.presets import load_preset
 
     names = [name.removeprefix(_PRESET) for name in baselines if name.startswith(_PRESET)]
@@ -259,11 +266,11 @@ def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
 
 def _show(result: EvalResult, as_json: bool) -> None:
     if as_json:
-        from compactor_cli.evaluate.eval_json import to_json
+        from compactor_cli.evaluate.tables import to_json
 
         _write_json(to_json(result))
     else:
-        from compactor_cli.evaluate.eval_table import render_table
+        from compactor_cli.evaluate.tables import render_table
 
         sys.stdout.write(render_table(result))
 

@@ -1,7 +1,13 @@
-"""Artefacts: the files, commands, open items, decisions and errors of the middle, and which of them a summary names."""
+"""Which artefacts, facts and lines of the middle a summary still gives.
+
+Artefacts are files, commands, open items, decisions and errors. A fact, where there are no files to name, is a value
+that the agent uses in the future, that somebody gave in the middle and nobody repeated before the agent needed it: an
+argument of a call, an amount, a number, a name. A line counts where it can be found by what the future asks (BM25).
+"""
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +16,9 @@ from typing import Any
 
 from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
 from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
-from compactor_cli.evaluate.measures import Measure, Share
-from compactor_cli.evaluate.text_views import LINE_CHARS, SummaryView, lines_of, words
+from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, Use, lines_of, words
+from compactor_cli.llm.bm25 import Index
 
 # What is said in fewer words is said by chance, too.
 LEAST_LINE_WORDS = 4
@@ -162,3 +169,98 @@ def _error() -> re.Pattern[str]:
         r"|\b(?:not found|no such file|permission denied|command not found|undefined reference|cannot find)\b"
         r"|错误|失败",
     )
+
+
+# Longer values are texts, not facts.
+MOST_ANSWER_WORDS = 12
+_TRIVIAL = frozenset({"true", "false", "none", "null", "yes", "no", "ok", "user", "assistant", "i", "the"})
+
+
+def reused_facts(case: EvalCase) -> tuple[str, ...]:
+    """Word sequences in lower case, in the order of their first use."""
+    known = _flat((*case.head_events, *case.tail_events))
+    middle = _flat(case.middle_events)
+    shown = ""
+    found: dict[str, None] = {}
+    for event in case.future_events:
+        if event.kind in (EventKind.USER, EventKind.RESULT):
+            shown += _flat((event,))
+            continue
+        for fact in _facts(event):
+            phrase = f" {fact} "
+            if phrase in middle and phrase not in known and phrase not in shown:
+                found.setdefault(fact)
+    return tuple(found)
+
+
+def score_facts(wanted: Iterable[str], summary: SummaryView) -> Share:
+    """Share of the facts whose words are all in the summary."""
+    wanted = tuple(wanted)
+    return Share(kept=sum(summary.word_set.issuperset(fact.split()) for fact in wanted), total=len(wanted))
+
+
+def _flat(events: Iterable[Event]) -> str:
+    return f" {' '.join(word for event in events for word in words(event.text))} "
+
+
+def _facts(event: Event) -> Iterator[str]:
+    texts = _values(event.arguments) if event.kind is EventKind.CALL else _named(event.text)
+    for text in texts:
+        found = words(text)
+        if 0 < len(found) <= MOST_ANSWER_WORDS and len(text) > 1 and not _TRIVIAL.issuperset(found):
+            yield " ".join(found)
+
+
+def _values(arguments: Any) -> Iterator[str]:
+    if isinstance(arguments, Mapping):
+        for value in arguments.values():
+            yield from _values(value)
+    elif isinstance(arguments, (list, tuple)):
+        for value in arguments:
+            yield from _values(value)
+    elif not isinstance(arguments, bool) and arguments is not None:
+        yield str(arguments)
+
+
+def _named(text: str) -> Iterator[str]:
+    """Amounts, numbers and codes with a digit, and capitalised names of two or more words."""
+    return (found[0] for found in _fact().finditer(text))
+
+
+@cache
+def _fact() -> re.Pattern[str]:
+    return re.compile(
+        r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b|\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b",
+    )
+
+
+TOP = 3
+
+
+class LineIndex:
+    """Lines that can be searched by words. Equal scores rank in the order of the lines."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._index = Index([words(line) for line in lines])
+
+    def top(self, query: Iterable[str], number: int = TOP) -> list[int]:
+        """The best lines for these words; lines that hold none of them are never found."""
+        scores = self._index.scores(query)
+        return heapq.nsmallest(number, scores, key=lambda i: (-scores[i], i))
+
+
+def retrieval(uses: Iterable[Use], summary: SummaryView) -> Share:
+    """Share of the used atoms that stand in the three lines nearest to the future line, the atom left out of it."""
+    uses = tuple(use for use in uses if _query(use))
+    index = LineIndex(summary.short_lines)
+    holders = {atom: set(lines) for atom, lines in summary.by_atom.items()}
+    kept = sum(
+        any(summary.short_lines[i] in holders[use.atom] for i in index.top(_query(use)))
+        for use in uses
+        if use.atom in holders
+    )
+    return Share(kept=kept, total=len(uses))
+
+
+def _query(use: Use) -> list[str]:
+    return words(use.line.replace(use.atom, " "))

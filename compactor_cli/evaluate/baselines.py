@@ -6,25 +6,31 @@ events of the middle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import heapq
+import io
+import math
+import os
+import shlex
+import subprocess
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
+import orjson
+
+from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.transcript_events import Event, EventKind
-from compactor_cli.evaluate.coverage import atom_list, coverage_order
-from compactor_cli.evaluate.cuts import EvalCase
-from compactor_cli.evaluate.fit import Count, best, first, last, most
-from compactor_cli.evaluate.lexrank import lexrank_order, mmr_order
-from compactor_cli.evaluate.prose import prose
-from compactor_cli.evaluate.text_views import lines_of, pieces
-from compactor_cli.model.errors import UsageError
+from compactor_cli.evaluate.cuts import EvalCase, plain_events
+from compactor_cli.evaluate.measures import LINE_CHARS, lines_of, pieces, view, words
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.read.jsonl import OnInvalid, read_records
 
+Line = tuple[int, str]
+Count = Callable[[str], int]
 Write = Callable[[int], str]
-
-_LABELS = {EventKind.USER: "User: ", EventKind.ASSISTANT: "Assistant: ", EventKind.CALL: "Call: "}
-_ELLIPSIS = " … "
-_MASK = "[result omitted]"
 
 
 class Method(Protocol):
@@ -53,12 +59,9 @@ class Baseline:
         return self.function(case, count)
 
 
-def _event_text(event: Event) -> str:
-    return _LABELS.get(event.kind, "") + event.text
-
-
-def _whole(events: Iterable[Event]) -> str:
-    return "\n".join(_event_text(event) for event in events)
+_LABELS = {EventKind.USER: "User: ", EventKind.ASSISTANT: "Assistant: ", EventKind.CALL: "Call: "}
+_ELLIPSIS = " … "
+_MASK = "[result omitted]"
 
 
 def _tail(case: EvalCase, count: Count) -> Write:
@@ -77,12 +80,6 @@ def _head_tail(case: EvalCase, count: Count) -> Write:
     return write
 
 
-def _shortened(text: str, chars: int) -> str:
-    if len(text) <= chars + len(_ELLIPSIS):
-        return text
-    return text[: (chars + 1) // 2] + _ELLIPSIS + (text[-(chars // 2) :] if chars > 1 else "")
-
-
 def _middle_out(case: EvalCase, count: Count) -> Write:
     texts = [_event_text(event) for event in case.middle_events]
     longest = max((len(text) for text in texts), default=0)
@@ -99,37 +96,28 @@ def _filled(make: Callable[[int], str], longest: int, budget: int, count: Count,
     return make(chars) if chars else last("\n".join(_shortened(text, 1) for text in texts), budget, count)
 
 
+def _shortened(text: str, chars: int) -> str:
+    if len(text) <= chars + len(_ELLIPSIS):
+        return text
+    return text[: (chars + 1) // 2] + _ELLIPSIS + (text[-(chars // 2) :] if chars > 1 else "")
+
+
 def _masking(case: EvalCase, count: Count) -> Write:
     masked = (_MASK if event.kind is EventKind.RESULT else _event_text(event) for event in case.middle_events)
     text = "\n".join(masked)
     return lambda budget: last(text, budget, count)
 
 
-def _numbered_lines(case: EvalCase) -> list[tuple[int, str]]:
-    """The distinct lines of the middle, long ones in pieces, numbered in order."""
-    every = (piece for event in case.middle_events for line in lines_of(_event_text(event)) for piece in pieces(line))
-    return list(enumerate(dict.fromkeys(every)))
-
-
 def _lexrank(case: EvalCase, count: Count) -> Write:
-    return partial(_best, lexrank_order(_numbered_lines(case)), count)
+    return _lines(lexrank_order(_numbered_lines(case)), count)
 
 
 def _mmr(case: EvalCase, count: Count) -> Write:
-    return partial(_best, mmr_order(_numbered_lines(case), _query(case)), count)
+    return _lines(mmr_order(_numbered_lines(case), _query(case)), count)
 
 
 def _log_frequency(case: EvalCase, count: Count) -> Write:
-    return partial(_best, coverage_order(case.middle_events, _numbered_lines(case)), count)
-
-
-def _best(ranked: list[tuple[int, str]], count: Count, budget: int) -> str:
-    return best(ranked, budget, count)
-
-
-def _query(case: EvalCase) -> str:
-    asked = [event.text for event in case.prefix_events if event.kind is EventKind.USER]
-    return "\n".join([*asked[-1:], _whole(case.tail_events)])
+    return _lines(coverage_order(case.middle_events, _numbered_lines(case)), count)
 
 
 def _bare_list(case: EvalCase, count: Count) -> Write:
@@ -146,6 +134,29 @@ def _bare_list(case: EvalCase, count: Count) -> Write:
 
 def _prose(case: EvalCase, count: Count) -> Write:
     return lambda budget: prose(case, budget, count)
+
+
+def _query(case: EvalCase) -> str:
+    asked = [event.text for event in case.prefix_events if event.kind is EventKind.USER]
+    return "\n".join([*asked[-1:], _whole(case.tail_events)])
+
+
+def _lines(ranked: Sequence[Line], count: Count) -> Write:
+    return lambda budget: best(ranked, budget, count)
+
+
+def _numbered_lines(case: EvalCase) -> list[Line]:
+    """The distinct lines of the middle, long ones in pieces, numbered in order."""
+    every = (piece for event in case.middle_events for line in lines_of(_event_text(event)) for piece in pieces(line))
+    return list(enumerate(dict.fromkeys(every)))
+
+
+def _event_text(event: Event) -> str:
+    return _LABELS.get(event.kind, "") + event.text
+
+
+def _whole(events: Iterable[Event]) -> str:
+    return "\n".join(_event_text(event) for event in events)
 
 
 BASELINES = (
@@ -183,3 +194,342 @@ def _expanded(names: Iterable[str], known: dict[str, Method]) -> Iterator[str]:
             yield name
         else:
             raise UsageError(f"no baseline is called {name!r}", next_step=f"known: all, {', '.join(known)}")
+
+
+BUDGET_VARIABLE = "COMPACT_BUDGET_TOKENS"
+TIMEOUT_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterMethod:
+    """A function from a case and a budget to a compacted transcript, as bytes.
+
+    Its summary is what the output says beyond the kept head and tail, cut to the budget.
+    """
+
+    name: str
+    compact: Callable[[EvalCase, int], bytes]
+
+    def prepare(self, case: EvalCase, count: Count) -> Write:
+        """See `Method`."""
+        return lambda budget: first(new_text(self.compact(case, budget), case), budget, count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalMethod:
+    """A command line, run without a shell.
+
+    It gets what lies before the cut as JSONL, and ``COMPACT_BUDGET_TOKENS``, the tokens its summary may take; for
+    what counts as its summary see `FilterMethod`. A program that cannot be started, fails or takes more than five
+    minutes is a UsageError, since its figures would be of something else.
+    """
+
+    command: str
+
+    @property
+    def name(self) -> str:
+        """``cmd:`` and the command line."""
+        return f"cmd:{self.command}"
+
+    def prepare(self, case: EvalCase, count: Count) -> Write:
+        """See `Method`."""
+        given = as_jsonl(case.prefix)
+        return lambda budget: first(new_text(self._run(given, budget), case), budget, count)
+
+    def _run(self, given: bytes, budget: int) -> bytes:
+        environment = {**os.environ, BUDGET_VARIABLE: str(budget)}
+        try:
+            done = subprocess.run(  # noqa: S603 -- running the user's own command is what the option is for
+                shlex.split(self.command),
+                input=given,
+                env=environment,
+                capture_output=True,
+                timeout=TIMEOUT_SECONDS,
+                check=True,
+            )
+        except subprocess.CalledProcessError as error:
+            complaint = error.stderr.decode("utf-8", "replace").strip().splitlines()
+            what = f"the baseline command ended with status {error.returncode}: {self.command}"
+            raise UsageError(
+                what, next_step=complaint[-1] if complaint else "run it by hand on one transcript"
+            ) from error
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise UsageError(f"the baseline command does not run: {error}", next_step="check --baseline-cmd") from error
+        return done.stdout
+
+
+def as_jsonl(transcript: Transcript) -> bytes:
+    """The records one a line, as they were written where they are lines."""
+    if transcript.frame.container is Container.LINES:
+        return b"".join(record.raw + b"\n" for record in transcript.records)
+    return b"".join(orjson.dumps(record.value) + b"\n" for record in transcript.records)
+
+
+def new_text(output: bytes, case: EvalCase) -> str:
+    """What a compacted transcript says that neither head nor tail says; the whole output if it is no transcript."""
+    kept = {event.text for event in (*case.head_events, *case.tail_events)}
+    try:
+        records = read_records(io.BytesIO(output), "-", OnInvalid.KEEP)
+        found = [event.text for part in open_transcripts(records) for event in plain_events(part)]
+    except CompactError:
+        return output.decode("utf-8", "replace")
+    return "\n".join(text for text in found if text not in kept)
+
+
+# A token is at least a byte; nothing longer than this many characters a token needs to be looked at.
+_MOST_CHARS_A_TOKEN = 16
+
+
+def most(high: int, make: Callable[[int], str], budget_tokens: int, count: Count) -> int:
+    """The largest n in 0..high for which ``make(n)`` is within the budget; ``make`` must grow with n."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(make(middle)) <= budget_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def first(text: str, budget_tokens: int, count: Count) -> str:
+    """The beginning of a text."""
+    text = text[: budget_tokens * _MOST_CHARS_A_TOKEN]
+    return text[: most(len(text), lambda n: text[:n], budget_tokens, count)]
+
+
+def last(text: str, budget_tokens: int, count: Count) -> str:
+    """The end of a text."""
+    text = text[-budget_tokens * _MOST_CHARS_A_TOKEN :] if budget_tokens else ""
+    kept = most(len(text), lambda n: text[len(text) - n :], budget_tokens, count)
+    return text[len(text) - kept :]
+
+
+def best(ranked: Sequence[Line], budget_tokens: int, count: Count) -> str:
+    """The best lines in the order of their positions; the first that does not fit whole is cut.
+
+    ``ranked``: (position, line), best first.
+    """
+
+    def joined(n: int, piece: str = "") -> str:
+        chosen = [*ranked[:n], (ranked[n][0], piece)] if piece else ranked[:n]
+        return "\n".join(line for _, line in sorted(chosen))
+
+    taken = most(len(ranked), joined, budget_tokens, count)
+    if taken == len(ranked):
+        return joined(taken)
+    rest = ranked[taken][1][: LINE_CHARS * 4]
+    return joined(taken, rest[: most(len(rest), lambda n: joined(taken, rest[:n]), budget_tokens, count)])
+
+
+USER_RATIO = 0.3
+# Texts of this many characters come first: long ones explain, short ones announce.
+CLASSES_CHARS = (200, 60, 0)
+
+
+def prose(case: EvalCase, budget_tokens: int, count: Count) -> str:
+    """The user's words, then whole texts of the assistant, the newest first; in the order of the transcript.
+
+    Texts are whole except for the oldest of the user's, which is cut.
+    """
+    texts = {place: event.text for place, event in enumerate(case.middle_events)}
+    users = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.USER]
+    replies = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.ASSISTANT]
+    replies.sort(key=lambda place: _class(texts[place]))
+    chosen: dict[int, str] = {}
+    left = budget_tokens - _take(users, texts, int(budget_tokens * USER_RATIO), chosen, count, cut=True)
+    _take(replies, texts, left, chosen, count)
+    return "\n".join(text for _, text in sorted(chosen.items()))
+
+
+def _class(text: str) -> int:
+    return next(number for number, chars in enumerate(CLASSES_CHARS) if len(text) >= chars)
+
+
+def _take(
+    places: Iterable[int],
+    texts: dict[int, str],
+    budget_tokens: int,
+    chosen: dict[int, str],
+    count: Count,
+    *,
+    cut: bool = False,
+) -> int:
+    """Adds the texts that still fit whole; the tokens that they take. With ``cut`` the first that does not is cut."""
+    used = 0
+    for place in places:
+        text = texts[place]
+        tokens = count(f"{text}\n")
+        if used + tokens > budget_tokens and cut:
+            text = first(text, budget_tokens - used - 1, count)
+            tokens = count(f"{text}\n")
+            cut = False
+        if text and used + tokens <= budget_tokens:
+            chosen[place] = text
+            used += tokens
+    return used
+
+
+MOST_LINES = 1_200
+LEAST_WORDS = 4
+# Edges below this cosine are left out, and the chance of a random jump (both from the paper on LexRank).
+THRESHOLD = 0.1
+DAMPING = 0.15
+ROUNDS = 25
+# Words on more lines than this join everything with everything; they add time and no order.
+MOST_LINES_A_WORD = 150
+# Weight of relevance against novelty.
+RELEVANCE = 0.7
+
+
+def lexrank_order(lines: Sequence[Line]) -> list[Line]:
+    """The lines by centrality, then what was left out of the graph, newest first.
+
+    Erkan and Radev, "LexRank: Graph-based Lexical Centrality as Salience in Text Summarization", JAIR 22 (2004).
+    """
+    sampled = _evenly([line for line in lines if len(words(line[1])) >= LEAST_WORDS])
+    graph = _graph(_vectors([text for _, text in sampled]))
+    rank = _centrality(graph)
+    central = sorted(range(len(sampled)), key=lambda i: (-rank[i], sampled[i][0]))
+    return [sampled[i] for i in central] + _rest(lines, sampled)
+
+
+def mmr_order(lines: Sequence[Line], query: str) -> list[Line]:
+    """The lines by maximal marginal relevance to ``query``, then what was left out, newest first.
+
+    Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998.
+    """
+    worded = [line for line in lines if len(words(line[1])) >= LEAST_WORDS]
+    vectors = _vectors([text for _, text in worded])
+    asked = _normal(Tally(words(query)))
+    relevance = [_dot(vector, asked) for vector in vectors]
+    near = sorted(range(len(worded)), key=lambda i: (-relevance[i], -i))[:MOST_LINES]
+    graph = _graph([vectors[i] for i in near])
+    chosen = [worded[near[i]] for i in _marginal([relevance[i] for i in near], graph)]
+    return chosen + _rest(lines, chosen)
+
+
+def _rest(lines: Sequence[Line], taken: Iterable[Line]) -> list[Line]:
+    seen = {position for position, _ in taken}
+    return [line for line in reversed(lines) if line[0] not in seen]
+
+
+def _evenly(lines: list[Line]) -> list[Line]:
+    if len(lines) <= MOST_LINES:
+        return lines
+    return [lines[i * len(lines) // MOST_LINES] for i in range(MOST_LINES)]
+
+
+def _normal(weights: Mapping[str, float]) -> dict[str, float]:
+    length = math.sqrt(math.fsum(value * value for value in weights.values())) or 1.0
+    return {word: value / length for word, value in weights.items()}
+
+
+def _vectors(texts: Sequence[str]) -> list[dict[str, float]]:
+    counts = [Tally(words(text)) for text in texts]
+    held: Tally[str] = Tally(word for count in counts for word in count)
+    idf = {word: math.log(len(texts) / number) + 0.01 for word, number in held.items()}
+    return [_normal({word: number * idf[word] for word, number in count.items()}) for count in counts]
+
+
+def _dot(one: Vector, other: Vector) -> float:
+    if len(one) > len(other):
+        one, other = other, one
+    return math.fsum(value * other[word] for word, value in one.items() if word in other)
+
+
+def _graph(vectors: Sequence[Vector]) -> list[dict[int, float]]:
+    """The cosines above the threshold, both ways."""
+    postings: dict[str, list[int]] = {}
+    for i, vector in enumerate(vectors):
+        for word in vector:
+            postings.setdefault(word, []).append(i)
+    graph: list[dict[int, float]] = [{} for _ in vectors]
+    for i, vector in enumerate(vectors):
+        cosines: dict[int, float] = {}
+        for word, value in vector.items():
+            others = postings[word]
+            for j in others if len(others) <= MOST_LINES_A_WORD else ():
+                if j < i:
+                    cosines[j] = cosines.get(j, 0.0) + value * vectors[j][word]
+        for j, cosine in cosines.items():
+            if cosine >= THRESHOLD:
+                graph[i][j] = graph[j][i] = cosine
+    return graph
+
+
+def _centrality(graph: Sequence[Mapping[int, float]]) -> list[float]:
+    if not graph:
+        return []
+    size = len(graph)
+    sums = [math.fsum(edges.values()) or 1.0 for edges in graph]
+    rank = [1.0 / size] * size
+    for _ in range(ROUNDS):
+        rank = [
+            DAMPING / size + (1 - DAMPING) * math.fsum(weight * rank[j] / sums[j] for j, weight in edges.items())
+            for edges in graph
+        ]
+    return rank
+
+
+def _marginal(relevance: Sequence[float], graph: Sequence[Mapping[int, float]]) -> list[int]:
+    likeness = [0.0] * len(relevance)
+    waiting = set(range(len(relevance)))
+    order: list[int] = []
+    while waiting:
+        chosen = max(waiting, key=lambda i: (RELEVANCE * relevance[i] - (1 - RELEVANCE) * likeness[i], -i))
+        waiting.remove(chosen)
+        order.append(chosen)
+        for i, cosine in graph[chosen].items():
+            likeness[i] = max(likeness[i], cosine)
+    return order
+
+
+# Characters a token on average: costs only rank the lines, the budget is kept by counting.
+_CHARS_A_TOKEN = 4
+
+
+def _weights(events: Iterable[Event]) -> dict[str, float]:
+    """log(1 + number of events) of each atom."""
+    held: Tally[str] = Tally()
+    for event in events:
+        held.update(view(event.text).atoms)
+    return {atom: math.log1p(number) for atom, number in held.items()}
+
+
+def coverage_order(events: Iterable[Event], lines: Sequence[Line]) -> list[Line]:
+    """The lines in the order in which a lazy greedy choice takes them: new weight of atoms for each token."""
+    weights = _weights(events)
+    atoms = {position: atom_texts(line) & weights.keys() for position, line in lines}
+    costs = {position: 1 + len(line) / _CHARS_A_TOKEN for position, line in lines}
+    texts = dict(lines)
+    covered: set[str] = set()
+
+    def gain(position: int) -> float:
+        return math.fsum(weights[atom] for atom in atoms[position] - covered) / costs[position]
+
+    heap = [(-gain(position), position) for position in atoms if atoms[position]]
+    heapq.heapify(heap)
+    chosen: list[Line] = []
+    while heap:
+        position = heap[0][1]
+        now = gain(position)
+        if now <= 0:
+            heapq.heappop(heap)
+        elif len(heap) > 1 and (-now, position) > min(heap[1:3]):
+            heapq.heapreplace(heap, (-now, position))
+        else:
+            heapq.heappop(heap)
+            covered |= atoms[position]
+            chosen.append((position, texts[position]))
+    return chosen
+
+
+def atom_list(events: Iterable[Event]) -> list[Line]:
+    """Every atom with its position, those held by most events first."""
+    weights = _weights(events)
+    positions = {atom: i for i, atom in enumerate(sorted(weights))}
+    return sorted(((positions[atom], atom) for atom in weights), key=lambda pair: (-weights[pair[1]], pair))
+
+
+Vector = Mapping[str, float]

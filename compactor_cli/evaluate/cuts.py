@@ -1,21 +1,34 @@
-"""Cuts: where real transcripts are cut to be compacted, deterministic and never across a compaction."""
+"""Cuts: where real transcripts are cut to be compacted, deterministic and never across a compaction.
+
+Cuts are found by rule, or named by questions. Events are as the measures see them: without the names of tools'
+parameters and without what a client writes itself. Neither tells anything of the work: `file_path` comes again in
+every call, whatever a summary keeps.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
 
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
-from compactor_cli.evaluate.plain_events import plain_events, schema_words
+from compactor_cli.digest.clean import without_block
+from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, events
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
-from compactor_cli.model.transcript import Message, Transcript
+from compactor_cli.model.errors import InputError
+from compactor_cli.model.marker import find_marker
+from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Container, Message, Role, Transcript
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import open_stream
 
 CountMessage = Callable[[Message], int]
-
-_FILE_WORK = frozenset({ToolKind.EDIT, ToolKind.READ, ToolKind.COMMAND})
 
 
 class Protocol(StrEnum):
@@ -185,23 +198,190 @@ def _case(
     middle_tokens = sum(sizes[head:tail])
     if tail <= head or middle_tokens < rule.least_middle_tokens:
         return None
-    return EvalCase(
-        session=session,
-        dialect=segment.dialect,
-        protocol=rule.protocol,
-        prefix=part_of(segment, 0, at),
-        head=tuple(range(head)),
-        middle=tuple(range(head, tail)),
-        tail=tuple(range(tail, at)),
-        middle_tokens=middle_tokens,
-        kept_tokens=sum(sizes[:at]) - middle_tokens,
-        prefix_events=tuple(event for event in everything if event.record < at),
-        future_events=future,
-        schema=schema_words(everything),
-    )
+    return _made(session, rule.protocol, part_of(segment, 0, at), (head, tail), sizes[:at], (everything, future))
 
 
 def _head_end(found: Sequence[Event], safe: Sequence[int]) -> int:
     """After the first message of the user, or after the summary that stands in its place."""
     first = next((event.record for event in found if event.kind in (EventKind.USER, EventKind.SUMMARY)), -1)
     return next((point for point in safe if point > first), 0)
+
+
+def _made(
+    session: str,
+    protocol: Protocol,
+    prefix: Transcript,
+    borders: tuple[int, int],
+    sizes: Sequence[int],
+    found: tuple[Sequence[Event], Sequence[Event]],
+) -> EvalCase:
+    """``borders``: where the middle begins and ends; ``found``: all events of the session, and those of the future."""
+    head, tail = borders
+    everything, future = found
+    middle_tokens = sum(sizes[head:tail])
+    return EvalCase(
+        session=session,
+        dialect=prefix.dialect,
+        protocol=protocol,
+        prefix=prefix,
+        head=tuple(range(head)),
+        middle=tuple(range(head, tail)),
+        tail=tuple(range(tail, len(sizes))),
+        middle_tokens=middle_tokens,
+        kept_tokens=sum(sizes) - middle_tokens,
+        prefix_events=tuple(event for event in everything if event.record < len(sizes)),
+        future_events=tuple(future),
+        schema=schema_words(everything),
+    )
+
+
+_FILE_WORK = frozenset({ToolKind.EDIT, ToolKind.READ, ToolKind.COMMAND})
+# A client writes its summary with its boundary: a few records around the cut.
+CLIENT_BEFORE, CLIENT_BEHIND = 1, 3
+# However large the tail may be, half of what follows the head is left to be summarised.
+MOST_TAIL_RATIO = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionCut:
+    """A cut that questions name: what is before it, and what the client wrote there itself (or empty)."""
+
+    case: EvalCase
+    client_summary: str
+
+
+def locate(file: str, source: str) -> Path | None:
+    """The transcript that a line of the questions file ``source`` names: from its folder, the one above, or here."""
+    folder = Path(source).resolve().parent
+    places = (base / file for base in (folder, folder.parent, Path()))
+    return next((path for path in places if path.is_file()), None)
+
+
+def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMessage) -> QuestionCut:
+    """The conversation before record ``cut`` (a line, or an element of the array that the document holds).
+
+    Raises InputError where the file is no transcript or the cut is not in it.
+    """
+    with open_stream(str(path)) as stream:
+        records = list(read_records(stream.reader, str(path), OnInvalid.KEEP))
+    prefix = _array_before(records, cut) or _lines_before(records, cut)
+    if not prefix or not prefix.messages:
+        raise InputError(f"nothing stands before record {cut}", next_step="check the cut", place=str(path))
+    return QuestionCut(
+        case=_case_before(prefix, name, tail_tokens, count),
+        client_summary=_client_summary(records, cut),
+    )
+
+
+def _array_before(records: Sequence[Record], cut: int) -> Transcript | None:
+    """The first elements, where the whole input is one document with an array of records."""
+    first = next(open_transcripts(records))
+    is_document = first.frame.container is Container.ARRAY and len(records) == 1
+    return part_of(first, 0, cut - 1) if is_document else None
+
+
+def _lines_before(records: Sequence[Record], cut: int) -> Transcript | None:
+    """The session that reaches up to the line, read without knowing what follows."""
+    before = [record for record in records if record.place.line < cut]
+    found = tuple(open_transcripts(before)) if before else ()
+    return found[-1] if found else None
+
+
+def _case_before(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) -> EvalCase:
+    messages = prefix.messages
+    sizes = [0 if message.is_meta else count(message) for message in messages]
+    safe = group(messages).borders
+    head = _answered_head(messages, safe)
+    most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
+    tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), len(messages))
+    return _made(name, Protocol.SESSION, prefix, (head, tail), sizes, (plain_events(prefix), ()))
+
+
+def _answered_head(messages: Sequence[Message], safe: Sequence[int]) -> int:
+    """After the first record of the user, whatever it says: a notice of the client among them."""
+    first = next((i for i, message in enumerate(messages) if message.role is Role.USER), -1)
+    return next((border for border in safe if border > first), 0)
+
+
+def _client_summary(records: Sequence[Record], cut: int) -> str:
+    """What the client's own summary at the cut says, whole; empty where it wrote none."""
+    near = [record for record in records if cut - CLIENT_BEFORE <= record.place.line <= cut + CLIENT_BEHIND]
+    if len(records) == 1 or not near:
+        return ""
+    try:
+        messages = [message for part in open_transcripts(near) for message in part.messages]
+    except InputError:
+        return ""
+    texts = (message.text or message.summary.text for message in messages if message.summary)
+    return next((text for text in texts if not find_marker(text)), "")
+
+
+# Blocks that a client fills itself, and marks that it sets around what somebody said or a program printed.
+_BLOCKS = ("system-reminder", "command-message", "local-command-caveat")
+_MARKS = (
+    "bash-input|bash-stdout|bash-stderr|command-name|command-args|local-command-stdout|local-command-stderr"
+    "|persisted-output|tool_use_error|task-notification|task-id|tool-use-id|output-file|user-prompt-submit-hook"
+)
+
+
+def plain_events(transcript: Transcript) -> tuple[Event, ...]:
+    """The events of a whole transcript; one that carries no information but what is left out has an empty text.
+
+    A call's text is its name and a line for each value of its arguments.
+    """
+    return tuple(map(_plain, events(transcript, range(len(transcript.messages)))))
+
+
+def schema_words(events: Iterable[Event]) -> frozenset[str]:
+    """The names of parameters in these events' calls, nested ones too."""
+    return frozenset(name for event in events if event.kind is EventKind.CALL for name in _names(event.arguments))
+
+
+def _plain(event: Event) -> Event:
+    text = "\n".join((event.name, *_values(event.arguments))) if event.kind is EventKind.CALL else event.text
+    return replace(event, text=_without_harness(text))
+
+
+def _without_harness(text: str) -> str:
+    if "<" not in text:
+        return text
+    for tag in _BLOCKS:
+        text = without_block(text, tag)
+    return _marks().sub("", text)
+
+
+@cache
+def _marks() -> re.Pattern[str]:
+    return re.compile(rf"</?(?:{_MARKS})>")
+
+
+def _names(arguments: Any) -> Iterator[str]:
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            if _is_parameter(name):
+                yield name
+            yield from _names(value)
+    elif isinstance(arguments, tuple):
+        for value in arguments:
+            yield from _names(value)
+
+
+def _is_parameter(name: str) -> bool:
+    """Whether a key is a name in a schema, and not a path, a variable of the environment or other content."""
+    return name.isidentifier() and not name.isupper()
+
+
+def _values(arguments: Any) -> Iterator[str]:
+    """A line for each value; a list of words is one line. Keys that are content are lines of their own."""
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            if not _is_parameter(name):
+                yield name
+            yield from _values(value)
+    elif isinstance(arguments, tuple) and not all(isinstance(item, str) for item in arguments):
+        for item in arguments:
+            yield from _values(item)
+    elif isinstance(arguments, tuple):
+        yield " ".join(arguments)
+    else:
+        yield arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)

@@ -1,23 +1,29 @@
-"""The digest as a method, asked as the engine asks it, and the frame that every method pays for.
+"""The digest as a method, asked as the engine asks it: once, in rounds of updates, and against its gates.
 
 A frame (preface and marker) is the same whatever the summary says: it is taken from the budget of all methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 
-from compactor_cli.evaluate.baselines import Write
+from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.evaluate.baselines import Count, Write
 from compactor_cli.evaluate.cuts import EvalCase
-from compactor_cli.evaluate.fit import Count
+from compactor_cli.group.exchanges import group
 from compactor_cli.model.marker import Marker, without_marker
+from compactor_cli.model.records import Place, Record
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.summary import Source, Summary
-from compactor_cli.model.transcript import Transcript
-from compactor_cli.render.read import read_client, read_ours
+from compactor_cli.model.summary import Item, Source, Summary
+from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Transcript
+from compactor_cli.plan.tokens import shown_texts
+from compactor_cli.render.read import read_client, read_ours, read_sections
 from compactor_cli.render.text import load_template, render
 
 TEMPLATE = Settings().template
@@ -110,3 +116,166 @@ def the_digest() -> DigestMethod:
     from compactor_cli.digest.digest import Digest
 
     return DigestMethod(summariser=Digest())
+
+
+class Carry(StrEnum):
+    """What one round hands to the next."""
+
+    STATE = "state"  # the text and the counter table
+    TEXT = "text"  # the text alone
+
+
+def last_summary(
+    method: DigestMethod, case: EvalCase, rounds: int, carry: Carry, budget_tokens: int, count: Count
+) -> str:
+    """The summary after this many rounds, each at this budget. Fewer rounds where there are fewer exchanges."""
+    text, state = "", None
+    parts = chunks(case, rounds)
+    for number, chunk in enumerate(parts, 1):
+        rest = (*chunk, *case.tail) if number == len(parts) else chunk
+        if text:
+            transcript, at = with_summary(case.prefix, case.head, summary_message(text), rest)
+        else:
+            transcript, at = _some(case.prefix, (*case.head, *rest)), len(case.head)
+        stop = at + len(chunk) + bool(text)
+        kept = (*range(at), *range(stop, len(transcript.records)))
+        asked = DigestRequest(transcript=transcript, covered=range(at, stop), kept=kept, state=state)
+        found = method.digest(asked, budget_tokens, count)
+        text, state = found.text, found.answer.state if carry is Carry.STATE else None
+    return text
+
+
+def chunks(case: EvalCase, number: int) -> list[tuple[int, ...]]:
+    """The middle in at most ``number`` runs of like size that divide no exchange."""
+    borders = [i for i in group(case.prefix.messages).borders if case.middle[0] <= i <= case.middle[-1] + 1]
+    sizes = [sum(map(len, shown_texts(message))) for message in case.prefix.messages]
+    total = sum(sizes[i] for i in case.middle)
+    found: list[tuple[int, ...]] = []
+    start, done = case.middle[0], 0
+    for before, border in pairwise(borders):
+        done += sum(sizes[before:border])
+        if done * number >= total * (len(found) + 1) or border == borders[-1]:
+            found.append(tuple(range(start, border)))
+            start = border
+    return found
+
+
+def with_summary(
+    source: Transcript, head: Sequence[int], summary: Message, rest: Sequence[int]
+) -> tuple[Transcript, int]:
+    """The head, a summary and the rest as one transcript, and where the summary stands in it."""
+    part = _some(source, (*head, *rest))
+    at = len(head)
+    record = Record(raw=summary.text.encode(), ending=b"\n", value=None, place=Place(path="-", line=at + 1))
+    records = (*part.records[:at], record, *part.records[at:])
+    messages = (*part.messages[:at], summary, *part.messages[at:])
+    return _hashed(replace(part, records=records, messages=messages)), at
+
+
+def summary_message(text: str) -> Message:
+    """A summary written by compact as a later run reads it."""
+    summary = PreviousSummary(origin="compact", text=text)
+    return Message(role=Role.USER, parts=(Text(text=text),), summary=summary)
+
+
+def _some(source: Transcript, indices: Sequence[int]) -> Transcript:
+    records = tuple(source.records[i] for i in indices)
+    return _hashed(replace(source, records=records, messages=tuple(source.messages[i] for i in indices)))
+
+
+def _hashed(transcript: Transcript) -> Transcript:
+    return replace(transcript, sha256=hashlib.sha256(transcript.source()).hexdigest())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """The hard gates of one digest.
+
+    ``invented``: atoms that no record of the transcript holds. ``malformed``: what is wrong with the sections.
+    """
+
+    budget_ratio: float
+    invented: tuple[str, ...]
+    malformed: tuple[str, ...]
+
+    @property
+    def hold(self) -> bool:
+        """Whether all of them hold."""
+        return self.budget_ratio <= 1 and not self.invented and not self.malformed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """What a second run does.
+
+    ``is_same``: asked the same again, it gives the same text (a hard gate). ``kept_ratio``: share of the summary's
+    atoms that are still there when it is summarised again at the same budget with nothing new, its state at hand.
+    """
+
+    is_same: bool
+    kept_ratio: float
+
+
+def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> Gates:
+    """The gates of ``found``, a digest of this case at this budget."""
+    return Gates(
+        budget_ratio=count(found.text) / budget_tokens,
+        invented=invented(found.answer.summary, _source(case)),
+        malformed=tuple(malformed(found, case.middle)),
+    )
+
+
+def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count) -> Repeat:
+    """The method run twice on the same, and once on its own summary."""
+    found, again = (method.digest(request_from(case), budget_tokens, count) for _ in range(2))
+    kept_ratio = _kept_ratio(method, case, budget_tokens, count, found)
+    return Repeat(is_same=found.text == again.text, kept_ratio=kept_ratio)
+
+
+def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
+    """The atoms of the summary's items that stand nowhere in these texts, sorted."""
+    named = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
+    source = "\n".join(texts)
+    return tuple(sorted(atom for atom in named - atom_texts(source) if atom not in source))
+
+
+def _source(case: EvalCase) -> Iterator[str]:
+    """What the transcript says, as it stands and as it is cleaned."""
+    yield from (event.text for event in case.prefix_events)
+    yield from (text for message in case.prefix.messages for text in shown_texts(message))
+
+
+def malformed(found: Digested, covered: Iterable[int]) -> Iterable[str]:
+    """What is wrong with the sections, in words; nothing where all is well."""
+    sections = found.answer.summary.sections
+    names = [part.section for part in sections]
+    if len(set(names)) < len(names):
+        yield "a section comes twice"
+    known = frozenset(covered)
+    for part in sections:
+        if not part.items:
+            yield f"{part.section} is empty"
+        for item in part.items:
+            yield from (f"{part.section}: {wrong}" for wrong in _wrong(item, known))
+    read = {part.section: len(part.items) for part in read_sections(found.text, load_template(TEMPLATE))}
+    if read != {part.section: len(part.items) for part in sections}:
+        yield "the text does not read back to its sections"
+
+
+def _wrong(item: Item, covered: frozenset[int]) -> Iterable[str]:
+    if not item.text.strip():
+        yield "an item without text"
+    if list(item.records) != sorted(set(item.records)):
+        yield "the records of an item are not ascending"
+    if not covered.issuperset(item.records):
+        yield "an item names a record that is not covered"
+
+
+def _kept_ratio(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> float:
+    before = atom_texts(found.text) - case.schema
+    if not before:
+        return 1.0
+    transcript, at = with_summary(case.prefix, case.head, summary_message(found.text), ())
+    asked = DigestRequest(transcript=transcript, covered=(at,), kept=tuple(range(at)), state=found.answer.state)
+    after = atom_texts(method.digest(asked, budget_tokens, count).text)
+    return len(before & after) / len(before)

@@ -17,15 +17,12 @@ from typing import Any
 import orjson
 
 from compactor_cli.digest.transcript_events import EventKind
-from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.evaluate.baselines import Count
+from compactor_cli.evaluate.cuts import EvalCase, locate, plain_events, read_cut, schema_words
 from compactor_cli.evaluate.digested import body, request_from, the_digest
-from compactor_cli.evaluate.fit import Count
-from compactor_cli.evaluate.measures import Measure, needs_of, score
-from compactor_cli.evaluate.plain_events import plain_events, schema_words
-from compactor_cli.evaluate.question_cuts import locate, read_cut
+from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
 from compactor_cli.evaluate.questions import Question, is_misled, read_questions, score_answer
-from compactor_cli.evaluate.table_columns import NOTHING, columns, percent
-from compactor_cli.evaluate.text_views import SummaryView, forget
+from compactor_cli.evaluate.tables import NOTHING, columns, percent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.check_reply import CheckInput, Verdict, check
 from compactor_cli.llm.essentials import essentials

@@ -7,17 +7,27 @@ scraps: the score is a floor, and reading decides.
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from compactor_cli.model.errors import UsageError
+from compactor_cli.evaluate.baselines import Count, Method, choose
+from compactor_cli.evaluate.cuts import QuestionCut, locate, read_cut
+from compactor_cli.evaluate.digested import EMPTY, frame_tokens, framed, request_from, the_digest
+from compactor_cli.evaluate.measures import forget
+from compactor_cli.evaluate.results import DIGEST, label
+from compactor_cli.evaluate.tables import NOTHING, columns, percent
+from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.records import Place
+from compactor_cli.model.settings import Size
+from compactor_cli.plan.tokens import Counter, count_message, counter_for
 
 NEAR_CHARS = 400
 MOST_PLACES = 60
@@ -105,3 +115,310 @@ def _spans(pattern: re.Pattern[str], text: str) -> list[Span]:
 
 def _is_near(start: int, spans: Sequence[Span]) -> bool:
     return any(start <= first and last <= start + NEAR_CHARS for first, last in spans)
+
+
+CLIENT = "client"
+DEFAULT_BASELINES = ("head-tail", "prose", "log-frequency")
+DEFAULT_BUDGETS = (Size(tokens=1_500), Size(ratio=0.05))
+# A share of a short dialogue is never less than this: a smaller summary is little more than its frame.
+LEAST_BUDGET_TOKENS = 256
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOptions:
+    """What is asked, and of which summaries.
+
+    ``budgets``: shares are of the tokens between head and tail. ``at_client``: only cuts where a client compacted,
+    at the tokens of its own summary, which is a method then. ``tails``: (part of a path, tokens); the first part
+    that the transcript's path or that of the questions holds decides, else ``tail_tokens``.
+    """
+
+    paths: tuple[str, ...]
+    baselines: tuple[str, ...] = DEFAULT_BASELINES
+    budgets: tuple[Size, ...] = DEFAULT_BUDGETS
+    at_client: bool = False
+    tail_tokens: int = 8_000
+    tails: tuple[tuple[str, int], ...] = ()
+    tokenizer: str = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One question read against one method's summary at one budget."""
+
+    question: Question
+    dialect: str
+    method: str
+    budget: str
+    score: float
+    misled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSummary:
+    """One summary as the agent would read it."""
+
+    file: str
+    cut: int
+    method: str
+    budget: str
+    budget_tokens: int
+    tokens: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionsResult:
+    """All readings and summaries. ``skipped``: transcripts that could not be cut, and why."""
+
+    options: QuestionOptions
+    methods: tuple[str, ...]
+    token_method: str
+    readings: tuple[Reading, ...]
+    written: tuple[WrittenSummary, ...]
+    skipped: Mapping[str, str]
+
+
+def run_questions(
+    options: QuestionOptions, extra: Sequence[Method] = (), progress: Progress | None = None
+) -> QuestionsResult:
+    """Asks the questions of every file. Transcripts that are missing or cannot be read are skipped and named.
+
+    Raises UsageError for lines that are no questions and baselines that nothing is called.
+    """
+    counter = counter_for(options.tokenizer)
+    methods = choose(options.baselines, extra)
+    asked = _by_cut(question for path in options.paths for question in read_questions(path))
+    readings: list[Reading] = []
+    written: list[WrittenSummary] = []
+    skipped: dict[str, str] = {}
+    for done, ((file, cut), questions) in enumerate(asked.items(), 1):
+        try:
+            found = _cut(questions[0], options, counter)
+        except InputError as error:
+            skipped[f"{file}@{cut}"] = error.what
+        else:
+            for text in _summaries(found, questions[0], methods, options, counter.count):
+                written.append(text)
+                readings += (_read(question, text, found.case.dialect) for question in questions)
+        forget()
+        if progress:
+            progress(done, len(asked))
+    return QuestionsResult(
+        options=options,
+        methods=(DIGEST, *((CLIENT,) if options.at_client else ()), *(method.name for method in methods)),
+        token_method=counter.method,
+        readings=tuple(readings),
+        written=tuple(written),
+        skipped=skipped,
+    )
+
+
+def _by_cut(questions: Iterator[Question]) -> dict[tuple[str, int], list[Question]]:
+    found: dict[tuple[str, int], list[Question]] = {}
+    for question in questions:
+        if not question.in_head:
+            found.setdefault((question.file, question.cut), []).append(question)
+    return found
+
+
+def _cut(question: Question, options: QuestionOptions, counter: Counter) -> QuestionCut:
+    path = locate(question.file, question.source)
+    if path is None:
+        raise InputError("there is no such file")
+    names = (question.file, question.source)
+    tails = (tokens for part, tokens in options.tails if any(part in name for name in names))
+    tail_tokens = next(tails, options.tail_tokens)
+    return read_cut(path, question.file, question.cut, tail_tokens, partial(count_message, counter))
+
+
+def _summaries(
+    cut: QuestionCut, question: Question, methods: Sequence[Method], options: QuestionOptions, count: Count
+) -> Iterator[WrittenSummary]:
+    if options.at_client and count(cut.client_summary) < LEAST_BUDGET_TOKENS:
+        return
+    for name, budget in _budgets(cut, options, count):
+        for method, text in _texts(cut, methods, budget, options.at_client, count):
+            yield WrittenSummary(
+                file=question.file,
+                cut=question.cut,
+                method=method,
+                budget=name,
+                budget_tokens=budget,
+                tokens=count(text),
+                text=text,
+            )
+
+
+def _budgets(cut: QuestionCut, options: QuestionOptions, count: Count) -> Iterator[tuple[str, int]]:
+    if options.at_client:
+        yield CLIENT, count(cut.client_summary)
+        return
+    for size in options.budgets:
+        tokens = size.of(cut.case.middle_tokens)
+        yield label(size), max(tokens, LEAST_BUDGET_TOKENS) if size.ratio else tokens
+
+
+def _texts(
+    cut: QuestionCut, methods: Sequence[Method], budget: int, at_client: bool, count: Count
+) -> Iterator[tuple[str, str]]:
+    """Each method's name and its summary."""
+    write = framed(cut.case, budget)
+    yield DIGEST, the_digest().digest(request_from(cut.case), budget, count, write).text
+    if at_client:
+        yield CLIENT, cut.client_summary
+    frame = write(EMPTY)
+    room = max(budget - frame_tokens(cut.case, budget, count), 0)
+    for method in methods:
+        yield method.name, f"{frame}\n{method.prepare(cut.case, count)(room)}"
+
+
+def _read(question: Question, text: WrittenSummary, dialect: str) -> Reading:
+    return Reading(
+        question=question,
+        dialect=dialect,
+        method=text.method,
+        budget=text.budget,
+        score=score_answer(question, text.text),
+        misled=is_misled(question, text.text),
+    )
+
+
+_NOTE = """\
+Cells: answered % (half for keys that are scattered), then how many summaries' readers were misled of how many questions
+that watch for it. Every method has the same tokens, its frame paid from them. The score is a floor: keys are hit by
+chance in long scraps, and a meaning in other words is missed. Read the misses, and the hits."""
+
+
+def render_questions(result: QuestionsResult, with_misses: bool = False) -> str:
+    """A table for each budget, by file of questions, type and dialect. Ends with a line break."""
+    cuts = len({(text.file, text.cut) for text in result.written})
+    blocks = [f"{_asked(result.readings)} questions on {cuts} cuts; {result.token_method}", _NOTE]
+    for budget in dict.fromkeys(text.budget for text in result.written):
+        blocks.append(_table(result, budget))
+    if with_misses:
+        blocks += _misses(result)
+    blocks += [f"skipped: {name}: {why}" for name, why in result.skipped.items()]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _asked(readings: Iterable[Reading]) -> int:
+    return len({(reading.question.source, reading.question.id) for reading in readings})
+
+
+def _table(result: QuestionsResult, budget: str) -> str:
+    readings = [reading for reading in result.readings if reading.budget == budget]
+    rows = [[f"at {budget}", "questions", *(cell for method in result.methods for cell in (method, "misled"))]]
+    for name, group in _groups(readings):
+        rows.append([name, str(_asked(group)), *_cells(result.methods, group)])
+    rows.append(["tokens, mean", "", *_tokens(result, budget)])
+    return columns(rows)
+
+
+def _groups(readings: Sequence[Reading]) -> Iterator[tuple[str, list[Reading]]]:
+    """All, then each file of questions, each dialect and each type."""
+    yield "all", list(readings)
+    for about, value_of in (
+        ("", lambda reading: Path(reading.question.source).stem),
+        ("on ", lambda reading: reading.dialect),
+        ("type ", lambda reading: reading.question.type),
+    ):
+        for value in sorted({value_of(reading) for reading in readings}):
+            yield f"{about}{value}", [reading for reading in readings if value_of(reading) == value]
+
+
+def _cells(methods: Sequence[str], group: Sequence[Reading]) -> Iterator[str]:
+    for method in methods:
+        read = [reading for reading in group if reading.method == method]
+        watched = [reading for reading in read if reading.question.wrong]
+        yield percent(_mean(reading.score for reading in read)) if read else NOTHING
+        yield f"{sum(reading.misled for reading in watched)}/{len(watched)}"
+
+
+def _tokens(result: QuestionsResult, budget: str) -> Iterator[str]:
+    for method in result.methods:
+        found = [text.tokens for text in result.written if (text.method, text.budget) == (method, budget)]
+        yield f"{_mean(found):,.0f}"
+        yield ""
+
+
+def _mean(values: Iterable[float]) -> float:
+    every = list(values)
+    return sum(every) / len(every) if every else 0.0
+
+
+def _misses(result: QuestionsResult) -> Iterator[str]:
+    """What the digest does not answer, or misleads about."""
+    for reading in result.readings:
+        if reading.method == DIGEST and (reading.score < 1 or reading.misled):
+            asked = reading.question
+            mark = " MISLEADS" if reading.misled else ""
+            head = f"{reading.score:g}{mark} at {reading.budget}, {asked.id} ({asked.type})"
+            yield f"{head}: {asked.question}\n  -> {asked.answer}"
+
+
+def questions_json(result: QuestionsResult) -> dict[str, Any]:
+    """Plain values for a JSON encoder: every reading, and every table's figures."""
+    budgets = dict.fromkeys(text.budget for text in result.written)
+    return {
+        "methods": list(result.methods),
+        "tokens": result.token_method,
+        "figures": [figure for budget in budgets for figure in _figures(result, budget)],
+        "readings": [_reading(reading) for reading in result.readings],
+        "summaries": [
+            {key: value for key, value in dataclasses.asdict(text).items() if key != "text"} for text in result.written
+        ],
+        "skipped": dict(result.skipped),
+    }
+
+
+def _figures(result: QuestionsResult, budget: str) -> Iterator[dict[str, Any]]:
+    readings = [reading for reading in result.readings if reading.budget == budget]
+    for name, group in _groups(readings):
+        for method in result.methods:
+            read = [reading for reading in group if reading.method == method]
+            yield {
+                "budget": budget,
+                "group": name,
+                "method": method,
+                "questions": len(read),
+                "answered": round(_mean(reading.score for reading in read), 6),
+                "misled": sum(reading.misled for reading in read),
+                "watched": sum(bool(reading.question.wrong) for reading in read),
+            }
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    return {
+        "id": reading.question.id,
+        "type": reading.question.type,
+        "file": reading.question.file,
+        "cut": reading.question.cut,
+        "dialect": reading.dialect,
+        "method": reading.method,
+        "budget": reading.budget,
+        "score": reading.score,
+        "misled": reading.misled,
+    }
+
+
+def write_summaries(result: QuestionsResult, folder: str) -> None:
+    """A JSONL file ``METHOD@BUDGET.jsonl`` for each method and budget: file, cut and text, a summary a line.
+
+    Raises OSError as the file system does.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for method, budget in dict.fromkeys((text.method, text.budget) for text in result.written):
+        rows = [
+            {"file": text.file, "cut": text.cut, "text": text.text}
+            for text in result.written
+            if (text.method, text.budget) == (method, budget)
+        ]
+        lines = b"".join(orjson.dumps(row) + b"\n" for row in rows)
+        (Path(folder) / f"{_file_name(method)}@{budget}.jsonl").write_bytes(lines)
+
+
+def _file_name(method: str) -> str:
+    return "".join(char if char.isalnum() or char in "-_." else "_" for char in method)

@@ -15,9 +15,8 @@ from typing import Any
 import orjson
 
 from compactor_cli.digest.transcript_events import events
-from compactor_cli.evaluate.baselines import Method
+from compactor_cli.evaluate.baselines import Count, Method
 from compactor_cli.evaluate.cuts import CountMessage, EvalCase, Protocol
-from compactor_cli.evaluate.fit import Count
 from compactor_cli.evaluate.results import RetentionResult, label
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.records import Place, Record

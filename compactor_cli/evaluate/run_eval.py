@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from compactor_cli.evaluate.artefacts import artefacts_of, score_artefacts
-from compactor_cli.evaluate.baselines import Method, choose
+from compactor_cli.evaluate.artefacts import artefacts_of, retrieval, reused_facts, score_artefacts, score_facts
+from compactor_cli.evaluate.baselines import Count, ExternalMethod, Method, choose
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
-from compactor_cli.evaluate.digested import DigestMethod, frame_tokens, request_from, the_digest
-from compactor_cli.evaluate.drift import Carry, last_summary
-from compactor_cli.evaluate.external import ExternalMethod
-from compactor_cli.evaluate.fact_reuse import reused_facts, score_facts
-from compactor_cli.evaluate.fit import Count
-from compactor_cli.evaluate.gates import gates_of, repeat
-from compactor_cli.evaluate.line_retrieval import retrieval
-from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
+from compactor_cli.evaluate.digested import (
+    Carry,
+    DigestMethod,
+    frame_tokens,
+    gates_of,
+    last_summary,
+    repeat,
+    request_from,
+    the_digest,
+)
+from compactor_cli.evaluate.measures import Measure, Share, SummaryView, forget, needs_of, score
 from compactor_cli.evaluate.results import (
     DIGEST,
     CaseResult,
@@ -29,7 +32,6 @@ from compactor_cli.evaluate.results import (
     label,
 )
 from compactor_cli.evaluate.retention import ask, read_scenario, unanswerable
-from compactor_cli.evaluate.text_views import SummaryView, forget
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size

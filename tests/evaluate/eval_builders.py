@@ -7,8 +7,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.evaluate.cuts import EvalCase, Protocol
-from compactor_cli.evaluate.plain_events import plain_events, schema_words
+from compactor_cli.evaluate.cuts import EvalCase, Protocol, plain_events, schema_words
 from compactor_cli.model.records import Place, Record
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
 

@@ -11,11 +11,21 @@ from typing import Any
 import pytest
 from eval_builders import assistant, call, case, count_words, result, user
 
-from compactor_cli.evaluate.prose import prose
-from compactor_cli.evaluate.question_cuts import read_cut
-from compactor_cli.evaluate.question_run import QuestionOptions, QuestionsResult, run_questions
-from compactor_cli.evaluate.question_table import questions_json, render_questions, write_summaries
-from compactor_cli.evaluate.questions import NEAR_CHARS, Question, is_misled, read_questions, score_answer
+from compactor_cli.evaluate.baselines import prose
+from compactor_cli.evaluate.cuts import read_cut
+from compactor_cli.evaluate.questions import (
+    NEAR_CHARS,
+    Question,
+    QuestionOptions,
+    QuestionsResult,
+    is_misled,
+    questions_json,
+    read_questions,
+    render_questions,
+    run_questions,
+    score_answer,
+    write_summaries,
+)
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.settings import Size
 from compactor_cli.model.transcript import Message

@@ -5,9 +5,16 @@ from eval_builders import assistant, call, case, count_words, result, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.evaluate.baselines import Baseline, baseline_names, choose
-from compactor_cli.evaluate.fit import best, first, last
-from compactor_cli.evaluate.lexrank import lexrank_order, mmr_order
+from compactor_cli.evaluate.baselines import (
+    Baseline,
+    baseline_names,
+    best,
+    choose,
+    first,
+    last,
+    lexrank_order,
+    mmr_order,
+)
 from compactor_cli.model.errors import UsageError
 
 MIDDLE = (

@@ -6,7 +6,7 @@ import sys
 import pytest
 from eval_builders import assistant, case, count_words, user
 
-from compactor_cli.evaluate.external import ExternalMethod, FilterMethod, as_jsonl
+from compactor_cli.evaluate.baselines import ExternalMethod, FilterMethod, as_jsonl
 from compactor_cli.model.errors import UsageError
 
 PROBED = case((assistant("middle words"),), head=(user("head words"),), tail=(assistant("tail words"),))

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import pytest
 from eval_builders import assistant, case, count_words, user
 
-from compactor_cli.evaluate.digested import Digested, DigestMethod, body
-from compactor_cli.evaluate.gates import gates_of, invented, malformed, repeat
+from compactor_cli.evaluate.digested import Digested, DigestMethod, body, gates_of, invented, malformed, repeat
 from compactor_cli.model.summariser import Answer, Request
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 

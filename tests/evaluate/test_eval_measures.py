@@ -8,8 +8,7 @@ import pytest
 from eval_builders import assistant, call, case, result, user
 
 from compactor_cli.evaluate.baselines import choose
-from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
-from compactor_cli.evaluate.text_views import LINE_CHARS, SummaryView, forget
+from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, forget, needs_of, score
 
 
 @pytest.fixture(autouse=True)

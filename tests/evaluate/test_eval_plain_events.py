@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from eval_builders import assistant, call, case, result, transcript, user
 
-from compactor_cli.evaluate.measures import Measure, needs_of, score
-from compactor_cli.evaluate.plain_events import plain_events, schema_words
-from compactor_cli.evaluate.text_views import SummaryView
+from compactor_cli.evaluate.cuts import plain_events, schema_words
+from compactor_cli.evaluate.measures import Measure, SummaryView, needs_of, score
 
 EDIT = call("Edit", 1, file_path="src/pump.py", old_string="flow_rate = 3", new_string="flow_rate = 4")
 AGAIN = call("Edit", 2, file_path="src/pump.py", old_string="flow_rate = 4", new_string="flow_rate = 5")

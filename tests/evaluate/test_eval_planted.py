@@ -9,11 +9,16 @@ from eval_builders import assistant, call, case, result, user
 
 from compactor_cli.evaluate.baselines import choose
 from compactor_cli.evaluate.cuts import EvalCase
-from compactor_cli.evaluate.digested import DigestMethod, request_from, the_digest
-from compactor_cli.evaluate.drift import Carry, last_summary
-from compactor_cli.evaluate.gates import gates_of, repeat
-from compactor_cli.evaluate.measures import Measure, Share, needs_of, score
-from compactor_cli.evaluate.text_views import SummaryView
+from compactor_cli.evaluate.digested import (
+    Carry,
+    DigestMethod,
+    gates_of,
+    last_summary,
+    repeat,
+    request_from,
+    the_digest,
+)
+from compactor_cli.evaluate.measures import Measure, Share, SummaryView, needs_of, score
 from compactor_cli.model.transcript import Message
 
 FACTS = 60

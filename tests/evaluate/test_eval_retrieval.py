@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from compactor_cli.evaluate.line_retrieval import LineIndex, retrieval
-from compactor_cli.evaluate.measures import Share, Use
-from compactor_cli.evaluate.text_views import SummaryView
+from compactor_cli.evaluate.artefacts import LineIndex, retrieval
+from compactor_cli.evaluate.measures import Share, SummaryView, Use
 
 FILLER = "\n".join(f"- note {n}: nothing of interest happened here" for n in range(20))
 

@@ -1,0 +1,450 @@
+"""The result of an evaluation as text, as JSON and as a drawing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import log10
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from compactor_cli.evaluate.cuts import Protocol
+from compactor_cli.evaluate.digested import Carry, Gates
+from compactor_cli.evaluate.measures import Measure
+from compactor_cli.evaluate.results import (
+    DIGEST,
+    TOTAL,
+    CaseGroup,
+    CaseResult,
+    Difference,
+    EvalOptions,
+    EvalResult,
+    ScoreCell,
+    budgets_of,
+    cell,
+    differences,
+    groups_of,
+    label,
+    shares,
+    used,
+)
+from compactor_cli.model.settings import Size
+
+NOTHING = "-"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows in columns of equal width, the first flush left, the others flush right; a rule under the first row."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    head, *body = rows
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([_line(head, widths), rule, *(_line(row, widths) for row in body)])
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    rest = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+    return "  ".join([row[0].ljust(widths[0]), *rest]).rstrip()
+
+
+def percent(ratio: float) -> str:
+    """A share in per cent, without the sign."""
+    return f"{100 * ratio:.1f}"
+
+
+def figure(found: ScoreCell | None) -> str:
+    """``micro/macro±error`` in per cent; no error where there is one session."""
+    if found is None:
+        return NOTHING
+    error = f"±{percent(found.macro.error)}" if found.macro.sessions > 1 else ""
+    return f"{percent(found.micro)}/{percent(found.macro.value)}{error}"
+
+
+def change(difference: Difference | None) -> str:
+    """``+12.3 [+8.1,+16.0]**`` in points, with stars for p below 0.05 and 0.01."""
+    if difference is None:
+        return NOTHING
+    stars = "**" if difference.p < 0.01 else "* " if difference.p < 0.05 else "  "
+    value, low, high = (f"{100 * number:+.1f}" for number in (difference.value, difference.low, difference.high))
+    return f"{value} [{low},{high}]{stars}"
+
+
+_DRIFT_MEASURES = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.EDITED)
+
+
+def gate_table(result: EvalResult) -> str:
+    """How many digests broke a gate, and the worst of them."""
+    gates = [gate for case in result.cases for gate in case.gates.values()]
+    if not gates:
+        return ""
+    rows = [["gate", "digests", "broken", "worst"]]
+    rows.append(_gate("budget", (gate.budget_ratio > 1 for gate in gates), percent(_most_used(gates)) + " %"))
+    rows.append(_gate("invented atoms", (bool(gate.invented) for gate in gates), _longest(g.invented for g in gates)))
+    rows.append(_gate("structure", (bool(gate.malformed) for gate in gates), _longest(g.malformed for g in gates)))
+    repeats = [case.repeat for case in result.cases if case.repeat]
+    if repeats:
+        rows.append(_gate("same text again", (not item.is_same for item in repeats), ""))
+        mean = percent(sum(item.kept_ratio for item in repeats) / len(repeats))
+        rows.append([f"atoms kept by an update with nothing new: {mean} %", str(len(repeats)), NOTHING, NOTHING])
+    return columns(rows)
+
+
+def _gate(name: str, broken: Iterable[bool], worst: str) -> list[str]:
+    every = list(broken)
+    return [name, str(len(every)), str(sum(every)), worst]
+
+
+def _most_used(gates: Sequence[Gates]) -> float:
+    return max(gate.budget_ratio for gate in gates)
+
+
+def _longest(lists: Iterable[Sequence[str]]) -> str:
+    return str(max(len(found) for found in lists))
+
+
+def drift_table(result: EvalResult) -> str:
+    """What is left after each number of updates, with the state carried and with the text alone."""
+    rows = [["drift of the digest", "rounds", "cuts", *_DRIFT_MEASURES]]
+    for protocol in Protocol:
+        for carry in Carry:
+            for rounds in result.options.rounds:
+                rows += _drift_row(result, protocol, carry, rounds)
+    at = f"at {label(result.options.drift_budget)} of the middle"
+    return f"{at}\n\n{columns(rows)}" if len(rows) > 1 else ""
+
+
+def _drift_row(result: EvalResult, protocol: Protocol, carry: Carry, rounds: int) -> list[list[str]]:
+    points = [
+        (case.session, point.shares)
+        for case in result.cases
+        for point in case.drift
+        if case.protocol == protocol and point.carry is carry and point.rounds == rounds
+    ]
+    if not points:
+        return []
+    cells = [
+        figure(cell((session, shares[measure]) for session, shares in points if shares[measure].total))
+        for measure in _DRIFT_MEASURES
+    ]
+    return [[f"{protocol} cuts, {carry} carried", str(rounds), str(len(points)), *cells]]
+
+
+def retention_table(result: EvalResult) -> str:
+    """How many questions still find their answer, and how many bytes were kept for it."""
+    rows = [["question sets", "at", "kept", "of", "bytes kept"]]
+    for size in result.options.budgets:
+        for method in result.methods:
+            items = [item for item in result.retention if item.method == method and item.budget == label(size)]
+            if items:
+                share = sum(item.bytes_ratio for item in items) / len(items)
+                kept = str(sum(item.is_kept for item in items))
+                rows.append([method, label(size), kept, str(len(items)), f"{percent(share)} %"])
+    return columns(rows) if len(rows) > 1 else ""
+
+
+RECALL = (
+    Measure.FUR,
+    Measure.FUR_ANY,
+    Measure.PAIRS,
+    Measure.PAIRS_STRICT,
+    Measure.PHRASES,
+    Measure.USER,
+    Measure.RETRIEVAL,
+)
+ARTEFACTS = (
+    Measure.EDITED,
+    Measure.READ,
+    Measure.COMMANDS,
+    Measure.TODOS,
+    Measure.DECISIONS,
+    Measure.ERRORS,
+    Measure.CHAT,
+)
+_COMPARED = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL, Measure.CHAT)
+_BY_DIALECT = (
+    Measure.FUR,
+    Measure.PAIRS,
+    Measure.PHRASES,
+    Measure.USER,
+    Measure.RETRIEVAL,
+    Measure.EDITED,
+    Measure.READ,
+    Measure.CHAT,
+)
+_NOTE = """\
+Cells: micro %/macro % ± standard error over sessions; - nothing to measure. Every method has the same budget in tokens,
+its frame (preface and marker) paid from it; used: the mean share of the rest that was taken. The measures are read
+together: bare-list is a probe that wins FUR and carries no information."""
+_BOOTSTRAP = "paired bootstrap over sessions, points of the macro mean, 95 % interval; * p < 0.05, ** p < 0.01"
+
+
+def render_table(result: EvalResult) -> str:
+    """The whole report. Ends with a line break."""
+    blocks = [_head(result), _NOTE]
+    for group in groups_of(result.cases):
+        if group.dialect == TOTAL:
+            blocks += _group_blocks(result, group)
+    blocks += [_dialects(result), drift_table(result), gate_table(result), retention_table(result)]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _head(result: EvalResult) -> str:
+    files = sum(bool(file.cases or file.retention) for file in result.files)
+    skipped = len(result.files) - files
+    return f"{len(result.cases)} cuts and question sets of {files} files, {skipped} skipped; {result.token_method}"
+
+
+def _group_blocks(result: EvalResult, group: CaseGroup) -> Iterator[str]:
+    yield f"== {group.title}"
+    for measures in (RECALL, ARTEFACTS):
+        measured = [measure for measure in measures if _is_measured(group, measure)]
+        if measured:
+            yield _methods(result, group, measured)
+    if len(result.methods) > 1:
+        yield _comparison(result, group)
+
+
+def _is_measured(group: CaseGroup, measure: Measure) -> bool:
+    return any(score.shares[measure].total for case in group.cases for score in case.scores)
+
+
+def _methods(result: EvalResult, group: CaseGroup, measures: Sequence[Measure]) -> str:
+    rows = [["method", "at", *measures, "used"]]
+    for budget in budgets_of(result, group.cases):
+        for method in result.methods:
+            cells = _cells(group, method, budget, measures)
+            rows.append([method, budget, *cells, f"{used(group.cases, method, budget)[0]:.2f}"])
+    return columns(rows)
+
+
+def _cells(group: CaseGroup, method: str, budget: str, measures: Sequence[Measure]) -> list[str]:
+    return [figure(cell(shares(group.cases, method, budget, measure))) for measure in measures]
+
+
+def _comparison(result: EvalResult, group: CaseGroup) -> str:
+    measures = [measure for measure in _COMPARED if _is_measured(group, measure)]
+    rows = [["digest minus", "at", *measures]]
+    for budget in _shares_only(budgets_of(result, group.cases)):
+        found = differences(result, group, budget)
+        for method in result.methods[1:]:
+            rows.append([method, budget, *(change(found.get((method, measure))) for measure in measures)])
+    return f"{_BOOTSTRAP}\n\n{columns(rows)}"
+
+
+def _shares_only(budgets: Sequence[str]) -> Sequence[str]:
+    """The budgets that are shares of the middle, where there are any: the long tables keep to them."""
+    return [budget for budget in budgets if budget.endswith("%")] or budgets
+
+
+def _dialects(result: EvalResult) -> str:
+    groups = [group for group in groups_of(result.cases) if group.dialect != TOTAL]
+    if len(groups) < 2:
+        return ""
+    rows = [["digest by dialect", "cuts", "at", *_BY_DIALECT]]
+    for group in groups:
+        for budget in _shares_only(budgets_of(result, group.cases)):
+            name = f"{group.dialect} ({group.protocol})"
+            rows.append([name, str(len(group.cases)), budget, *_cells(group, DIGEST, budget, _BY_DIALECT)])
+    return columns(rows)
+
+
+_DIGITS = 6
+
+
+def to_json(result: EvalResult) -> dict[str, Any]:
+    """Plain values for a JSON encoder. The same result gives the same document."""
+    return {
+        "options": _options(result.options),
+        "methods": list(result.methods),
+        "tokens": result.token_method,
+        "gates_hold": result.gates_hold,
+        "groups": [_group(result, group) for group in groups_of(result.cases)],
+        "cases": [_case(case) for case in result.cases],
+        "retention": [dataclasses.asdict(item) for item in result.retention],
+        "skipped": {file.path: file.skipped for file in result.files if file.skipped},
+        "notes": {file.path: list(file.notes) for file in result.files if file.notes},
+    }
+
+
+def _options(options: EvalOptions) -> dict[str, Any]:
+    # How many processes did the work is no part of the result.
+    values = {key: value for key, value in dataclasses.asdict(options).items() if key != "jobs"}
+    return {**values, "budgets": [label(size) for size in options.budgets], "drift_budget": label(options.drift_budget)}
+
+
+def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:
+    return {
+        "protocol": group.protocol,
+        "dialect": group.dialect,
+        "cuts": len(group.cases),
+        "sessions": len({case.session for case in group.cases}),
+        "middle_tokens": sum(case.middle_tokens for case in group.cases),
+        "figures": [
+            {"method": method, "budget": budget, **_figures(group, method, budget)}
+            for budget in budgets_of(result, group.cases)
+            for method in result.methods
+        ],
+        "digest_minus": [
+            {"method": method, "budget": budget, "measure": measure.value, **_difference(difference)}
+            for budget in budgets_of(result, group.cases)
+            for (method, measure), difference in differences(result, group, budget).items()
+        ],
+    }
+
+
+def _figures(group: CaseGroup, method: str, budget: str) -> dict[str, Any]:
+    mean, highest = used(group.cases, method, budget)
+    measured = {measure.value: _cell(group, method, budget, measure) for measure in Measure}
+    return {"used": _round(mean), "most_used": _round(highest), "measures": {k: v for k, v in measured.items() if v}}
+
+
+def _cell(group: CaseGroup, method: str, budget: str, measure: Measure) -> dict[str, Any]:
+    found = cell(shares(group.cases, method, budget, measure))
+    if found is None:
+        return {}
+    return {
+        "micro": _round(found.micro),
+        "macro": _round(found.macro.value),
+        "error": _round(found.macro.error),
+        "cuts": found.cases,
+        "sessions": found.macro.sessions,
+    }
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    values = dataclasses.asdict(difference)
+    return {key: _round(value) if isinstance(value, float) else value for key, value in values.items()}
+
+
+def _case(case: CaseResult) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "dialect": case.dialect,
+        "protocol": case.protocol,
+        "middle_tokens": case.middle_tokens,
+        "scores": [
+            {
+                "method": score.method,
+                "budget": score.budget,
+                "used": _round(score.budget_ratio),
+                "kept_of": {measure.value: [s.kept, s.total] for measure, s in score.shares.items() if s.total},
+            }
+            for score in case.scores
+        ],
+        "gates": {budget: dataclasses.asdict(gates) for budget, gates in case.gates.items()},
+        "repeat": dataclasses.asdict(case.repeat) if case.repeat else None,
+        "drift": [
+            {
+                "rounds": point.rounds,
+                "carry": point.carry.value,
+                "kept_of": {measure.value: [s.kept, s.total] for measure, s in point.shares.items() if s.total},
+            }
+            for point in case.drift
+        ],
+    }
+
+
+def _round(value: float) -> float:
+    return round(value, _DIGITS)
+
+
+PANELS = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL, Measure.DECISIONS)
+PANEL_WIDTH, PANEL_HEIGHT = 300, 210
+LEFT, TOP, GAP, LEGEND = 46, 58, 52, 150
+LEGEND_CHARS = 18
+# Okabe and Ito's palette, which people with any colour vision can distinguish; the digest is black and thick.
+COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999", "#B8A800")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Panel:
+    """One measure's frame: where it lies, and which budgets it spans."""
+
+    left: float
+    top: float
+    budgets: tuple[Size, ...]
+
+    def x(self, ratio: float) -> float:
+        low, high = log10(self.budgets[0].ratio), log10(self.budgets[-1].ratio)
+        return self.left + PANEL_WIDTH * (log10(ratio) - low) / (high - low)
+
+    def y(self, share: float) -> float:
+        return self.top + PANEL_HEIGHT * (1 - share)
+
+
+def write_plot(result: EvalResult, path: str) -> None:
+    """Writes the drawing. Raises OSError as the file system does."""
+    Path(path).write_text(draw(result), encoding="utf-8")
+
+
+def draw(result: EvalResult) -> str:
+    """The SVG text: micro means of the session cuts, or of the short ones where there are no others.
+
+    Budgets in tokens have no place on an axis of shares. With fewer than two shares there is nothing to draw but
+    the legend.
+    """
+    budgets = tuple(sorted((size for size in result.options.budgets if size.ratio), key=lambda size: size.ratio))
+    group = next(groups_of(result.cases), None)
+    width = LEFT + 3 * (PANEL_WIDTH + GAP) + LEGEND
+    height = TOP + 2 * (PANEL_HEIGHT + GAP)
+    box = f'viewBox="0 0 {width} {height}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    if group is not None and len(budgets) > 1:
+        parts.append(_svg_text(LEFT, 22, f"Share kept against budget, micro mean · {group.title}", size=15))
+        for number, measure in enumerate(PANELS):
+            left = LEFT + (number % 3) * (PANEL_WIDTH + GAP)
+            panel = _Panel(left=left, top=TOP + (number // 3) * (PANEL_HEIGHT + GAP), budgets=budgets)
+            parts += _frame(panel, measure)
+            for method in reversed(result.methods):
+                parts += _curve(panel, group, result.methods, method, measure)
+    parts += _legend(result.methods, LEFT + 3 * (PANEL_WIDTH + GAP) - 16)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _frame(panel: _Panel, measure: Measure) -> Iterator[str]:
+    yield _svg_text(panel.left, panel.top - 8, measure.value, size=13)
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = panel.y(share)
+        yield _polyline([(panel.left, y), (panel.left + PANEL_WIDTH, y)], "#dddddd", 1)
+        yield _svg_text(panel.left - 6, y + 4, f"{100 * share:.0f}", anchor="end")
+    for size in panel.budgets:
+        yield _svg_text(panel.x(size.ratio), panel.top + PANEL_HEIGHT + 16, label(size), anchor="middle")
+
+
+def _curve(panel: _Panel, group: CaseGroup, methods: Sequence[str], method: str, measure: Measure) -> Iterator[str]:
+    points = []
+    for size in panel.budgets:
+        found = cell(shares(group.cases, method, label(size), measure))
+        if found is not None:
+            points.append((panel.x(size.ratio), panel.y(found.micro)))
+    if points:
+        colour, width = _style(methods, method)
+        yield _polyline(points, colour, width)
+        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{width + 1}" fill="{colour}"/>' for x, y in points)
+
+
+def _style(methods: Sequence[str], method: str) -> tuple[str, float]:
+    if method == DIGEST:
+        return "#000000", 3
+    return COLOURS[(methods.index(method) - 1) % len(COLOURS)], 1.5
+
+
+def _legend(methods: Sequence[str], left: float) -> Iterator[str]:
+    for number, method in enumerate(methods):
+        y = TOP + 18 * number
+        colour, width = _style(methods, method)
+        yield _polyline([(left, y), (left + 22, y)], colour, width)
+        yield _svg_text(left + 28, y + 4, method if len(method) <= LEGEND_CHARS else method[: LEGEND_CHARS - 1] + "…")
+
+
+def _polyline(points: Sequence[tuple[float, float]], colour: str, width: float) -> str:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+
+
+def _svg_text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
