@@ -23,10 +23,9 @@ from make import Story, real_rows, rows
 from compactor_cli.digest.digest import Digest
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import get
-from compactor_cli.model.records import Place, Record
-from compactor_cli.model.summariser import Request
-from compactor_cli.model.summary import Summary
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.errors import Place
+from compactor_cli.model.summary import Request, Summary
+from compactor_cli.model.transcript import Record, Transcript
 from compactor_cli.plan.tokens import shown_texts
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.render.text import item_lines

@@ -39,7 +39,7 @@ from compactor_cli.llm.rate_limiter import RateLimits  # noqa: E402
 from compactor_cli.llm.spend import SpendLimits  # noqa: E402
 from compactor_cli.model.errors import InputError  # noqa: E402
 from compactor_cli.model.marker import Marker  # noqa: E402
-from compactor_cli.model.summariser import Request  # noqa: E402
+from compactor_cli.model.summary import Request  # noqa: E402
 from compactor_cli.model.transcript import Transcript  # noqa: E402
 from compactor_cli.plan.tokens import count_messages, counter_for  # noqa: E402
 from compactor_cli.render.text import load_template, render  # noqa: E402

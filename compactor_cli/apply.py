@@ -10,14 +10,12 @@ from functools import partial
 from compactor_cli.formats.base import Insertion
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping, orphans
-from compactor_cli.model.compaction import Compaction
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.plan import Action, Mode, Plan, Tier
-from compactor_cli.model.report import Outcome
+from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
-from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, Role, Transcript
 from compactor_cli.plan.by_fit import NOTICE
 from compactor_cli.plan.by_summary import EXCERPTS

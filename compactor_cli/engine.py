@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.group.exchanges import group
 from compactor_cli.llm.importance import importance_of
-from compactor_cli.model.compaction import Compaction as Compaction
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Mode, Plan
+from compactor_cli.model.report import Compaction as Compaction
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.check_plan import check_plan
@@ -21,8 +21,8 @@ from compactor_cli.plan.planner import make_plan
 from compactor_cli.plan.tokens import Counter, OnceCounter
 
 if TYPE_CHECKING:
-    from compactor_cli.model.importance import Importance
-    from compactor_cli.model.summariser import Request, Summariser
+    from compactor_cli.model.plan import Importance
+    from compactor_cli.model.summary import Request, Summariser
 
 LoadState = Callable[[str], bytes | None]
 

@@ -17,8 +17,7 @@ from compactor_cli.model.marker import Marker
 from compactor_cli.model.plan import Action, Edit, Mode, Plan
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.append_mode import appended
 from compactor_cli.plan.check_plan import check_plan

@@ -20,7 +20,7 @@ from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.plan import Action
 from compactor_cli.model.settings import Keep, Settings, Size
-from compactor_cli.model.summariser import Answer, Request
+from compactor_cli.model.summary import Answer, Request
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.plan import tokens
 from compactor_cli.plan.tokens import EstimateCounter, count_messages

@@ -44,13 +44,13 @@ class Beyond:
 class Strange:
     """Ranks blocks that there are not."""
     def rank(self, middle):
-        from compactor_cli.model.importance import Ranking
+        from compactor_cli.model.plan import Ranking
         return Ranking(order=(0, 999))
 
 class Wordy:
     def summarise(self, request):
         from compactor_cli.model.summary import Source, Summary
-        from compactor_cli.model.summariser import Answer
+        from compactor_cli.model.summary import Answer
         return Answer(summary=Summary(source=Source.PLUGIN, sections=(), prose="word " * request.budget_tokens))
 
 class Notes:

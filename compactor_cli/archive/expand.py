@@ -10,10 +10,8 @@ from pathlib import Path
 
 from compactor_cli.archive.stored_transcripts import load_transcript
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.marker import find_marker
-from compactor_cli.model.records import Record
-from compactor_cli.model.reference import Reference, parse_id, parse_ranges, record_id
-from compactor_cli.model.transcript import Message, Transcript
+from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
+from compactor_cli.model.transcript import Message, Record, Transcript
 
 _MARKER = re.compile(r"\[compact/1 [^\]]*\]")
 _FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker line"

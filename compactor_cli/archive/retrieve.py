@@ -10,8 +10,7 @@ from compactor_cli.archive.texts import text_of
 from compactor_cli.digest.words import terms
 from compactor_cli.group.turns import is_user_words
 from compactor_cli.llm.omission_notice import language_of
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
 # A longer message is not asked as it stands but by its salient words, and of a still longer one only the two ends
 # are looked at (the numbers are Qwen-Agent's).

@@ -15,7 +15,7 @@ from compactor_cli.archive.stored_transcripts import load_transcript
 from compactor_cli.archive.terms import match_all, match_any, wanted_words
 from compactor_cli.archive.texts import searched_text
 from compactor_cli.model.errors import CompactError
-from compactor_cli.model.reference import record_id
+from compactor_cli.model.marker import record_id
 from compactor_cli.model.transcript import Transcript
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from compactor_cli.evaluate.digested import body
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import sent, sent_messages
 from compactor_cli.model.errors import InputError
-from compactor_cli.model.marker import find_marker
-from compactor_cli.model.reference import record_id
-from compactor_cli.model.summariser import Request
+from compactor_cli.model.marker import find_marker, record_id
+from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream

@@ -15,18 +15,20 @@ from typing import Any, Self
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE
 from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.events import (
+from compactor_cli.model.report import (
     BytesRead,
     Event,
     InputBegan,
     InputEnded,
+    InputReport,
     ModelCalled,
+    Outcome,
     Planned,
     RunBegan,
     RunEnded,
     TranscriptEnded,
+    TranscriptReport,
 )
-from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
 
 _DESCRIPTOR = re.compile(r"fd:(\d+)")
 _PLANNED = (

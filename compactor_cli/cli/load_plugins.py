@@ -11,7 +11,7 @@ from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, p
 from compactor_cli.model.settings import KEPT_BY, Settings
 
 if TYPE_CHECKING:
-    from compactor_cli.model.summariser import Summariser
+    from compactor_cli.model.summary import Summariser
 
 DIGEST = "digest"
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.cli.written import output_file
-from compactor_cli.model.events import Event, RunEnded, TranscriptEnded
-from compactor_cli.model.report import Outcome, TranscriptReport, totals
+from compactor_cli.model.report import Event, Outcome, RunEnded, TranscriptEnded, TranscriptReport, totals
 
 _PERCENTILES = (5, 25, 50, 75, 95)
 # Failures are counted all, and listed this many.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.prompts import Stage
     from compactor_cli.llm.spend import Spent
-    from compactor_cli.model.events import Listener
+    from compactor_cli.model.report import Listener
     from compactor_cli.run.model_run import ModelConfig, ModelRun
 
 

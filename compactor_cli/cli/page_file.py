@@ -8,10 +8,9 @@ from heapq import heappush, heappushpop
 from pathlib import Path
 
 from compactor_cli.cli.written import output_file
-from compactor_cli.model.events import Event, RunEnded, TranscriptEnded
+from compactor_cli.model.errors import Place
 from compactor_cli.model.plan import Plan
-from compactor_cli.model.records import Place
-from compactor_cli.model.report import TranscriptReport
+from compactor_cli.model.report import Event, RunEnded, TranscriptEnded, TranscriptReport
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.streams import STDIN

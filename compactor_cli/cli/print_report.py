@@ -19,11 +19,18 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE
 from compactor_cli.cli.console import Console, counted
 from compactor_cli.cli.written import output_file
-from compactor_cli.model.errors import InvariantError
-from compactor_cli.model.events import Event, InputEnded, RunEnded
+from compactor_cli.model.errors import InvariantError, Place
 from compactor_cli.model.plan import Tier
-from compactor_cli.model.records import Place
-from compactor_cli.model.report import InputReport, Outcome, TranscriptReport, short, totals
+from compactor_cli.model.report import (
+    Event,
+    InputEnded,
+    InputReport,
+    Outcome,
+    RunEnded,
+    TranscriptReport,
+    short,
+    totals,
+)
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.jobs import Purpose

@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
-from compactor_cli.model.events import BytesRead, Event, InputEnded
+from compactor_cli.model.report import BytesRead, Event, InputEnded
 
 if TYPE_CHECKING:
     from tqdm import tqdm

@@ -28,8 +28,7 @@ from compactor_cli.cli.run_options import RunOptions, check
 from compactor_cli.cli.run_report import RunReport
 from compactor_cli.cli.written import output_file
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.events import Event, InputEnded, RunBegan
-from compactor_cli.model.report import InputReport
+from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.read.streams import STDIN

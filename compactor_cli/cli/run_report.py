@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.print_report import RunRecord, write_report
 from compactor_cli.cli.run_options import RunOptions
-from compactor_cli.model.events import Event, Listener, RunEnded
-from compactor_cli.model.report import InputReport
+from compactor_cli.model.report import Event, InputReport, Listener, RunEnded
 from compactor_cli.model.settings import Settings
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from compactor_cli.digest.transcript_events import Event, EventKind, events
 from compactor_cli.digest.turn_lines import DigestTurn, finals, turns_of
 from compactor_cli.digest.user_words import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.model.summariser import Request
-from compactor_cli.model.summary import Section
+from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 
 _COMPACT = "compact"

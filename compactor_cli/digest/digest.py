@@ -27,8 +27,7 @@ from compactor_cli.digest.sections import (
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.turn_lines import line_of
 from compactor_cli.model.settings import HIERARCHICAL
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
 # Estimates of the whole by its parts differ by some percent: what is asked for is set right by what came of it.
 _FILLED = 0.97

@@ -23,8 +23,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.marker import find_marker
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Container, Message, Role, Transcript
+from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
 

@@ -16,12 +16,11 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.evaluate.baselines import Count, Write
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.group.exchanges import group
+from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import Marker, without_marker
-from compactor_cli.model.records import Place, Record
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.summary import Item, Source, Summary
-from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Transcript
+from compactor_cli.model.summary import Answer, Item, Request, Source, Summariser, Summary
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 from compactor_cli.plan.tokens import shown_texts
 from compactor_cli.render.read import read_client, read_ours, read_sections
 from compactor_cli.render.text import load_template, render

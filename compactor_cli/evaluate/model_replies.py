@@ -31,9 +31,8 @@ from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of, own_words
 from compactor_cli.llm.prompts import asked
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
-from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.records import Place
-from compactor_cli.model.summariser import Request
+from compactor_cli.model.errors import InputError, Place, UsageError
+from compactor_cli.model.summary import Request
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream

@@ -24,8 +24,7 @@ from compactor_cli.evaluate.digested import EMPTY, frame_tokens, framed, request
 from compactor_cli.evaluate.measures import forget
 from compactor_cli.evaluate.results import DIGEST, label
 from compactor_cli.evaluate.tables import NOTHING, columns, percent
-from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.records import Place
+from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 

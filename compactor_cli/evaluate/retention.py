@@ -19,9 +19,9 @@ from compactor_cli.evaluate.baselines import Count, Method
 from compactor_cli.evaluate.cuts import CountMessage, EvalCase, Protocol
 from compactor_cli.evaluate.results import RetentionResult, label
 from compactor_cli.group.exchanges import group
-from compactor_cli.model.records import Place, Record
+from compactor_cli.model.errors import Place
 from compactor_cli.model.settings import Size
-from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 HISTORY_KEYS = ("history", "messages", "contents", "conversation")
 ANSWER_KEYS = ("expectedSubstring", "expected", "expected_answer", "answer", "gold")

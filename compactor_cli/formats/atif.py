@@ -22,12 +22,12 @@ from compactor_cli.formats.frames import number_replaced, with_key
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Media,
     Message,
     Part,
     PreviousSummary,
+    Record,
     Role,
     Text,
     Thinking,

@@ -9,8 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from compactor_cli.formats.capabilities import Capabilities
 from compactor_cli.formats.harness import with_client
 from compactor_cli.formats.missing_results import pad_missing_results
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 JsonPath = tuple[str | int, ...]
 

@@ -22,8 +22,7 @@ from compactor_cli.formats.conversation import (
 )
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import like_keys
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Media, Message, Part, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("modelInput", "messages"), ("input", "inputBodyJson", "messages"))
 _OWN = frozenset({"toolUse", "toolResult", "reasoningContent", "guardContent", "cachePoint"})

@@ -15,12 +15,12 @@ from compactor_cli.formats.contents import media_count, result_text, role_of, sh
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.previous import previous_summary, summary_of
 from compactor_cli.formats.tool_calls import calls_of, has_calls, named_call, read_call, shorten_call, shortened_call
-from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Media,
     Message,
     Part,
     PreviousSummary,
+    Record,
     Role,
     Text,
     Thinking,

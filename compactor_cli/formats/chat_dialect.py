@@ -9,8 +9,7 @@ from compactor_cli.formats import chat
 from compactor_cli.formats import new_message as new_message
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.missing_results import pad_missing_results
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Transcript
+from compactor_cli.model.transcript import Message, Record, Transcript
 
 SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
 

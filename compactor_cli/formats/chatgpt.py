@@ -20,8 +20,18 @@ from compactor_cli.formats.frames import with_key
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    Part,
+    Record,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
 from compactor_cli.read.values import parse_record
 
 _NODE_KEYS = frozenset({"message", "parent", "children"})

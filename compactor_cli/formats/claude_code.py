@@ -19,8 +19,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
 _TREE_TYPES = frozenset({"user", "assistant", "system", "attachment", "progress"})

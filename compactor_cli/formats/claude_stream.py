@@ -18,8 +18,7 @@ from compactor_cli.formats.contents import content_parts, role_of, string, with_
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _TREE_KEYS = ("parentUuid", "sessionId", "isSidechain", "systemPayload")
 _SYSTEM_SUBTYPES = frozenset({"init", "compact_boundary", "status", "hook_response", "task_notification"})

@@ -22,8 +22,7 @@ from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult
 
 _DETAILS = "<environment_details>"
 # What the client says to the model in the user's name.

@@ -21,8 +21,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.responses_items import written
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _LINE_TYPES = frozenset(
     {

@@ -12,8 +12,7 @@ from compactor_cli.formats.base import Dialect, JsonPath, read_messages
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.registry import dialects_for
 from compactor_cli.model.errors import UnknownShape
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Container, Frame, Transcript
+from compactor_cli.model.transcript import Container, Frame, Record, Transcript
 from compactor_cli.read.spans import element_spans
 
 # This many elements of a row are looked at before the most likely dialect is taken.

@@ -18,8 +18,7 @@ from compactor_cli.formats.conversation_rows import find_row, find_rows, row_tra
 from compactor_cli.formats.registry import dialects_for, get, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Container, Frame, Transcript
+from compactor_cli.model.transcript import Container, Frame, Record, Transcript
 from compactor_cli.read.jsonl import INVALID
 
 # This many records are looked at before the most likely dialect is taken.

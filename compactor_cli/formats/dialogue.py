@@ -18,8 +18,7 @@ from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Text, Transcript
 
 _PATHS: tuple[JsonPath, ...] = tuple(
     (name,) for name in ("turns", "utterances", "chat_messages", "chat_history", "dialogue", "trajectory")

@@ -22,8 +22,16 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, parts, shorten
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.times import later
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import (
+    Message,
+    PreviousSummary,
+    Record,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
 
 _HEADER = ("sessionId", "projectHash", "startTime")
 

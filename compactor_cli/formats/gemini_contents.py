@@ -28,8 +28,18 @@ from compactor_cli.formats.conversation import (
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import LocatedPart, like_keys, parts, result_piece, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    Part,
+    Record,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
 
 # Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).
 _PATHS: tuple[JsonPath, ...] = (

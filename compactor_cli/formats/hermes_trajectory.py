@@ -11,8 +11,7 @@ from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Transcript
+from compactor_cli.model.transcript import Message, Record, Transcript
 
 _MARKS = ("<tool_call>", "<tool_response>", "[CONTEXT SUMMARY]:")
 

@@ -19,8 +19,7 @@ from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.openai_chat import lines
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Text, Transcript
 
 _OWN_ROLES = {"_system_prompt": "content", "_checkpoint": "id", "_usage": "token_count"}
 _OPENING = "<system>Previous context has been compacted. Here is the compaction output:</system>"

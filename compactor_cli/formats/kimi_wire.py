@@ -27,8 +27,7 @@ from compactor_cli.formats.kimi_log import (
 )
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
 _FAMILIES = frozenset(
     "agent config context full_compaction goal llm micro_compaction permission plan_mode plugin profile prompt runtime"

@@ -31,11 +31,11 @@ from compactor_cli.formats.located_parts import (
 from compactor_cli.formats.openai_chat import content
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.tool_calls import read_call
-from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Message,
     Part,
     PreviousSummary,
+    Record,
     Role,
     Text,
     Thinking,

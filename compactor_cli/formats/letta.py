@@ -18,8 +18,7 @@ from compactor_cli.formats.contents import string
 from compactor_cli.formats.frames import with_key
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import at
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, PreviousSummary, Role, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _INDICES, _IDS = "in_context_message_indices", "in_context_message_ids"
 _ROW_KEYS = (_INDICES, _IDS, "messages_total")

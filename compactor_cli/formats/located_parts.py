@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats.contents import media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.tool_calls import shortened_arguments
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Part, Text, ToolCall, ToolResult
+from compactor_cli.model.transcript import Part, Record, Text, ToolCall, ToolResult
 
 Place = tuple[str | int, ...]
 

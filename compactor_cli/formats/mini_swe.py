@@ -19,8 +19,7 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at, like_keys
 from compactor_cli.formats.scrub import lines_between, scrubbed
 from compactor_cli.formats.tool_calls import has_calls
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
 
 _FORMAT = "mini-swe-agent"
 # The kind of an interruption that says that an answer was no action: nobody's words.

@@ -29,8 +29,7 @@ from compactor_cli.formats.responses_items import (
     shortened,
     written,
 )
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _INPUTS: tuple[JsonPath, ...] = (("input",), ("body", "input"), ("request", "input"))
 _OUTPUTS: tuple[JsonPath, ...] = (("output",), ("response", "output"), ("response", "body", "output"))

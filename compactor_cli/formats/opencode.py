@@ -21,12 +21,12 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, shorten
 from compactor_cli.formats.opencode_pair import Site
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
 from compactor_cli.model.transcript import (
     Media,
     Message,
     Part,
     PreviousSummary,
+    Record,
     Role,
     Text,
     Thinking,

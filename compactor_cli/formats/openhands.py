@@ -24,8 +24,7 @@ from compactor_cli.formats.openhands_parts import (
     observation_piece,
 )
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("history",), ("trajectory",), ("events",))
 _META = Message(role=Role.META)

@@ -18,8 +18,7 @@ from compactor_cli.formats.contents import arguments, block_part, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Thinking, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Thinking, ToolCall, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("events",), ("history",))
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}

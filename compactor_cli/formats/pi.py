@@ -29,8 +29,17 @@ from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.pi_path import Value, path_of
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import (
+    Message,
+    Part,
+    PreviousSummary,
+    Record,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
 _MESSAGE_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from compactor_cli.formats.contents import string
-from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Record
 
 Value = Mapping[str, Any]
 

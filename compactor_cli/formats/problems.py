@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor_cli.formats.contents import string
-from compactor_cli.model.records import Place
+from compactor_cli.model.errors import Place
 from compactor_cli.model.transcript import Container, Transcript
 
 Value = Mapping[str, Any]

@@ -28,8 +28,17 @@ from compactor_cli.formats.located_parts import (
     text_pieces,
 )
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Media, Message, PreviousSummary, Role, Text, Thinking, ToolCall, Transcript
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    PreviousSummary,
+    Record,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
 
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("message_history",), ("all_messages",))
 _ROLES = {"request": Role.USER, "response": Role.ASSISTANT}

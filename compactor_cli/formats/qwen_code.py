@@ -18,8 +18,7 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, shorten
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.qwen_chain import Chain, history, is_of_conversation
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 
 _ENVELOPE = ("uuid", "parentUuid", "sessionId")
 

@@ -23,8 +23,7 @@ from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.tags import TaggedPart, pieces, rejoined
 from compactor_cli.formats.tool_calls import named_call
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("conversations",), ("conversation",))
 SHAPE = new_message.TurnShape(

@@ -25,8 +25,7 @@ from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.spec_insert import writer
 from compactor_cli.formats.spec_parts import reader
 from compactor_cli.formats.spec_tests import condition, lookup, place_of, steps
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 SPECS = Path(__file__).parent / "specs"
 _SUFFIX = ".toml"

@@ -12,8 +12,7 @@ from compactor_cli.formats.capabilities import WORDS
 from compactor_cli.formats.spec_insert import PLACEHOLDER
 from compactor_cli.formats.spec_parts import MAKERS
 from compactor_cli.formats.spec_tests import KINDS
-from compactor_cli.model.errors import UsageError
-from compactor_cli.model.records import Place
+from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.transcript import Role
 
 _Where = tuple[str | int, ...]

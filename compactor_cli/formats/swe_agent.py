@@ -23,8 +23,7 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts, shorten
 from compactor_cli.formats.scrub import gone_lines, scrubbed
 from compactor_cli.formats.tool_calls import has_calls
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # Where a step repeats the prompt: since version 1.1, and before.
 _PROMPTS = ("query", "messages")

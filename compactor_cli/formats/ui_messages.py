@@ -19,8 +19,7 @@ from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import LocatedPart, Place, at, like_keys, parts, result_piece, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, Transcript
+from compactor_cli.model.transcript import Media, Message, Record, Role, Text, Thinking, ToolCall, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("chat", "messages"), ("uiMessages",))
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}

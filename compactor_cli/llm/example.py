@@ -14,7 +14,7 @@ from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
-from compactor_cli.model.summariser import Request
+from compactor_cli.model.summary import Request
 
 _RULE = PruneRule(name="tool-result")
 

@@ -8,8 +8,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
 from compactor_cli.llm.outline import Outline, OutlineHeading, as_text
 from compactor_cli.llm.update import Strand
-from compactor_cli.model.summariser import Request
-from compactor_cli.model.summary import Item, Section, SectionItems
+from compactor_cli.model.summary import Item, Request, Section, SectionItems
 
 # A check list is read with the records themselves: it names, it does not tell.
 _LIST_RATIO, _LEAST_LIST_TOKENS, _MOST_LIST_TOKENS = 0.1, 200, 1_500

@@ -24,8 +24,7 @@ from compactor_cli.llm.update import Earlier, LoadOriginal, Previous, earlier
 from compactor_cli.llm.writer import Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.settings import PruneRule
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.summary import Answer, Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.shorten import shortened
 

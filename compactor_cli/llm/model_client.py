@@ -17,7 +17,7 @@ from compactor_cli.llm.rate_limiter import RateLimiter, Sleep, sleep_seconds
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.llm.spend import Charge, Spend, Try
-from compactor_cli.model.events import Answered, Listener, ModelCalled
+from compactor_cli.model.report import Answered, Listener, ModelCalled
 
 Complete = Callable[[Call], Awaitable[Reply]]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from compactor_cli.digest.language import detect
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.summary import Answer, Request, Source, Summary
 from compactor_cli.model.transcript import Role
 
 

@@ -16,9 +16,8 @@ from typing import Any
 from compactor_cli.formats.base import reread
 from compactor_cli.formats.registry import get
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.model.records import Record
-from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.summary import Answer, Request, Summariser
+from compactor_cli.model.transcript import Record, Transcript
 from compactor_cli.read.jsonl import INVALID
 from compactor_cli.read.values import parse_record
 

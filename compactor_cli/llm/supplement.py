@@ -21,8 +21,7 @@ from compactor_cli.digest.loss import loss
 from compactor_cli.digest.name_items import name_items
 from compactor_cli.digest.quote import TokenCache, records_of
 from compactor_cli.digest.transcript_events import working_directory
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
 # Of the tokens of text and supplement together.
 MOST_RATIO = 0.25

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compactor_cli.model.marker import find_marker, without_marker
-from compactor_cli.model.summariser import Request
+from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Message, Transcript
 
 # The transcript whose SHA-256 begins with these digits, if its original can be had.

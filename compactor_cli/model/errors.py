@@ -17,7 +17,22 @@ CompactError
 
 from __future__ import annotations
 
-from compactor_cli.model.records import Place
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something was read: a file (``-`` is standard input) and a line counted from 1.
+
+    ``row``, counted from 1, is which of the rows of a document that is an array of them; 0 elsewhere.
+    """
+
+    path: str
+    line: int
+    row: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" + (f" (row {self.row})" if self.row else "")
 
 
 class CompactError(Exception):

@@ -1,9 +1,14 @@
-"""Summary: sections of items, each item with the records it comes from."""
+"""Summary: sections of items, each with the records it comes from; what a summariser is asked, and answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
+
+from compactor_cli.model.settings import NEWEST
+from compactor_cli.model.transcript import Transcript
 
 
 class Section(StrEnum):
@@ -73,3 +78,71 @@ class Summary:
     state_used: str = "none"  # none | table | text: how a previous summary's state came back
     lost: tuple[tuple[str, tuple[str, ...]], ...] = ()
     retention: tuple[tuple[str, float], ...] = ()
+
+
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One summary to be written.
+
+    ``covered``: the records it stands for, ascending, previous summaries among them. ``kept``: the records
+    that stay, so that what they show need not be said again. ``render`` gives the text that will be
+    written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
+    ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
+    the text of a summary written by compact, whichever template wrote it, ``read_client`` those of a client's own
+    summary.
+    ``kept_by``: as `Keep.by`. ``heading_names``: every name that the template's headings are known by, lower case.
+    """
+
+    transcript: Transcript
+    covered: tuple[int, ...]
+    kept: tuple[int, ...]
+    budget_tokens: int
+    render: Callable[[Summary], str]
+    count: Callable[[str], int]
+    focus: str = ""
+    language: str = "auto"
+    state: bytes | None = None
+    read: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
+    read_client: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
+    restore_files: int = 0
+    kept_by: str = NEWEST
+    heading_names: Mapping[str, Section] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A summary, and its counter table (to be stored with the archive; None if there is none).
+
+    Of a summary that a model was asked for: ``fell_back`` why it is the digest anyway; ``invented`` what the
+    model named or quoted that stands in no record, marked or taken out; ``redacted`` how many secrets of each kind
+    were taken out before anything was sent; ``refused`` how many replies were paid for and not taken, by fault, and
+    ``refused_tokens`` what they took; ``notes`` for people.
+    """
+
+    summary: Summary
+    state: bytes | None = None
+    fell_back: str = ""
+    invented: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    refused_tokens: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know of a summary that a model was asked for."""
+        fell_back = f"the digest wrote the summary: {self.fell_back}"
+        names = ", ".join(self.invented[:_MOST_NAMED])
+        invented = f"the model named what no record holds ({len(self.invented)}, marked or taken out: {names})"
+        return (*((fell_back,) if self.fell_back else ()), *((invented,) if self.invented else ()))
+
+
+class Summariser(Protocol):
+    """Writes summaries. Raises nothing for odd content; a summary may be empty."""
+
+    def summarise(self, request: Request) -> Answer:
+        """The summary of ``request.covered`` within its budget."""
+        ...

@@ -12,8 +12,23 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from compactor_cli.model.errors import InputError
-from compactor_cli.model.records import Record
+from compactor_cli.model.errors import InputError, Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record with the bytes it came in.
+
+    The records of an input, joined as ``raw + ending``, are the input byte for byte: blank lines and
+    spaces between records belong to the ``ending`` before them. ``value`` is what a JSON parser made
+    of ``raw``; it is for reading only, since parsing does not round-trip. An empty ``ending`` before
+    another record means that two records were glued on one line.
+    """
+
+    raw: bytes
+    ending: bytes
+    value: Any
+    place: Place
 
 
 class Role(StrEnum):

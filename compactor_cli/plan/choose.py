@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import replace
 from itertools import pairwise
 
-from compactor_cli.model.importance import Importance, Middle
+from compactor_cli.model.plan import Importance, Middle
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.cut_limits import CutLimits
 from compactor_cli.plan.layout import Layout

@@ -9,8 +9,7 @@ from itertools import accumulate
 
 from compactor_cli.group.exchanges import Grouping, borders_of
 from compactor_cli.group.turns import Turn, turns
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
 from compactor_cli.plan.previous_marker import is_settled
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.model.importance import Importance
-from compactor_cli.model.plan import Plan
+from compactor_cli.model.plan import Importance, Plan
 from compactor_cli.model.settings import Settings, Strategy, When
 from compactor_cli.model.transcript import Message, Role, Transcript
 from compactor_cli.plan.by_fit import by_fit

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.model.importance import Importance
-from compactor_cli.model.plan import Action, Plan
+from compactor_cli.model.plan import Action, Importance, Plan
 from compactor_cli.model.settings import Settings, Strategy
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.plan.cut_limits import CutLimits

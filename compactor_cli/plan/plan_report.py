@@ -7,9 +7,8 @@ from typing import Any
 
 from compactor_cli.group.exchanges import Grouping
 from compactor_cli.group.turns import newest_request
-from compactor_cli.model.compaction import Compaction
 from compactor_cli.model.plan import USAGE, Action, Plan
-from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import Counter, count_message
 

@@ -15,7 +15,7 @@ from compactor_cli.plan.tokens import Counter, bound_message
 from compactor_cli.plan.trigger import Way, decide, left_alone_tokens
 
 if TYPE_CHECKING:
-    from compactor_cli.model.importance import Importance
+    from compactor_cli.model.plan import Importance
 
 
 def make_plan(

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compactor_cli.group.turns import newest_request
+from compactor_cli.model.marker import record_id
 from compactor_cli.model.plan import Edit
-from compactor_cli.model.reference import record_id
 from compactor_cli.model.settings import PartKind, PruneRule
 from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
 from compactor_cli.plan.shorten import Shortening, shortened

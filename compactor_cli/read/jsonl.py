@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from compactor_cli.model.errors import InvalidLine
-from compactor_cli.model.records import Place, Record
+from compactor_cli.model.errors import InvalidLine, Place
+from compactor_cli.model.transcript import Record
 from compactor_cli.read.limits import too_long
 from compactor_cli.read.values import blanks_end, object_spans, parse
 

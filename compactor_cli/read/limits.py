@@ -6,8 +6,7 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from compactor_cli.model.errors import InputError
-from compactor_cli.model.records import Place
+from compactor_cli.model.errors import InputError, Place
 
 # Below this, no ratio is suspicious: a few hundred MB of the same line are packed a thousandfold.
 _RATIO_FROM_BYTES = 256 << 20

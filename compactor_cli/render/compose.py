@@ -8,8 +8,7 @@ from dataclasses import replace
 from compactor_cli.formats.base import Appending, Dialect, Insertion, InsertionPoint, Refreshing, reread, settled
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import USAGE, Action, Edit, Mode, Plan
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.read.values import parse_record
 
 

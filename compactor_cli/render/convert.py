@@ -15,8 +15,18 @@ from compactor_cli.formats.images import is_image
 from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    Part,
+    Record,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.render.to_conversation import extra_of, to_conversation
 

@@ -28,8 +28,8 @@ from compactor_cli.run.row import CompactedRow, kept, row_of
 if TYPE_CHECKING:
     from compactor_cli.llm.estimate import Estimate
     from compactor_cli.llm.redact import Redactor
-    from compactor_cli.model.importance import Importance
-    from compactor_cli.model.summariser import Answer, Request, Summariser
+    from compactor_cli.model.plan import Importance
+    from compactor_cli.model.summary import Answer, Request, Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.planfile import Saved

@@ -20,14 +20,20 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.flatten import quoter
 from compactor_cli.llm.outline import heading_lines
 from compactor_cli.llm.supplement import CompletedText, completed
-from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, UnknownShape
-from compactor_cli.model.events import BytesRead, InputBegan, Listener, Planned, TranscriptEnded
+from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, Place, UnknownShape
 from compactor_cli.model.plan import Mode, Plan
-from compactor_cli.model.records import Place
-from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.model.report import (
+    BytesRead,
+    InputBegan,
+    InputReport,
+    Listener,
+    Outcome,
+    Planned,
+    TranscriptEnded,
+    TranscriptReport,
+)
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.summariser import Answer, Request, Summariser
-from compactor_cli.model.summary import Section, Source, Summary
+from compactor_cli.model.summary import Answer, Request, Section, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.fast import AMOUNT
 from compactor_cli.plan.plan_report import planned_report
@@ -91,8 +97,8 @@ class Account:
 
 
 if TYPE_CHECKING:
-    from compactor_cli.model.importance import Importance
-    from compactor_cli.model.summariser import Summariser
+    from compactor_cli.model.plan import Importance
+    from compactor_cli.model.summary import Summariser
     from compactor_cli.model.transcript import Transcript
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape

@@ -27,15 +27,15 @@ from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.llm.spend import Spend, SpendLimits
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.events import Listener
-from compactor_cli.model.importance import Importance
+from compactor_cli.model.plan import Importance
+from compactor_cli.model.report import Listener
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.window import is_provider, nearest_models
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from compactor_cli.model.summariser import Request
+    from compactor_cli.model.summary import Request
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

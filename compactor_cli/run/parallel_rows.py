@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError
-from compactor_cli.model.records import Record
-from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.read.jsonl import RawLine, RecordReader
 from compactor_cli.run.compact_row import RowMaker
 from compactor_cli.run.finished import FinishedRow, Finisher

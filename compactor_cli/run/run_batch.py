@@ -11,8 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from compactor_cli.model.errors import CompactError, TryLater
-from compactor_cli.model.events import Event, Listener, without_progress
-from compactor_cli.model.report import InputReport, Outcome
+from compactor_cli.model.report import Event, InputReport, Listener, Outcome, without_progress
 from compactor_cli.plan.fast import AMOUNT
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, run_job

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from compactor_cli.archive.excerpts import FRAME_TOKENS, Excerpt, excerpts
 from compactor_cli.archive.texts import passages
-from compactor_cli.model.records import Place, Record
-from compactor_cli.model.transcript import Message, Role, Text, ToolResult, Transcript
+from compactor_cli.model.errors import Place
+from compactor_cli.model.transcript import Message, Record, Role, Text, ToolResult, Transcript
 
 
 def transcript(*texts: str, role: Role = Role.USER) -> Transcript:

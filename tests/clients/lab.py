@@ -24,11 +24,9 @@ from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.sent import OPAQUE_KINDS, sent, sent_messages
-from compactor_cli.model.importance import Middle, Ranking
-from compactor_cli.model.plan import Mode
+from compactor_cli.model.plan import Middle, Mode, Ranking
 from compactor_cli.model.settings import SMART, Budget, Keep, Settings, Size
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Source, Summary
+from compactor_cli.model.summary import Answer, Request, Source, Summary
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import read_records

@@ -10,11 +10,19 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.quote import TokenCache
 from compactor_cli.digest.transcript_events import Event, events
+from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import Marker
-from compactor_cli.model.records import Place, Record
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Item, Section, Summary
-from compactor_cli.model.transcript import Message, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.summary import Answer, Item, Request, Section, Summary
+from compactor_cli.model.transcript import (
+    Message,
+    PreviousSummary,
+    Record,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
 from compactor_cli.render.text import load_template, render
 
 MARKER = Marker(transcript="0" * 16, first=1, last=2, records=3, tokens=4, end="f" * 16)

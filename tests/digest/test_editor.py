@@ -9,9 +9,9 @@ from compactor_cli.digest.files import FileAction, file_operations
 from compactor_cli.digest.labels import Labels
 from compactor_cli.digest.transcript_events import events
 from compactor_cli.formats.registry import get
-from compactor_cli.model.records import Place, Record
+from compactor_cli.model.errors import Place
 from compactor_cli.model.summary import Section
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.transcript import Record, Transcript
 
 TASK = "Our gauge prints 7.05 as 7.5: " + "please find out where the zero is lost and mend it, with a test. " * 6
 PROMPT = "\n\n(Open file: n/a)\n(Current directory: /harbour)\nbash-$"

@@ -8,8 +8,18 @@ from typing import Any
 import orjson
 
 from compactor_cli.evaluate.cuts import EvalCase, Protocol, plain_events, schema_words
-from compactor_cli.model.records import Place, Record
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.errors import Place
+from compactor_cli.model.transcript import (
+    Message,
+    Part,
+    PreviousSummary,
+    Record,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
 
 
 def count_words(text: str) -> int:

@@ -6,8 +6,7 @@ import pytest
 from eval_builders import assistant, call, case, count_words, result, user
 
 from compactor_cli.evaluate.digested import Carry, DigestMethod, chunks, last_summary
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Role
 
 PROBED = case(

@@ -6,8 +6,7 @@ import pytest
 from eval_builders import assistant, case, count_words, user
 
 from compactor_cli.evaluate.digested import Digested, DigestMethod, body, gates_of, invented, malformed, repeat
-from compactor_cli.model.summariser import Answer, Request
-from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
 PROBED = case((assistant("the port is port_8080 in src/net.py"),), head=(user("go"),), tail=(assistant("done"),))
 

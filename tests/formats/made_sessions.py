@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.formats.base import Dialect, Insertion, InsertionPoint
-from compactor_cli.model.records import Place, Record
-from compactor_cli.model.transcript import Role, Transcript
+from compactor_cli.model.errors import Place
+from compactor_cli.model.transcript import Record, Role, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 
 SUMMARY = Insertion(role=Role.USER, text="What was done: S-U-M.", is_summary=True)

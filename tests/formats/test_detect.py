@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from opening import joined, open_bytes, open_one, open_values
 
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.errors import UnknownShape, UsageError
-from compactor_cli.model.records import Place, Record
-from compactor_cli.model.transcript import Container, Role
+from compactor_cli.model.errors import Place, UnknownShape, UsageError
+from compactor_cli.model.transcript import Container, Record, Role
 
 SYSTEM = {"role": "system", "content": "You repair bicycles."}
 RESPONSES = "openai-responses"

@@ -35,7 +35,7 @@ def test_a_name_like_none_is_answered_with_all() -> None:
 def test_a_certain_format_does_not_load_the_others() -> None:
     code = (
         "import sys\n"
-        "from compactor_cli.model.records import Place, Record\n"
+        "from compactor_cli.model.errors import Place\nfrom compactor_cli.model.transcript import Record\n"
         "from compactor_cli.formats.detect import open_transcripts\n"
         "value = {'type': 'user', 'uuid': 'u', 'parentUuid': None, 'sessionId': 's',"
         " 'message': {'role': 'user', 'content': 'Hello'}}\n"
@@ -50,7 +50,7 @@ def test_a_certain_format_does_not_load_the_others() -> None:
 def test_a_plain_chat_loads_no_client_s_format() -> None:
     code = (
         "import sys\n"
-        "from compactor_cli.model.records import Place, Record\n"
+        "from compactor_cli.model.errors import Place\nfrom compactor_cli.model.transcript import Record\n"
         "from compactor_cli.formats.detect import open_transcripts\n"
         "value = {'role': 'user', 'content': 'Hello'}\n"
         "record = Record(raw=b'{}', ending=b'', value=value, place=Place(path='-', line=1))\n"

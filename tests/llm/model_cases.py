@@ -18,7 +18,7 @@ from compactor_cli.llm.model_calls import Secret
 from compactor_cli.llm.model_client import Fallback, ModelClient, Retries
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
-from compactor_cli.model.summariser import Request
+from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.render.text import load_template, render
 

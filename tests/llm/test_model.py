@@ -26,8 +26,7 @@ from compactor_cli.llm.update import Previous
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.settings import PruneRule
-from compactor_cli.model.summariser import Answer
-from compactor_cli.model.summary import Source
+from compactor_cli.model.summary import Answer, Source
 from compactor_cli.model.transcript import Transcript
 
 SPOKEN = long_talk(6)

@@ -12,8 +12,7 @@ from model_cases import asked, long_talk, request, summariser
 
 from compactor_cli.llm.flatten import flatten
 from compactor_cli.llm.ledger import not_shown
-from compactor_cli.model.summariser import Answer
-from compactor_cli.model.summary import Source
+from compactor_cli.model.summary import Answer, Source
 from compactor_cli.model.transcript import Message, Role, Thinking
 
 LONG = long_talk(16, 6_000)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.model.reference import Reference, parse_id, parse_ranges, record_id
+from compactor_cli.model.marker import Reference, parse_id, parse_ranges, record_id
 
 HASH = "54453b50b756405f" + "0" * 48
 

@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import Marker
-from compactor_cli.model.records import Place, Record
 from compactor_cli.model.transcript import (
     Message,
     Part,
     PreviousSummary,
+    Record,
     Role,
     Text,
     ToolCall,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from plan_builders import META, Words, answer, assistant, call, exchanges, hash_of, ours, system, transcript, user
 
 from compactor_cli.group.exchanges import group
-from compactor_cli.model.importance import Middle, Ranking
-from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.plan import Action, Middle, Mode, Plan, Ranking
 from compactor_cli.model.settings import SMART, Keep, Settings, Size
 from compactor_cli.model.transcript import Message
 from compactor_cli.plan.planner import make_plan

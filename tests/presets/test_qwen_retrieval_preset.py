@@ -8,7 +8,7 @@ from preset_cases import SYSTEM, assistant, chat, compacted, is_stable, planned,
 
 from compactor_cli.archive.retrieve import query_of
 from compactor_cli.model.settings import Settings, Size
-from compactor_cli.model.summariser import Request
+from compactor_cli.model.summary import Request
 
 RETRIEVAL = preset("qwen-retrieval")
 FACTS = [

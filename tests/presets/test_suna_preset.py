@@ -27,7 +27,7 @@ from preset_cases import (
 from compactor_cli.cli.recall import expand
 from compactor_cli.cli.run_command import run
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.reference import record_id
+from compactor_cli.model.marker import record_id
 from compactor_cli.model.settings import Settings, Size
 
 SUNA = preset("suna")

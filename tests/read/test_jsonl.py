@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.model.errors import InvalidLine
-from compactor_cli.model.records import Record
+from compactor_cli.model.transcript import Record
 from compactor_cli.read.jsonl import INVALID, OnInvalid, RecordReader, read_records
 from compactor_cli.read.streams import open_stream
 

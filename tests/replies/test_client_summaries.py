@@ -22,8 +22,7 @@ from compactor_cli.llm.grounding import SourceRecords
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import OutlineHeading, as_text, headings_of, own_words
 from compactor_cli.llm.prompts import asked
-from compactor_cli.model.summariser import Request
-from compactor_cli.model.summary import Source
+from compactor_cli.model.summary import Request, Source
 from compactor_cli.model.transcript import Role
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.render.read import heading_names, read_client

@@ -8,7 +8,7 @@ from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, SMART, Keep
 
 if TYPE_CHECKING:
-    from compactor_cli.model.importance import Importance
+    from compactor_cli.model.plan import Importance
 
 
 def importance_of(keep: Keep) -> Importance | None:

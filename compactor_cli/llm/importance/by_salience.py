@@ -13,7 +13,7 @@ from compactor_cli.digest import counter_table as tables
 from compactor_cli.digest import words
 from compactor_cli.digest.salience_model import Scores, score
 from compactor_cli.digest.transcript_events import Event, events
-from compactor_cli.model.importance import Middle, Ranking
+from compactor_cli.model.plan import Middle, Ranking
 
 # Worth of an exchange is its gain by a power of its size: many crumbs read worse than one exchange that says more.
 COST_POWER = 1.0

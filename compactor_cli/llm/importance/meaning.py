@@ -8,7 +8,7 @@ from math import sqrt
 
 from compactor_cli.llm.failures import ModelFailure
 from compactor_cli.llm.importance.nearness import WordOverlap, task, texts
-from compactor_cli.model.importance import Middle, Ranking
+from compactor_cli.model.plan import Middle, Ranking
 
 Vector = Sequence[float]
 # The vectors of texts, in their order; raises ModelFailure.

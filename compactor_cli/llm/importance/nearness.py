@@ -9,7 +9,7 @@ from compactor_cli.digest.transcript_events import events
 from compactor_cli.digest.words import is_term, terms
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm.bm25 import Index
-from compactor_cli.model.importance import Middle, Ranking
+from compactor_cli.model.plan import Middle, Ranking
 
 # The messages of the user that say what the task is now.
 NEWEST_MESSAGES = 3

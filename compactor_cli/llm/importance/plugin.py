@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compactor_cli.model.errors import PluginFailed, UsageError
-from compactor_cli.model.importance import Importance, Middle, Ranking
+from compactor_cli.model.plan import Importance, Middle, Ranking
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed, plugin_names
 from compactor_cli.model.settings import KEPT_BY
 
