@@ -18,9 +18,8 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action
 from compactor_cli.model.transcript import Container, Frame, Transcript
-from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.jsonl import parse, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.read.values import parse
 from compactor_cli.run.row import CompactedRow
 from compactor_cli.scale.cells import COMMON_NAMES
 

@@ -20,9 +20,8 @@ import orjson
 from compactor_cli.archive.atomic import followed
 from compactor_cli.archive.folder import LOCAL_ARCHIVE, stored_opener
 from compactor_cli.model.errors import Unreadable
-from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Stream, open_stream
+from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Compression, Stream, open_stream
 
 SHA256_CHARS = 64
 STATE_HASH_CHARS = 16

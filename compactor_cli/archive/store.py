@@ -35,8 +35,7 @@ from compactor_cli.archive.layout import (
 )
 from compactor_cli.archive.manifest import ManifestEntry, append_entry, now
 from compactor_cli.model.errors import OutputError, Unreadable
-from compactor_cli.read.compression import Compression, packing
-from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Opener, open_stream
+from compactor_cli.read.streams import BUFFER_BYTES, Compression, ContentHash, Opener, open_stream, packing
 
 
 class Archive:

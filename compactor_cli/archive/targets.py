@@ -25,9 +25,8 @@ from compactor_cli.archive.atomic import (
 )
 from compactor_cli.archive.live_file import replace
 from compactor_cli.model.errors import CompactError, OutputError, UsageError
-from compactor_cli.read.compression import Compression, compression_named, packing
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import STDIN, Stream, look_at
+from compactor_cli.read.streams import STDIN, Compression, Stream, compression_named, look_at, packing
 
 STDOUT = "-"
 

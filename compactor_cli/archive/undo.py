@@ -21,8 +21,7 @@ from compactor_cli.archive.manifest import ManifestEntry, read_entries
 from compactor_cli.archive.restore import FoundOriginal, restore
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable
-from compactor_cli.read.compression import compression_of, packing
-from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, open_stream, unreadable
+from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, compression_of, open_stream, packing, unreadable
 
 _NOT_WRITTEN = "is not what a compaction wrote here"
 

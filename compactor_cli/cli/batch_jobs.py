@@ -25,7 +25,7 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.presets import units as values
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.slices import Slice
+from compactor_cli.read.streams import Slice
 from compactor_cli.run.model_run import ModelConfig, check_setup
 from compactor_cli.scale.batch_job_log import NAME, BatchJobLog
 from compactor_cli.scale.provider import DEFAULT_ROUNDS, Provider, Step, way_of

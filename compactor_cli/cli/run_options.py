@@ -11,10 +11,9 @@ from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import CONTROL, MODEL
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.read.compression import Compression
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.limits import DEFAULT_LIMITS, ReadLimits
 from compactor_cli.read.sources import Walk
+from compactor_cli.read.streams import DEFAULT_LIMITS, Compression, ReadLimits
 from compactor_cli.run.jobs import Originals, Purpose
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.counter_table import Columns, Spoken, Table
 from compactor_cli.digest.salience_model import Scores
 from compactor_cli.digest.statements import Statement, StatementForm
-from compactor_cli.read.compression import zstd
+from compactor_cli.read.streams import zstd
 
 MAX_ATOMS = 50_000
 MAX_TERMS = 20_000

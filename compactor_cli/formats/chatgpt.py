@@ -32,7 +32,7 @@ from compactor_cli.model.transcript import (
     ToolResult,
     Transcript,
 )
-from compactor_cli.read.values import parse_record
+from compactor_cli.read.jsonl import parse_record
 
 _NODE_KEYS = frozenset({"message", "parent", "children"})
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}

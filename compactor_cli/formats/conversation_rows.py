@@ -13,7 +13,7 @@ from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.registry import dialects_for
 from compactor_cli.model.errors import UnknownShape
 from compactor_cli.model.transcript import Container, Frame, Record, Transcript
-from compactor_cli.read.spans import element_spans
+from compactor_cli.read.jsonl import element_spans
 
 # This many elements of a row are looked at before the most likely dialect is taken.
 _LOOKED_AT_ELEMENTS = 50

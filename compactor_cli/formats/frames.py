@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from compactor_cli.model.transcript import Frame
-from compactor_cli.read.values import as_text, blanks_end, parse, value_end
+from compactor_cli.read.jsonl import as_text, parse, value_end
+from compactor_cli.read.streams import blanks_end
 
 _ANY: Any = object()
 

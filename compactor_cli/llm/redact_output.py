@@ -18,8 +18,7 @@ from compactor_cli.formats.registry import get
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.summary import Answer, Request, Summariser
 from compactor_cli.model.transcript import Record, Transcript
-from compactor_cli.read.jsonl import INVALID
-from compactor_cli.read.values import parse_record
+from compactor_cli.read.jsonl import INVALID, parse_record
 
 # A string of valid JSON; a colon after it makes it the name of a member.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)

@@ -6,17 +6,103 @@ numbers, lone surrogates, bytes that are not UTF-8, and JSON documents that span
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from compactor_cli.model.errors import InvalidLine, Place
+from compactor_cli.model.errors import InputError, InvalidLine, Place
 from compactor_cli.model.transcript import Record
-from compactor_cli.read.limits import too_long
-from compactor_cli.read.values import blanks_end, object_spans, parse
+from compactor_cli.read.streams import ReadLimits, blanks_end, written
+
+# Bytes as Latin-1 have one character each, and no byte of a UTF-8 sequence looks like JSON's punctuation:
+# the offsets found in the text are offsets of the bytes. Numbers are only passed over.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+
+
+def parse(raw: bytes) -> Any:
+    """The value of some JSON, for reading only.
+
+    Strings can be encoded as UTF-8: a lone surrogate, and any byte that is not UTF-8, is U+FFFD. Integers
+    beyond 64 bits may be floats. Raises `ValueError` for what is not JSON, or nested deeper than Python goes.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return _parse_odd(raw.decode("utf-8", "replace"))
+
+
+def parse_record(raw: bytes) -> Any:
+    """The value of a record: of a line, of an element of an array, or of a member of an object (``"key": value``)."""
+    try:
+        return parse(raw)
+    except ValueError:
+        if not raw.startswith(b'"'):
+            raise
+        return next(iter(parse(b"{" + raw + b"}").values()))
+
+
+def _parse_odd(text: str) -> Any:
+    try:
+        value = json.loads(text, parse_int=_integer)
+        plain = json.dumps(value, ensure_ascii=False)
+        if _has_surrogates(plain):
+            repaired = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            return json.loads(repaired, parse_int=_integer)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return value
+
+
+def _integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # Python converts at most 4300 digits
+        return float(digits)
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def as_text(raw: bytes) -> str:
+    """The text that `value_end` scans; its offsets are those of the bytes."""
+    return raw.decode("latin-1")
+
+
+def value_end(text: str, start: int) -> int:
+    """The offset after the value that begins at ``start`` in an `as_text`. Raises `ValueError` if none does."""
+    try:
+        return _DECODER.raw_decode(text, start)[1]
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def object_spans(raw: bytes) -> tuple[tuple[int, int], ...]:
+    """(start, stop) of the objects and arrays that stand one after another from the first byte on.
+
+    Ends at the first thing that is neither: the caller compares the last stop with the length.
+    """
+    text = as_text(raw)
+    spans: list[tuple[int, int]] = []
+    start = 0
+    while start < len(raw) and raw[start] in b"{[":
+        try:
+            stop = value_end(text, start)
+        except ValueError:
+            break
+        spans.append((start, stop))
+        start = blanks_end(raw, stop)
+    return tuple(spans)
 
 
 class OnInvalid(StrEnum):
@@ -38,6 +124,27 @@ _BLANKS = b" \t\r\n"
 _OPENINGS = b"{["
 _PARQUET_MARK = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def limited_lines(reader: io.BufferedReader, path: str, limits: ReadLimits) -> Iterator[bytes]:
+    """The lines of an open input. Raises InputError, with the number of the line, for one that is too long."""
+    if not limits.line_bytes:
+        yield from reader
+        return
+    number = 1
+    while line := reader.readline(limits.line_bytes + 1):
+        if len(line) > limits.line_bytes:
+            raise too_long(path, number, limits.line_bytes)
+        yield line
+        number += 1
+
+
+def too_long(path: str, number: int, limit_bytes: int, what: str = "the line") -> InputError:
+    """The error for a line, or a document from this line on, beyond the limit."""
+    advice = "check what it is; --max-line takes a larger limit, 0 for none"
+    return InputError(
+        f"{what} is longer than {written(limit_bytes)}", place=Place(path=path, line=number), next_step=advice
+    )
 
 
 class RawLine(NamedTuple):
@@ -251,3 +358,132 @@ def _reason(body: bytes) -> tuple[str, int]:
     except orjson.JSONDecodeError as error:
         return f"not JSON ({error.msg}, column {error.colno})", error.lineno
     return "not JSON", 1
+
+
+Spans = tuple[int, tuple[tuple[int, int], ...], int]
+
+
+def element_spans(
+    raw: bytes, path: tuple[str | int, ...], values: Sequence[Any] = (), *, of_object: bool = False
+) -> Spans:
+    """The array at ``path`` in some valid JSON, as byte offsets; ``values``: what a parser made of its elements.
+
+    Returns the offset after ``[``, (start, stop) of each element without blanks around it, and the offset
+    of ``]``; with ``of_object``, the members of the object there, with their keys. Of a key that an object has twice,
+    the last counts, as it does for parsers. Every byte is passed once. Raises `LookupError` if there is no array
+    (object) at ``path``, `ValueError` for invalid JSON.
+    """
+    found, _ = _Scanner(raw=raw, text=as_text(raw), values=values, of_object=of_object).find(blanks_end(raw), path)
+    if found is None:
+        raise LookupError(f"no array at {'.'.join(map(str, path)) or 'the top'}")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scanner:
+    raw: bytes
+    text: str
+    values: Sequence[Any]
+    of_object: bool
+
+    def find(self, start: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
+        """The array at ``path`` below the value that begins at ``start``, and the offset after that value."""
+        opening = self.text[start : start + 1]
+        if not path and opening == ("{" if self.of_object else "["):
+            return self._members(start) if self.of_object else self._array(start)
+        if opening == "[" and path and isinstance(path[0], int):
+            return self._in_array(start, path[0], path[1:])
+        if opening == "{" and path and isinstance(path[0], str):
+            return self._in_object(start, path[0], path[1:])
+        return None, value_end(self.text, start)
+
+    def _array(self, start: int) -> tuple[Spans, int]:
+        spans: list[tuple[int, int]] = []
+        at = self._inside(start, "]")
+        known = iter(self.values)
+        while self.text[at] != "]":
+            stop = self._known_end(at, next(known, None))
+            if stop < 0:
+                # Written in another style than the fast one: so are the others.
+                known, stop = iter(()), value_end(self.text, at)
+            spans.append((at, stop))
+            at = self._next(stop, "]")
+        return (start + 1, tuple(spans), at), at + 1
+
+    def _members(self, start: int) -> tuple[Spans, int]:
+        """The members of an object, each from its key to the end of its value."""
+        spans: list[tuple[int, int]] = []
+        at = self._inside(start, "}")
+        while self.text[at] != "}":
+            value_start = self._expect(blanks_end(self.raw, value_end(self.text, at)), ":")
+            stop = value_end(self.text, value_start)
+            spans.append((at, stop))
+            at = self._next(stop, "}")
+        return (start + 1, tuple(spans), at), at + 1
+
+    def _known_end(self, at: int, value: Any) -> int:
+        """The end of an object that is written as orjson writes ``value``; -1 if it is not.
+
+        No object's text is the beginning of another's, so what stands there is this one.
+        """
+        if not isinstance(value, dict):
+            return -1
+        try:
+            written = orjson.dumps(value)
+        except orjson.JSONEncodeError:
+            return -1
+        return at + len(written) if self.raw.startswith(written, at) else -1
+
+    def _in_array(self, start: int, index: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
+        found: Spans | None = None
+        count = 0
+        at = self._inside(start, "]")
+        while self.text[at] != "]":
+            if count == index:
+                found, stop = self.find(at, path)
+            else:
+                stop = value_end(self.text, at)
+            count += 1
+            at = self._next(stop, "]")
+        return found, at + 1
+
+    def _in_object(self, start: int, key: str, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
+        found: Spans | None = None
+        at = self._inside(start, "}")
+        while self.text[at] != "}":
+            key_stop = value_end(self.text, at)
+            value_start = self._expect(blanks_end(self.raw, key_stop), ":")
+            if self._is_key(at, key_stop, key):
+                found, stop = self.find(value_start, path)
+            else:
+                stop = value_end(self.text, value_start)
+            at = self._next(stop, "}")
+        return found, at + 1
+
+    def _is_key(self, start: int, stop: int, key: str) -> bool:
+        written = self.raw[start:stop]
+        if b"\\" not in written:
+            return written[1:-1] == key.encode()
+        return bool(json.loads(written.decode("utf-8", "replace")) == key)
+
+    def _inside(self, opening: int, closing: str) -> int:
+        """The first element after ``opening``, or the closing bracket of an empty container."""
+        at = blanks_end(self.raw, opening + 1)
+        return at if self.text[at : at + 1] == closing else self._value(at)
+
+    def _next(self, stop: int, closing: str) -> int:
+        """The next element after one that ended at ``stop``, or the closing bracket."""
+        if closing == "]" and self.raw.startswith(b",{", stop):
+            return stop + 1
+        at = blanks_end(self.raw, stop)
+        return at if self.text[at : at + 1] == closing else self._value(self._expect(at, ","))
+
+    def _expect(self, at: int, mark: str) -> int:
+        if self.text[at : at + 1] != mark:
+            raise ValueError(f"not JSON: {mark} expected at byte {at}")
+        return blanks_end(self.raw, at + 1)
+
+    def _value(self, at: int) -> int:
+        if at >= len(self.text):
+            raise ValueError("not JSON: it ends too early")
+        return at

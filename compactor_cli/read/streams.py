@@ -1,4 +1,4 @@
-"""Streams: an input opened and unpacked, watched by whoever must see every byte.
+"""Streams: an input opened and unpacked, within limits, watched by whoever must see every byte.
 
 An observer is called with each piece of the unpacked bytes, in order, while they are read: hashing and
 archiving thus need no second pass. It must not keep the piece, whose memory is used again.
@@ -6,22 +6,24 @@ archiving thus need no second pass. It must not keep the piece, whose memory is 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
 import os
+import re
 import stat
+import sys
 import time
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Any, Self, cast
 
-from compactor_cli.model.errors import Unreadable
-from compactor_cli.read.compression import MAGIC_BYTES, Compression, compression_of, damage, unpacking
-from compactor_cli.read.limits import NO_LIMITS, ReadLimits, UnpackedWatch
-from compactor_cli.read.slices import Slice, SlicedFile
+from compactor_cli.model.errors import InputError, Unreadable
 
 STDIN = "-"
 # Measured: 4.0 GB/s against 1.9 with Python's default of 8 KiB.
@@ -30,6 +32,248 @@ BUFFER_BYTES = 1 << 20
 Observer = Callable[[memoryview], object]
 # As `open` takes it: path and flags to a descriptor.
 Opener = Callable[[str, int], int]
+
+# The level at which zstd packs transcripts about five-fold at hundreds of MB/s.
+ZSTD_LEVEL = 3
+GZIP_LEVEL = 6
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# RFC 8878, 3.1.2: a skippable frame starts with 0x184D2A50 … 0x184D2A5F, little-endian.
+_ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
+
+MAGIC_BYTES = 4
+
+
+class Compression(StrEnum):
+    """How a file is packed."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+    @property
+    def suffix(self) -> str:
+        """What it adds to a file name."""
+        return {Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}.get(self, "")
+
+
+def compression_of(head: bytes) -> Compression:
+    """The compression that the first `MAGIC_BYTES` of a file show."""
+    if head.startswith(_GZIP_MAGIC):
+        return Compression.GZIP
+    if head.startswith(_ZSTD_MAGIC):
+        return Compression.ZSTD
+    is_skippable = len(head) >= MAGIC_BYTES and head[0] & 0xF0 == 0x50 and head[1:4] == _ZSTD_SKIPPABLE_MAGIC
+    return Compression.ZSTD if is_skippable else Compression.NONE
+
+
+def compression_named(name: str) -> Compression:
+    """The compression that a file name promises: ``.gz`` or ``.zst`` at its end, in any case."""
+    found = (item for item in (Compression.GZIP, Compression.ZSTD) if name.lower().endswith(item.suffix))
+    return next(found, Compression.NONE)
+
+
+def zstd() -> Any:
+    """The zstd module: the standard library's where it has one. Imported on first use."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd as module
+    else:
+        from backports import zstd as module
+    return module
+
+
+def unpacking(file: io.BufferedIOBase | io.RawIOBase, compression: Compression) -> io.BufferedIOBase | io.RawIOBase:
+    """A reader of the unpacked bytes; several gzip members or zstd frames are read as one."""
+    if compression is Compression.GZIP:
+        import gzip
+
+        return gzip.GzipFile(fileobj=cast("IO[bytes]", file), mode="rb")
+    if compression is Compression.ZSTD:
+        return cast("io.BufferedIOBase", zstd().ZstdFile(file, "rb"))
+    return file
+
+
+@contextlib.contextmanager
+def packing(file: IO[bytes], compression: Compression) -> Iterator[IO[bytes]]:
+    """A writer that packs into ``file``, which stays open.
+
+    The packed stream is finished when the block ends well; after an exception it is left without an end, so
+    that half a result never looks whole. The same pieces give the same packed bytes: no time, no name.
+    """
+    if compression is Compression.NONE:
+        yield file
+        return
+    valve = _Valve(file)
+    packer = _packer(cast("IO[bytes]", valve), compression)
+    # Without any write, zstd would leave a file of no bytes, which is not a packed stream.
+    packer.write(b"")
+    try:
+        yield packer
+    except BaseException:
+        valve.is_shut = True
+        raise
+    finally:
+        packer.close()
+
+
+def _packer(file: IO[bytes], compression: Compression) -> IO[bytes]:
+    if compression is Compression.GZIP:
+        import gzip
+
+        return cast("IO[bytes]", gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0))
+    module = zstd()
+    parameter = module.CompressionParameter
+    options = {parameter.compression_level: ZSTD_LEVEL, parameter.checksum_flag: 1}
+    return cast("IO[bytes]", module.ZstdFile(file, "wb", options=options))
+
+
+def damage() -> tuple[type[Exception], ...]:
+    """The exceptions by which the unpackers say that the packed bytes are broken or cut short."""
+    return (EOFError, zlib.error, zstd().ZstdError)
+
+
+class _Valve(io.RawIOBase):
+    """Passes writes on to a file that it does not close, until it is shut."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file = file
+        self.is_shut = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return len(data) if self.is_shut else self._file.write(data)
+
+    def flush(self) -> None:
+        if not self.is_shut and not self._file.closed:
+            self._file.flush()
+
+
+# Below this, no ratio is suspicious: a few hundred MB of the same line are packed a thousandfold.
+_RATIO_FROM_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLimits:
+    """What an input may be at most; 0: no limit.
+
+    ``line_bytes``: a line, or a JSON document that spans lines; it takes up to 16 times as much memory.
+    ``unpacked_bytes`` and ``unpacked_ratio`` (unpacked to packed) are of a packed input; the ratio counts from
+    256 MiB unpacked on.
+    """
+
+    line_bytes: int = 0
+    unpacked_bytes: int = 0
+    unpacked_ratio: int = 0
+
+
+NO_LIMITS = ReadLimits()
+# Transcripts of a year are packed 5 to 50-fold and have lines of some MB: images, documents, results of tools.
+DEFAULT_LIMITS = ReadLimits(line_bytes=128 << 20, unpacked_bytes=16 << 30, unpacked_ratio=1_000)
+
+
+class UnpackedWatch:
+    """An observer of unpacked bytes that stops what unpacks beyond its limits. ``packed``: bytes read so far."""
+
+    def __init__(self, path: str, limits: ReadLimits, packed: Callable[[], int]) -> None:
+        self._path = path
+        self._limits = limits
+        self._packed = packed
+        self._unpacked_bytes = 0
+
+    def __call__(self, piece: memoryview) -> None:
+        """Count the next piece. Raises InputError."""
+        self._unpacked_bytes += len(piece)
+        most = self._limits.unpacked_bytes
+        if most and self._unpacked_bytes > most:
+            raise self._error(f"it unpacks to more than {written(most)}", "--max-unpacked")
+        ratio = self._limits.unpacked_ratio
+        if ratio and self._unpacked_bytes > _RATIO_FROM_BYTES and self._unpacked_bytes > ratio * max(1, self._packed()):
+            raise self._error(f"it unpacks to more than {ratio:,} times its size", "--max-ratio")
+
+    def _error(self, what: str, option: str) -> InputError:
+        return InputError(
+            what, place=self._path, next_step=f"check what it is; {option} takes a larger limit, 0 for none"
+        )
+
+
+def written(size_bytes: int) -> str:
+    """A number of bytes for people, as options take it."""
+    for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
+        if size_bytes >= 1 << shift and not size_bytes % (1 << shift):
+            return f"{size_bytes >> shift}{unit}"
+    return f"{size_bytes:,} bytes"
+
+
+# A byte-order mark between values comes from files that were joined.
+_BLANKS = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
+_PIECE_BYTES = 1 << 16
+# A byte-order mark, which counts as blank, may be split between two pieces.
+_MARK_BYTES = 3
+
+
+def blanks_end(raw: bytes, start: int = 0) -> int:
+    """The first offset from ``start`` on that is neither blank nor in a byte-order mark."""
+    found = _BLANKS.match(raw, start)
+    return found.end() if found else start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """From ``start`` up to ``stop``: bytes of a file of lines, or row groups of a Parquet file.
+
+    Where it really begins and ends, see `row_start`, depends on the file and the offset alone: whoever reads the
+    slices next to it finds the same places, and every byte is in exactly one of them.
+    """
+
+    start: int
+    stop: int
+
+
+def row_start(file: io.FileIO, offset: int) -> int:
+    """The first byte of the first row that begins on a line after ``offset``, or at it; 0 for 0.
+
+    Blanks and blank lines are in front of a row never, after one always, as `Records` has it.
+    """
+    if offset <= 0:
+        return 0
+    at = file.seek(offset - 1)
+    while (piece := file.read(_PIECE_BYTES)) and (feed := piece.find(b"\n")) < 0:
+        at += len(piece)
+    if not piece:
+        return at
+    at += feed + 1
+    rest = piece[feed + 1 :]
+    while (blanks := blanks_end(rest)) > len(rest) - _MARK_BYTES and (more := file.read(_PIECE_BYTES)):
+        at, rest = at + blanks, rest[blanks:] + more
+    return at + blanks
+
+
+class SlicedFile(io.FileIO):
+    """A file that begins and ends where the rows of a slice do."""
+
+    def __init__(self, path: str, part: Slice) -> None:
+        with io.FileIO(path) as whole:
+            size_bytes = os.fstat(whole.fileno()).st_size
+            start, stop = (row_start(whole, min(offset, size_bytes)) for offset in (part.start, part.stop))
+        super().__init__(path)
+        self._left = stop - self.seek(start)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        found = super().read(self._left if size is None or size < 0 else min(size, self._left))
+        self._left -= len(found)
+        return found
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fills the buffer as far as one read goes; 0 at the end."""
+        view = memoryview(buffer)[: self._left]
+        count = super().readinto(view) or 0
+        self._left -= count
+        return count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

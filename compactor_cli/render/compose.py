@@ -9,7 +9,7 @@ from compactor_cli.formats.base import Appending, Dialect, Insertion, InsertionP
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import USAGE, Action, Edit, Mode, Plan
 from compactor_cli.model.transcript import Container, Record, Transcript
-from compactor_cli.read.values import parse_record
+from compactor_cli.read.jsonl import parse_record
 
 
 def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Sequence[Insertion]) -> Transcript:

@@ -37,10 +37,9 @@ from compactor_cli.model.summary import Answer, Request, Section, Source, Summar
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.fast import AMOUNT
 from compactor_cli.plan.plan_report import planned_report
-from compactor_cli.read.jsonl import OnInvalid, RecordReader, read_records
-from compactor_cli.read.limits import DEFAULT_LIMITS, ReadLimits, limited_lines
+from compactor_cli.read.jsonl import OnInvalid, RecordReader, limited_lines, read_records
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import STDIN, Observer, Stream, look_at, open_stream
+from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, Observer, ReadLimits, Stream, look_at, open_stream
 from compactor_cli.run.archive_on_change import ArchiveOnChange
 from compactor_cli.run.compact_row import Review, RowMaker
 from compactor_cli.run.finished import FinishedRow, Finisher, View

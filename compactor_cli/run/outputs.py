@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, Self
 from compactor_cli.archive.live_file import check_unchanged
 from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.model.errors import OutputError
-from compactor_cli.read.compression import Compression
-from compactor_cli.read.streams import BUFFER_BYTES, Look, Stream, unreadable
+from compactor_cli.read.streams import BUFFER_BYTES, Compression, Look, Stream, unreadable
 
 
 def added_bytes(path: str, whole: bytes, look: Look) -> bytes:

@@ -12,8 +12,7 @@ from compactor_cli.formats.conversation_rows import find_row
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.report import Outcome, TranscriptReport
-from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.values import parse
+from compactor_cli.read.jsonl import OnInvalid, parse, read_records
 from compactor_cli.run.compact_row import RowMaker
 from compactor_cli.scale.shard_metrics import ShardMetrics
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from compactor_cli.archive.atomic import atomic_writer
 from compactor_cli.model.errors import CompactError
-from compactor_cli.read.slices import Slice
-from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, open_stream
+from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, Slice, open_stream
 from compactor_cli.scale.shard_metrics import ShardMetrics
 
 FORMAT = 1

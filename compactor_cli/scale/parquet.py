@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.archive.atomic import DEFAULT_MODE, atomic_writer, make_folders
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.read.slices import Slice
+from compactor_cli.read.streams import Slice
 from compactor_cli.scale.cells import CellMaker, RowCell, holds_conversation
 from compactor_cli.scale.columns import ColumnPath, check_column, column_paths, compact_at
 from compactor_cli.scale.failed_rows import FailedRows

@@ -12,11 +12,9 @@ from pathlib import Path
 from compactor_cli.archive.targets import Destination, plan_targets
 from compactor_cli.formats.conversation_rows import find_row
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.read.compression import Compression
-from compactor_cli.read.slices import Slice
+from compactor_cli.read.jsonl import parse
 from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
-from compactor_cli.read.streams import STDIN, look_at, open_stream, unreadable
-from compactor_cli.read.values import parse
+from compactor_cli.read.streams import STDIN, Compression, Slice, look_at, open_stream, unreadable
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")

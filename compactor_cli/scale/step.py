@@ -16,10 +16,8 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import Changed, InputError
 from compactor_cli.model.report import Outcome
 from compactor_cli.model.transcript import Container, Transcript
-from compactor_cli.read.compression import compression_named
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.read.slices import Slice
-from compactor_cli.read.streams import look_at, open_stream
+from compactor_cli.read.streams import Slice, compression_named, look_at, open_stream
 from compactor_cli.run.archive_on_change import ArchiveOnChange
 from compactor_cli.run.tally import Tally
 from compactor_cli.scale.failed_rows import FailedRows

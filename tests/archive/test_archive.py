@@ -22,8 +22,7 @@ from compactor_cli.archive.layout import Part, default_archive_dir, read_parts, 
 from compactor_cli.archive.manifest import MANIFEST, read_entries
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import OutputError
-from compactor_cli.read.compression import Compression, zstd
-from compactor_cli.read.streams import open_stream
+from compactor_cli.read.streams import Compression, open_stream, zstd
 
 DATA = b'{"a":1}\n' * 1000
 SHA = hashlib.sha256(DATA).hexdigest()

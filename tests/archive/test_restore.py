@@ -14,7 +14,7 @@ from compactor_cli.archive.layout import Part
 from compactor_cli.archive.restore import find, restore, restore_to
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import InputError, OutputError, Unreadable, UsageError
-from compactor_cli.read.compression import Compression
+from compactor_cli.read.streams import Compression
 
 
 def sha(data: bytes) -> str:

@@ -16,9 +16,8 @@ import pytest
 from compactor_cli.archive.atomic import Existing
 from compactor_cli.archive.targets import Destination, Target, TargetKind, check_replaceable, open_target, plan_targets
 from compactor_cli.model.errors import Changed, OutputError, UsageError
-from compactor_cli.read.compression import Compression, packing, zstd
 from compactor_cli.read.sources import find_sources
-from compactor_cli.read.streams import open_stream
+from compactor_cli.read.streams import Compression, open_stream, packing, zstd
 
 
 def plan(*paths: Path | str, recursive: bool = False, **destination: Any) -> tuple[Target, ...]:
@@ -219,7 +218,7 @@ def test_a_full_disk_leaves_the_source_as_it_was(tmp_path: Path, monkeypatch: py
 
 WRITE_HALF = """
 import sys
-from compactor_cli.read.compression import Compression
+from compactor_cli.read.streams import Compression
 from compactor_cli.read.streams import open_stream
 from compactor_cli.archive.atomic import Existing
 from compactor_cli.archive.targets import TargetKind, Target, open_target

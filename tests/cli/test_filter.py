@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli_cases import Run, dataset_bytes, session_bytes
 
-from compactor_cli.read.compression import zstd
+from compactor_cli.read.streams import zstd
 from compactor_cli.schema import faults
 
 OLD = time.time() - 7_200

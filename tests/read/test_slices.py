@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.slices import Slice, row_start
-from compactor_cli.read.streams import open_stream
+from compactor_cli.read.streams import Slice, open_stream, row_start
 
 LINES = st.lists(st.sampled_from([b'{"a": 1}', b'{"bb": [1, 2, 3]}', b"", b"  ", b"\xef\xbb\xbf", b'  {"c": 0}', b"x"]))
 FEEDS = st.sampled_from([b"\n", b"\r\n"])

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.model.errors import Unreadable
-from compactor_cli.read.compression import Compression, compression_named, packing, zstd
-from compactor_cli.read.streams import ContentHash, look_at, open_stream
+from compactor_cli.read.streams import Compression, ContentHash, compression_named, look_at, open_stream, packing, zstd
 
 DATA = b'{"a":1}\n' * 5000
 

@@ -12,7 +12,7 @@ import pytest
 from scale_cases import ODD, OPTIONS, dataset, plain
 
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.read.slices import Slice
+from compactor_cli.read.streams import Slice
 from compactor_cli.scale import step
 from compactor_cli.scale.shard_metrics import ShardMetrics
 from compactor_cli.scale.shard_options import FinishedPolicy, settings_of
