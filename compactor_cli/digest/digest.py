@@ -149,7 +149,10 @@ class _Writer:
         history = history_items(
             self.analysis, chosen, lines, with_names=self.request.budget_tokens >= _MIN_NAMED_TOKENS
         )
-        return {**sections, Section.HISTORY: history, Section.PREVIOUS: previous}
+        # What a turn is opened by is quoted there, with what came of it.
+        opened = {item.text for item in history if item.depth == 0}
+        unquoted = tuple(item for item in sections.get(Section.USER, ()) if f'"{item.text}"' not in opened)
+        return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:
         """The statements of most weight, newest first among equals, in order."""

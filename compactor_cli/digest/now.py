@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.quote import (
+    ELLIPSIS,
     QUESTION_MARKS,
     TokenCache,
     chosen,
@@ -45,7 +46,7 @@ def newest_request(analysis: Analysis) -> UserMessage | None:
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The newest request (with an earlier one where it is a few words), what was said last, the next open step."""
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
-    requests = list(_requests(analysis, int(budget_tokens * _REQUEST_RATIO), token_cache))
+    requests = list(_requests(analysis, request_tokens(budget_tokens), token_cache))
     left = budget_tokens - sum(map(token_cache.item, requests))
     quoted = [item.text for item in requests]
     standing = [
@@ -56,6 +57,11 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     ranked = (*requests[:1], *standing[:1], *requests[1:], *standing[1:])
     taken = set(chosen(ranked, budget_tokens, token_cache))
     return tuple(item for item in (*requests, *standing) if item in taken)
+
+
+def request_tokens(budget_tokens: int) -> int:
+    """What the newest request may take of the section's tokens."""
+    return int(budget_tokens * _REQUEST_RATIO)
 
 
 def _words_of(item: Item) -> str:
@@ -87,37 +93,53 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
     """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
     words = analysis.words
-    last = _last_telling(analysis)
-    if last and (text := ending(last.text, budget_tokens * _CHARS_PER_TOKEN * 3 // 5)):
-        yield Item(text=f"{words.stood}{words.colon}{text}", records=(last.record,))
+    last, is_since = _last_telling(analysis)
+    ending_text = ending(last.text, budget_tokens * _CHARS_PER_TOKEN * 3 // 5) if last else ""
+    if last and ending_text and is_since:
+        yield Item(text=f"{words.stood}{words.colon}{ending_text}", records=(last.record,))
     if step := analysis.plan.next_step:
         yield Item(text=f"{words.step}{words.colon}{step.text}", records=records_of((step.record,)))
-    if last and (steps := _steps_since(analysis, last)):
+    if steps := _steps_since(analysis, last):
         yield steps
     for number in analysis.work.without_result[-2:]:
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
+    newest = newest_request(analysis)
+    if last and ending_text and not is_since and not (newest and newest.replies_to):
+        # The request may answer it: it is no state that came of the request.
+        yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))
 
 
-def _last_telling(analysis: Analysis) -> Event | None:
+def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     """What the assistant said since the newest request: its question, else the newest of more than a few words.
 
-    Where it said nothing since, what it said before.
+    Where it said nothing of weight since, what it said before; and whether it was since.
     """
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
-    asked = max((event.record for event in analysis.events if event.kind is EventKind.USER), default=-1)
-    since = [event for event in spoken if event.record > asked] or spoken
+    asked = _asked_record(analysis)
+    since = [event for event in spoken if event.record > asked]
     if since and last_question(since[-1].text):
-        return since[-1]
-    for event in reversed(since[-_MAX_LOOKED_BACK:]):
-        if sum(len(piece) for piece in sentences(event.text) if not is_narration(piece)) >= _MIN_TELLING_CHARS:
-            return event
-    return since[-1] if since else None
+        return since[-1], True
+    telling = [(event, _telling_chars(event.text)) for event in since[-_MAX_LOOKED_BACK:]]
+    for least in (_MIN_TELLING_CHARS, 1):
+        if found := next((event for event, chars in reversed(telling) if chars >= least), None):
+            return found, True
+    before = spoken[: len(spoken) - len(since)]
+    return (before[-1], False) if before and not since else (None, False)
 
 
-def _steps_since(analysis: Analysis, last: Event) -> Item | None:
-    """The newest calls after what was said last, oldest first: where the work stopped."""
-    done = [event for event in analysis.events if event.kind is EventKind.CALL and event.record > last.record]
+def _asked_record(analysis: Analysis) -> int:
+    return max((event.record for event in analysis.events if event.kind is EventKind.USER), default=-1)
+
+
+def _telling_chars(text: str) -> int:
+    return sum(len(piece) for piece in sentences(text) if not is_narration(piece))
+
+
+def _steps_since(analysis: Analysis, last: Event | None) -> Item | None:
+    """The newest calls after what was said last and after the request, oldest first: where the work stopped."""
+    since = max(last.record if last else -1, _asked_record(analysis))
+    done = [event for event in analysis.events if event.kind is EventKind.CALL and event.record > since]
     done = [event for event in done if event.tool is not ToolKind.PLAN and not is_own(event.name)]
     newest = list(dict.fromkeys(_call_words(event) for event in done[-_MAX_STEPS:]))
     if not newest:
@@ -146,9 +168,14 @@ def ending(text: str, chars: int) -> str:
         return head(line, chars)
     if question := last_question(text):
         asked = question if len(question) <= chars * 2 // 3 else tail(question, chars // 2)
-        first = opening(line, chars - len(asked) - 3)
+        first = _beginning(line, chars - len(asked) - 3)
         return f"{first} … {asked}" if first and asked not in first else asked
-    return f"{opening(line, chars * 2 // 3)} … {tail(line, chars // 4)}"
+    return f"{_beginning(line, chars * 2 // 3)} … {tail(line, chars // 4)}"
+
+
+def _beginning(line: str, chars: int) -> str:
+    """How a line begins, without the mark that it goes on."""
+    return opening(line, chars).removesuffix(ELLIPSIS).rstrip()
 
 
 def question_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

@@ -33,7 +33,6 @@ _MIN_TOKENS = 8
 # Between these sizes of a summary, shares go from the small column to the large one.
 SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
 _MIN_QUOTE_TOKENS = 24
-_MIN_REPEAT_TOKENS = 150
 # Shorter replies (yes, go on) are shown with what they reply to only.
 _MIN_SHORT_CHARS = 14
 _MAX_PATHS = 4
@@ -84,15 +83,16 @@ def names_ratio(coding: float) -> float:
 def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> dict[Section, tuple[Item, ...]]:
     """The items of every section of known cost, for a summary of this many tokens without its frame."""
     found: dict[Section, tuple[Item, ...]] = {}
+    lent = _lent(tokens, analysis, token_cache)
     for row in SECTIONS:
         room = row.budget(tokens, analysis.scores.coding) - HEADING_TOKENS
         if row.section is Section.FILES:
             changed = sum(state.is_changed for state in analysis.files)
             room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * tokens)))
-        if row.section is Section.TASK and len(analysis.messages) == 1:
-            room += _share(Section.USER, tokens, analysis)  # the only request is quoted here and nowhere else
+        if row.section is Section.TASK:
+            room += lent
         if row.section is Section.USER:
-            room += max(0, _unused(found, tokens, analysis, token_cache)) // 3
+            room += max(0, _unused(found, tokens, analysis, token_cache)) // 3 - lent
         build = partial(_wants, shown=texts_of(found)) if row.section is Section.USER else row.build
         found[row.section] = build(analysis, room, token_cache) if room > _MIN_TOKENS else ()
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
@@ -102,6 +102,19 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         analysis.events, analysis.own_summaries, int(tokens * _PREVIOUS_RATIO), token_cache
     )
     return found
+
+
+def _lent(tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
+    """What the user's words give to the newest request, which is quoted in Now and nowhere else.
+
+    All where there is no other message, else half at most, and no more than a long request needs.
+    """
+    newest = now.newest_request(analysis)
+    share = _share(Section.USER, tokens, analysis)
+    if newest is None or len(analysis.messages) == 1:
+        return share
+    spare = now.request_tokens(_share(Section.TASK, tokens, analysis))
+    return max(0, min(share // 2, token_cache.text(newest.text) - spare))
 
 
 def _share(section: Section, tokens: int, analysis: Analysis) -> int:
@@ -201,13 +214,12 @@ def _wants(
 ) -> tuple[Item, ...]:
     """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size.
 
-    Those that one of the texts ``shown`` quotes whole are left out.
+    Left out are those that one of the texts ``shown`` quotes whole, and the newest, which Now quotes.
 
     Replies of a few words come where the others leave room: they are read with what they reply to elsewhere.
     """
     quoted = tuple(shown)
-    # Where there is little room, what Now quotes in part makes way for what nothing else tells.
-    newest = now.newest_request(analysis) if quoted and budget_tokens < _MIN_REPEAT_TOKENS else None
+    newest = now.newest_request(analysis) if quoted else None
     shown_messages = [
         m for m in analysis.messages if m.stopped or not (m is newest or any(m.text in text for text in quoted))
     ]

@@ -132,6 +132,9 @@ def _courtesy() -> re.Pattern[str]:
         r"\b(?:feel free|let me know|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
         r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
         r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
+        r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right|(?:good|great|nice|excellent)"
+        r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
+        r"|makes sense|no problem)\b[\s,.!]*)+$"
         r"|请随时|很高兴|还有什么|不客气",
         re.IGNORECASE,
     )

@@ -44,3 +44,28 @@ def test_what_the_agent_did_after_its_last_words_is_told_as_steps() -> None:
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), said, edit, ran("make test", "12 passed")), 900)
     assert any(text.endswith("Edit clock.py · `make test`") for text in texts(one, Section.TASK))
+
+
+def test_what_was_said_before_the_request_is_no_state_of_it() -> None:
+    before = says("The gauge in the north resends three lines after every reconnect, which doubles its readings.")
+    looked = ran("cat gauges.csv", "north,3")
+    told = texts(digest(conversation(user("why double?"), before, user(ASKED), looked), 900), Section.TASK)
+    assert not any(text.startswith("Where it stands") for text in told)
+    assert f"In reply to: {before.text}" in told
+
+
+def test_a_courtesy_is_no_state() -> None:
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    told = texts(
+        digest(conversation(user(ASKED), says("You're absolutely right! Good catch."), edit), 900), Section.TASK
+    )
+    assert told[1:] == ["then: Edit clock.py"]
+
+
+def test_a_long_state_is_shortened_with_one_mark() -> None:
+    report = " ".join(
+        f"Gauge {number} of the north sends its readings twice after it was started anew." for number in range(60)
+    )
+    told = texts(digest(conversation(user(ASKED), says(report)), 400), Section.TASK)
+    assert any(text.count("…") == 1 for text in told)
+    assert not any("… …" in text for text in told)

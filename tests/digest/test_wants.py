@@ -83,3 +83,24 @@ def test_a_short_reply_keeps_what_it_replies_to() -> None:
     )
     assert [one.replies_to for one in found] == ["", "Shall I delete it and build again?", ""]
     assert found[1].asked == 1
+
+
+def test_the_newest_request_is_quoted_once_however_long_it_is() -> None:
+    plan = "Implement this plan. " + " ".join(
+        f"Step {number} moves table {number} to the new store." for number in range(80)
+    )
+    one = digest(
+        conversation(user("What would you change first?"), says("The store."), user(plan), says("I begin.")), 900
+    )
+    said = "\n".join(item.text for part in one.summary.sections for item in part.items)
+    assert said.count("Implement this plan.") == 1
+
+
+def test_a_message_that_opens_a_turn_in_the_history_is_not_listed_again() -> None:
+    wish = "Keep the old column order in the export, please."
+    told = "The export now writes the columns in the old order, gauge first and then the time, for all readings."
+    one = digest(
+        conversation(user(wish), says(told), user("thanks, and now commit all of it to main"), says("Done.")), 2_000
+    )
+    said = "\n".join(item.text for part in one.summary.sections for item in part.items)
+    assert said.count(wish) == 1
