@@ -31,7 +31,7 @@ sys.path[:0] = [str(HERE.parent / "tests")]
 
 from llm_server.client import LlmServer, running  # noqa: E402
 
-from compactor_cli.archive.stored_transcripts import transcripts_in  # noqa: E402
+from compactor_cli.archive.restore import transcripts_in  # noqa: E402
 from compactor_cli.llm import llm  # noqa: E402
 from compactor_cli.llm.model import ModelOptions  # noqa: E402
 from compactor_cli.llm.model_calls import Call, ChatMessage, Secret, Speaker  # noqa: E402

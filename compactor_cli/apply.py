@@ -194,7 +194,7 @@ def _writer(plan: Plan, summariser: Summariser) -> Summariser:
     """Who writes what stands for the covered records: the given summariser, unless the plan wants something else."""
     names = {span.name for span in plan.spans if span.action is Action.COVER}
     if EXCERPTS in names:
-        from compactor_cli.archive.retrieve import Retrieval
+        from compactor_cli.archive.search import Retrieval
 
         return Retrieval()
     if NOTICE in names:

@@ -151,7 +151,7 @@ CLIENTS = re.compile(
 CLIENT_FREE = ("digest", "plan", "render", "group", "model", "read", "llm", "archive", "run")
 # To be moved to formats/ as data, or models' and servers' names rather than clients'.
 NAMES_CLIENTS = {
-    "archive/retrieve.py": "an embedding model's name",
+    "archive/search.py": "an embedding model's name",
     "digest/attached.py": "how one client loads skills",
     "digest/clean.py": "how other clients open their summaries",
     "digest/client_summaries.py": "how other clients head their summaries",

@@ -1,4 +1,4 @@
-"""Atomic: a file is there as a whole or not at all.
+"""Atomic: a file is there as a whole or not at all; and one run at a time in a folder.
 
 A writer fills a new file next to the target; only when everything is on the disk does it take the target's
 name. Whatever happens before (an error, Ctrl-C, a full disk), the target is as it was and nothing is left.
@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from compactor_cli.model.errors import OutputError
+from compactor_cli.model.errors import OutputError, TryLater
 from compactor_cli.read.streams import BUFFER_BYTES
 
 PRIVATE_FILE_MODE = 0o600
@@ -241,3 +241,32 @@ def output_error(error: OSError, path: str) -> OutputError:
         return OutputError("its folder does not exist", place=path, next_step="make the folder, or use another name")
     advice = "nothing was replaced unless it is complete; check the file system, then run again"
     return OutputError(f"cannot be written ({error.strerror or error})", place=path, next_step=advice)
+
+
+@contextlib.contextmanager
+def lock(root: str | Path) -> Iterator[None]:
+    """Hold the folder ``root`` for this process; it ends with the block, or with the process however it ends.
+
+    The folder itself is locked (flock), so that nothing is left in it. Raises `TryLater` if another run
+    holds it, `OutputError` if the folder is missing or its file system has no locks.
+    """
+    import fcntl
+
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise output_error(error, str(root)) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise _refused(error, str(root)) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _refused(error: OSError, root: str) -> OutputError | TryLater:
+    if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+        return TryLater("another run is at work here", place=root, next_step="try again when it is done, or --no-lock")
+    return OutputError(f"cannot be locked ({error.strerror})", place=root, next_step="use --no-lock")

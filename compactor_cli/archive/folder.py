@@ -1,4 +1,13 @@
-"""Folder: the one way to open what lies in an archive folder.
+"""Folder: what lies where in an archive, and the one way to open it.
+
+MANIFEST.jsonl                          one line for each compaction
+ab/ab12….jsonl.zst                      an original (.jsonl.gz on request)
+ab/ab12….transcripts.jsonl.zst          where in it the compacted transcripts lie, if it holds several
+state/0123456789abcdef.zst              a digest's counter table, under the start of its hash
+INDEX.sqlite3                           where words stand, once something was searched for; may be deleted
+append-0123456789abcdef                 what is being appended to a file, until that is done
+
+`sha256sum` and `zstd -d` find and check it without this program.
 
 An archive may lie in a tree that somebody else made (a repository, an unpacked file). A link in it would let that
 person choose what is read, appended to or replaced, with the rights of whoever runs the program. So no step below
@@ -9,14 +18,28 @@ the archive folder may be a link, every file is a regular one, and all of it bel
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, sync_opened
+import orjson
+
+from compactor_cli.archive.atomic import (
+    PRIVATE_FILE_MODE,
+    PRIVATE_FOLDER_MODE,
+    followed,
+    output_error,
+    sync_folder,
+    sync_opened,
+)
 from compactor_cli.model.errors import Unreadable
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Compression, Stream, open_stream
 
 LOCAL_ARCHIVE = ".transcripts"
 
@@ -122,3 +145,219 @@ def _closing(descriptor: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+SHA256_CHARS = 64
+STATE_HASH_CHARS = 16
+STATE_FOLDER = "state"
+BLOB_ENDINGS = tuple(f".jsonl{item.suffix}" for item in (Compression.ZSTD, Compression.GZIP))
+SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """An original in an archive: hash and size unpacked, and its file relative to the archive folder."""
+
+    sha256: str
+    size_bytes: int
+    stored: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A transcript inside an original: its hash, and where its bytes lie in the unpacked original.
+
+    ``on_invalid`` DROP: in the original without its lines that are not JSON, as `read_records` leaves them out.
+    """
+
+    sha256: str
+    offset: int
+    length: int
+    on_invalid: OnInvalid = OnInvalid.KEEP
+
+    def line(self) -> bytes:
+        """What a sidecar says of it."""
+        value: dict[str, object] = {"sha256": self.sha256, "offset": self.offset, "length": self.length}
+        if self.on_invalid is OnInvalid.DROP:
+            value["on_invalid"] = self.on_invalid.value
+        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def default_archive_dir(path: str, *, in_place: bool) -> Path:
+    """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
+    if in_place and path != STDIN:
+        return followed(path).parent / LOCAL_ARCHIVE
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    # The XDG specification has relative paths ignored.
+    home = data if data.is_absolute() else Path.home() / ".local" / "share"
+    return home / "compact" / "archive"
+
+
+def stored_name(sha256: str, ending: str) -> str:
+    """Where a file of this original lies, relative to the archive folder."""
+    return f"{sha256[:2]}/{sha256}{ending}"
+
+
+def is_hex(text: str) -> bool:
+    """Whether the text is nothing but lower-case hexadecimal digits."""
+    return bool(text) and all(letter in "0123456789abcdef" for letter in text)
+
+
+def stored_blobs(folder: Path, prefix: str = "") -> Iterator[tuple[str, Path]]:
+    """(sha256, file) of the originals whose hash begins with ``prefix``, in the order of their hashes."""
+    for shard in sorted(folder.glob(f"{prefix[:2]}*" if len(prefix) >= 2 else "??")):
+        for path in sorted(shard.glob(f"{prefix}*")):
+            sha256, _, _ = path.name.partition(".")
+            ending = path.name[len(sha256) :]
+            if ending in BLOB_ENDINGS and len(sha256) == SHA256_CHARS and is_hex(sha256):
+                yield sha256, path
+
+
+def stored_sidecars(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(sha256 of the original, file) of the lists of transcripts, in the order of their hashes."""
+    for path in sorted(folder.glob(f"??/*{SIDECAR_ENDING}")):
+        yield path.name.partition(".")[0], path
+
+
+def open_stored(path: Path) -> Stream:
+    """A stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, also for a link (see `folder`)."""
+    return open_stream(str(path), opener=stored_opener)
+
+
+def unpacked(path: Path) -> Iterator[bytes]:
+    """The unpacked bytes of a stored file, in pieces. Raises `Unreadable`."""
+    with open_stored(path) as stream:
+        while piece := stream.reader.read1(BUFFER_BYTES):
+            yield piece
+
+
+def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[bytes]:
+    """The bytes that offsets of parts count in. Raises `Unreadable`."""
+    if on_invalid is not OnInvalid.DROP:
+        yield from unpacked(path)
+        return
+    with open_stored(path) as stream:
+        records = read_records(stream.reader, str(path), on_invalid)
+        yield records.prefix
+        for record in records:
+            yield record.raw + record.ending
+
+
+def read_parts(path: Path) -> Iterator[Part]:
+    """The transcripts that a sidecar lists. Raises `Unreadable`."""
+    with open_stored(path) as stream:
+        for line in stream.reader:
+            yield parse_part(line, path)
+
+
+def parse_part(line: bytes, path: Path) -> Part:
+    """One line of a sidecar; ``path`` is for the message. Raises `Unreadable`."""
+    try:
+        value = orjson.loads(line)
+        return Part(
+            sha256=str(value["sha256"]),
+            offset=int(value["offset"]),
+            length=int(value["length"]),
+            on_invalid=OnInvalid(value.get("on_invalid", OnInvalid.KEEP)),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        advice = "the originals are not affected: restore by their own hash"
+        raise Unreadable("the list of transcripts is broken", place=str(path), next_step=advice) from error
+
+
+MANIFEST = "MANIFEST.jsonl"
+_NUMBERS = frozenset(("bytes", "records", "written_bytes"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """One archived original.
+
+    ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
+    ``source`` the path it was read from (bytes that are not UTF-8 as ``\\xff``), ``compacted_at`` UTC in ISO 8601.
+    ``written_*`` are of the file as it stood after the compaction, where that took the original's place.
+    """
+
+    sha256: str
+    bytes: int
+    stored: str
+    records: int = 0
+    dialect: str = ""
+    source: str = ""
+    compacted_at: str = ""
+    written_sha256: str = ""
+    written_bytes: int = 0
+
+
+def now() -> str:
+    """The time for `ManifestEntry.compacted_at`, in seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def append_entry(folder: Path, entry: ManifestEntry) -> None:
+    """Add a line, durably; whoever else adds one at the same time waits.
+
+    On an error the manifest is as it was. Raises `OutputError`, and `Unreadable` for a manifest that is a link.
+    """
+    import fcntl
+
+    path = folder / MANIFEST
+    try:
+        descriptor = open_inside(folder, MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _append(descriptor, _line(entry))
+        finally:
+            os.close(descriptor)
+        sync_folder(folder)
+    except OSError as error:
+        raise output_error(error, str(path)) from error
+
+
+def _line(entry: ManifestEntry) -> bytes:
+    source = os.fsencode(entry.source).decode("utf-8", "backslashreplace")
+    value = dataclasses.asdict(entry) | {"source": source}
+    if not entry.written_sha256:
+        del value["written_sha256"], value["written_bytes"]
+    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    size = os.fstat(descriptor).st_size
+    # A line torn by a power cut ends here, so that it does not spoil the new one.
+    data = line if not size or os.pread(descriptor, 1, size - 1) == b"\n" else b"\n" + line
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, size)
+        raise
+
+
+def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
+    """(line number, entry) of each line that is not blank; None for a line that is no entry.
+
+    Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read, `Unreadable`
+    if it is a link.
+    """
+    try:
+        descriptor = open_inside(folder, MANIFEST)
+    except FileNotFoundError:
+        return
+    with os.fdopen(descriptor, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield number, _entry(line)
+
+
+def _entry(line: bytes) -> ManifestEntry | None:
+    try:
+        value = orjson.loads(line)
+        known = {field.name: value[field.name] for field in dataclasses.fields(ManifestEntry) if field.name in value}
+        entry = ManifestEntry(**known)
+    except (ValueError, TypeError, KeyError):
+        return None
+    values = dataclasses.asdict(entry)
+    are_right = all(type(value) is (int if name in _NUMBERS else str) for name, value in values.items())
+    return entry if are_right else None

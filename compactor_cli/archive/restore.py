@@ -1,18 +1,42 @@
-"""Restore: an original, or one transcript of it, byte for byte, found by the start of its hash."""
+"""Restore: what an archive holds, found by a hash, a file or a record's name, and read as it was.
+
+The archives of this user are listed in the state folder, a path a line. The list is only a help to find them: what it
+names and is gone is left out, and an archive that it does not name is found by its folder as before.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, Existing, atomic_writer
-from compactor_cli.archive.layout import Part, is_hex, read_parts, stored_blobs, stored_sidecars
-from compactor_cli.archive.layout import content as stored
-from compactor_cli.model.errors import InputError, Unreadable, UsageError
-from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, Existing, atomic_writer, make_folders
+from compactor_cli.archive.folder import (
+    MANIFEST,
+    ManifestEntry,
+    Part,
+    default_archive_dir,
+    is_hex,
+    open_stored,
+    read_entries,
+    read_parts,
+    stored_blobs,
+    stored_sidecars,
+)
+from compactor_cli.archive.folder import content as stored
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
+from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
+from compactor_cli.model.transcript import Message, Record, Transcript
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5
@@ -128,3 +152,220 @@ def _slice(pieces: Iterable[bytes], offset: int, length: int) -> Iterator[bytes]
             yield piece[start:stop]
         if length >= 0 and at >= offset + length:
             return
+
+
+# The marker line of a summary, in any format: it is ASCII, and JSON leaves it as it is.
+_MARKER = re.compile(rb"\[compact/1 transcript=([0-9a-f]{16}) ")
+_MARKER_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A line of the manifest of one of several archives."""
+
+    archive: Path
+    entry: ManifestEntry
+
+    @property
+    def path(self) -> Path:
+        """The stored file."""
+        return self.archive / self.entry.stored
+
+
+def list_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """The list of archives: below ``$XDG_STATE_HOME``."""
+    folder = Path(environ.get("XDG_STATE_HOME") or "")
+    return (folder if folder.is_absolute() else Path.home() / ".local/state") / "compact" / "archives"
+
+
+def remember(archive: Path) -> None:
+    """Add an archive to the list, if it is not in it. Where the list cannot be written, nothing happens."""
+    line = os.fsencode(archive.absolute())
+    if b"\n" in line:
+        return
+    path = list_file()
+    with suppress(OSError, CompactError):
+        if path.exists() and line in path.read_bytes().split(b"\n"):
+            return
+        make_folders(path.parent, PRIVATE_FOLDER_MODE)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
+        try:
+            os.write(descriptor, line + b"\n")
+        finally:
+            os.close(descriptor)
+
+
+def known_archives() -> tuple[Path, ...]:
+    """The archives in the list that are there, each once, and the one in the data folder."""
+    try:
+        lines = list_file().read_bytes().split(b"\n")
+    except OSError:
+        lines = []
+    folders = [Path(os.fsdecode(line)) for line in lines if line]
+    return each_once([*folders, default_archive_dir(STDIN, in_place=False)])
+
+
+def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
+    """The folders that are there, in their order, each once however it is named."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        if folder.is_dir():
+            found.setdefault(os.path.realpath(folder), folder)
+    return tuple(found.values())
+
+
+def listed(archives: Iterable[Path]) -> Iterator[Listed]:
+    """What the manifests of these archives name. One that cannot be read is left out."""
+    for archive in archives:
+        with suppress(OSError, CompactError):
+            yield from (Listed(archive=archive, entry=entry) for _, entry in read_entries(archive) if entry)
+
+
+def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
+    """What was archived when this file was last compacted in its place; else what its newest summary was made from.
+
+    Raises `InputError` if these archives do not know.
+    """
+    folders = tuple(archives)
+    names = {str(Path(path).absolute()), os.path.realpath(path)}
+    of_path = [item for item in listed(folders) if item.entry.source in names and item.path.exists()]
+    if of_path:
+        newest = max(of_path, key=lambda item: item.entry.compacted_at)
+        return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
+    for name in reversed(tuple(markers_in(path)) if Path(path).is_file() else ()):
+        return find(folders, name)
+    advice = "compactor archive list shows what there is; name another archive with --archive-dir"
+    raise InputError("no archive holds an original of it", place=path, next_step=advice)
+
+
+def markers_in(path: str | Path) -> dict[str, None]:
+    """The hashes (16 digits) that summaries in this file name, in their order. Empty where it cannot be read."""
+    found: dict[str, None] = {}
+    tail = b""
+    with suppress(CompactError, OSError), open_stream(str(path)) as stream:
+        while piece := stream.reader.read1(BUFFER_BYTES):
+            window = tail + piece
+            found.update(dict.fromkeys(name.decode() for name in _MARKER.findall(window)))
+            tail = window[-_MARKER_BYTES:]
+    return found
+
+
+def is_archive(folder: Path) -> bool:
+    """Whether a folder holds an archive."""
+    return (folder / MANIFEST).exists() or any(stored_blobs(folder))
+
+
+def stored_size(archive: Path) -> int:
+    """Bytes that the originals of an archive take."""
+    return sum(path.stat().st_size for _, path in stored_blobs(archive))
+
+
+def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
+    """All transcripts of a stored file, one at a time. Raises InputError."""
+    with open_stored(path) as stream:
+        records = read_records(stream.reader, str(path), on_invalid)
+        yield from open_transcripts(records, prefix=records.prefix)
+
+
+def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
+    """The one archived transcript whose SHA-256 begins with ``prefix``. Raises as `find`, and for damage."""
+    found = find(folders, prefix)
+    transcript = _alone(found)
+    if transcript is None and found.length >= 0:
+        transcript = next(
+            (item for item in transcripts_in(found.path, found.on_invalid) if item.sha256 == found.sha256), None
+        )
+    if transcript is None:
+        advice = "give the hash in the summary of one of them"
+        raise InputError(f"{prefix} is a file of several conversations", place=str(found.path), next_step=advice)
+    return transcript
+
+
+def _alone(found: FoundOriginal) -> Transcript | None:
+    """The transcript that exactly these bytes are. A row with a comma or bracket next to it is none by itself."""
+    content = io.BytesIO()
+    restore(found, content)
+    content.seek(0)
+    records = read_records(content, str(found.path), OnInvalid.KEEP)
+    try:
+        transcripts = open_transcripts(records, prefix=records.prefix)
+        return next((item for item in transcripts if item.sha256 == found.sha256), None)
+    except UnknownShape:
+        if found.length < 0:
+            raise
+        return None
+
+
+_MARKER_LINE = re.compile(r"\[compact/1 [^\]]*\]")
+_FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpandedRecord:
+    """One archived record and what it says; ``sha256`` is of its transcript, ``number`` counts from 1."""
+
+    sha256: str
+    number: int
+    record: Record
+    message: Message
+
+    @property
+    def id(self) -> str:
+        """The id by which it is found again."""
+        return record_id(self.sha256, self.number - 1)
+
+
+def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[ExpandedRecord]:
+    """The records that ``names`` stand for, in the order given.
+
+    A name is an id (``54453b50:12``, ``54453b50:4-9``, also in brackets), a hash (all records), or a marker line (the
+    records its summary stands for). After a hash or marker line, references as summaries print them (``[12]``) mean
+    records of that transcript, and these alone. Raises UsageError for what is none of these, InputError where the
+    archive has no such transcript, more than one, or not that many records.
+    """
+    load = lru_cache(maxsize=4)(lambda prefix: load_transcript(folders, prefix))
+    for reference in references(names):
+        transcript = load(reference.transcript)
+        for first, last in reference.ranges or ((1, len(transcript.records)),):
+            yield from _records(transcript, first, last)
+
+
+def references(names: Iterable[str]) -> tuple[Reference, ...]:
+    """What the names mean, each reference with the transcript it belongs to. Raises UsageError."""
+    found: list[Reference] = []
+    base, is_waiting = "", False
+    for name in (name.strip() for name in names):
+        marked, ranges = _marked(name) or parse_id(name.strip("[]")), parse_ranges(name)
+        if marked:
+            found.append(marked)
+            base, is_waiting = marked.transcript, ":" not in name
+        elif ranges and base:
+            if is_waiting:
+                found.pop()
+            found.append(Reference(transcript=base, ranges=ranges.ranges))
+            is_waiting = False
+        elif ranges:
+            advice = f"write HASH:{name.strip('[]')}, with the hash in the summary's marker line"
+            raise UsageError(f"{name} does not say of which transcript", next_step=advice)
+        else:
+            raise UsageError(f"“{name}” names no record", next_step=_FORMS)
+    return tuple(found)
+
+
+def _marked(text: str) -> Reference | None:
+    """What the marker line in a text stands for; None: there is none."""
+    line = _MARKER_LINE.search(text)
+    marker = find_marker(line[0]) if line else None
+    return Reference(transcript=marker.transcript, ranges=((marker.first, marker.last),)) if marker else None
+
+
+def _records(transcript: Transcript, first: int, last: int) -> Iterator[ExpandedRecord]:
+    count = len(transcript.records)
+    if not 1 <= first <= last <= count:
+        what = f"{transcript.sha256[:16]} has the records 1-{count}, not {first}{f'-{last}' if last != first else ''}"
+        raise InputError(what, next_step="give numbers within")
+    for number in range(first, last + 1):
+        i = number - 1
+        yield ExpandedRecord(
+            sha256=transcript.sha256, number=number, record=transcript.records[i], message=transcript.messages[i]
+        )

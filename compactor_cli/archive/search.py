@@ -1,25 +1,132 @@
-"""Search: the records of an archive that say something, the best first."""
+"""Search: the records of an archive, or the passages of one transcript, that say most about a query.
+
+Ranked by BM25, as SQLite's full-text search computes it. Of an archive, records are found by its index; of a
+transcript, passages, since a long result of a tool is not found as a whole because of one line in it.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compactor_cli.archive.index import ODD_VALUES, IndexStart, Progress, is_damage, opened
-from compactor_cli.archive.stored_transcripts import load_transcript
-from compactor_cli.archive.terms import match_all, match_any, wanted_words
-from compactor_cli.archive.texts import searched_text
-from compactor_cli.model.errors import CompactError
+from compactor_cli.archive.index import (
+    ODD_VALUES,
+    IndexStart,
+    Progress,
+    _run,
+    add_words,
+    create_words,
+    is_damage,
+    opened,
+    passages,
+    searched_text,
+    spaced,
+    text_of,
+)
+from compactor_cli.archive.restore import load_transcript
+from compactor_cli.digest.words import stop_words, terms
+from compactor_cli.group.turns import is_user_words
+from compactor_cli.llm.omission_notice import language_of
+from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.marker import record_id
+from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Transcript
 
 if TYPE_CHECKING:
     import sqlite3
+
+
+# More words than this are no question, and each costs a look-up.
+_MOST_TERMS = 64
+
+
+@cache
+def _term() -> re.Pattern[str]:
+    return re.compile(r'-?"[^"]*"\*?|\S+')
+
+
+@cache
+def _piece() -> re.Pattern[str]:
+    return re.compile(r"[^\W_]{3,}")
+
+
+def match_all(query: str) -> str:
+    """The query in the index's own language: every word must occur.
+
+    ``"a phrase"`` in quotes, ``begin*`` for beginnings, ``-word`` for what must not occur, ``one OR other``. Raises
+    UsageError where there is nothing to look for.
+    """
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    alternative = False
+    for term in _term().findall(query):
+        if term == "OR":
+            alternative = bool(wanted)
+            continue
+        negative = term.startswith("-") and len(term) > 1
+        phrase = _phrase(term[1:] if negative else term)
+        if phrase and negative:
+            unwanted.append(phrase)
+        elif phrase and alternative:
+            wanted[-1] = f"{wanted[-1]} OR {phrase}"
+        elif phrase:
+            wanted.append(phrase)
+        alternative = False
+    if not wanted:
+        raise UsageError("nothing to search for", next_step="give a word that is to occur", place="QUERY")
+    return " NOT ".join((" AND ".join(f"({group})" for group in wanted), *unwanted))
+
+
+def match_any(query: str) -> str:
+    """The query in the index's own language: any of its words; empty if it has none.
+
+    A path or name with punctuation in it counts as a phrase and by its pieces.
+    """
+    runs = _run().findall(query)
+    phrases = [f"{phrase}*" for run in runs if len(run) == 1 and (phrase := _quoted([run]))]
+    phrases += [_quoted([run[i : i + 2]]) for run in runs for i in range(len(run) - 1)]
+    for word in _run().sub(" ", query).split():
+        bare = word.strip("\"'`()[]{}<>.,;:!?").lower()
+        if bare in stop_words():
+            continue
+        pieces = _piece().findall(bare)
+        phrases += [_quoted([text]) for text in (bare, *(pieces if len(pieces) > 1 else ()))]
+    return " OR ".join(list(dict.fromkeys(filter(None, phrases)))[:_MOST_TERMS])
+
+
+def _phrase(term: str) -> str:
+    """One word or quoted phrase of a query; empty if nothing in it is indexed."""
+    is_beginning = term.endswith("*")
+    text = term.rstrip("*").strip('"')
+    words = spaced(text).split()
+    if text and _run().fullmatch(text[-1]):
+        if len(words) > 1 and words[-2][1:] == words[-1]:
+            words.pop()
+        else:
+            is_beginning = True
+    phrase = _quoted(words)
+    return f"{phrase}*" if phrase and is_beginning else phrase
+
+
+def _quoted(words: list[str]) -> str:
+    # The index reads a query up to its first NUL.
+    text = " ".join(words).replace('"', '""').replace("\0", " ").encode("utf-8", "replace").decode()
+    return f'"{text}"' if any(letter.isalnum() for letter in text) else ""
+
+
+def wanted_words(query: str) -> Iterator[str]:
+    """The words of a query that must or may occur, as people write them; for showing where they stand."""
+    for term in _term().findall(query):
+        if term != "OR" and not (term.startswith("-") and len(term) > 1):
+            yield from term.strip('"*').split()
+
 
 SNIPPET_CHARS = 200
 # Of a word, so much must agree where it is looked for in a text: endings differ ("migration", "migrations").
@@ -263,3 +370,134 @@ def _pattern(query: str) -> re.Pattern[str]:
     words = dict.fromkeys(word.lower() for word in wanted_words(query))
     pieces = (re.escape(word[: max(_STEM_CHARS, len(word) - 3)]) + (r"\w*" if word.isascii() else "") for word in words)
     return re.compile("|".join(f"(?<![a-z0-9]){piece}" if piece[0].isascii() else piece for piece in pieces), re.I)
+
+
+PASSAGE_CHARS = 1_000
+# What stands around an excerpt where it is quoted: its number, a line break.
+FRAME_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """Words of one record (its index), as they stand there."""
+
+    record: int
+    text: str
+
+
+def excerpts(
+    transcript: Transcript,
+    query: str,
+    *,
+    budget_tokens: int,
+    count: Callable[[str], int],
+    records: Iterable[int] | None = None,
+    passage_chars: int = PASSAGE_CHARS,
+) -> tuple[Excerpt, ...]:
+    """The best passages for the words of ``query``, in the order of the transcript; neighbours are joined.
+
+    ``records``: where to look (default: everything but bookkeeping). The tokens of all excerpts, by ``count`` and
+    `FRAME_TOKENS` each, are within ``budget_tokens``. A passage that shares no word with the query is never taken.
+    Deterministic. Raises UsageError where SQLite has no full-text search.
+    """
+    places = range(len(transcript.messages)) if records is None else records
+    found = [
+        Excerpt(record=i, text=text)
+        for i in places
+        if not transcript.messages[i].is_meta
+        for text in passages(text_of(transcript.messages[i]), passage_chars)
+    ]
+    left_tokens = budget_tokens
+    taken: list[int] = []
+    for number in _ranked(found, query):
+        cost_tokens = count(found[number].text) + FRAME_TOKENS
+        if cost_tokens <= left_tokens:
+            taken.append(number)
+            left_tokens -= cost_tokens
+        if left_tokens <= FRAME_TOKENS:
+            break
+    return _joined(found, sorted(taken))
+
+
+def _ranked(found: list[Excerpt], query: str) -> Iterator[int]:
+    """Numbers of passages, the best first; of equal ones the earlier."""
+    import sqlite3
+
+    if not (wanted := match_any(query)):
+        return
+    with closing(sqlite3.connect(":memory:")) as database:
+        create_words(database)
+        for number, passage in enumerate(found):
+            add_words(database, number, passage.text)
+        rows = database.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words), rowid", (wanted,))
+        for (number,) in rows:
+            yield number
+
+
+def _joined(found: list[Excerpt], numbers: list[int]) -> tuple[Excerpt, ...]:
+    joined: list[Excerpt] = []
+    last = -1
+    for number in numbers:
+        passage = found[number]
+        if joined and number == last + 1 and joined[-1].record == passage.record:
+            joined[-1] = Excerpt(record=passage.record, text=joined[-1].text + passage.text)
+        else:
+            joined.append(passage)
+        last = number
+    return tuple(joined)
+
+
+# A longer message is not asked as it stands but by its salient words, and of a still longer one only the two ends
+# are looked at (the numbers are Qwen-Agent's).
+QUERY_CHARS = 1_000
+LOOKED_AT_CHARS = 2_000
+SALIENT_WORDS = 32
+# What is left of the budget for excerpts where the frame around them took more than was thought.
+_SHRINK_RATIO = 0.85
+_ROUNDS = 12
+
+
+class Retrieval:
+    """A summariser that looks up instead of summing up. Same request, same answer; no model."""
+
+    def summarise(self, request: Request) -> Answer:
+        """The excerpts, in the order of the transcript, each with its record, within the budget.
+
+        Where nothing shares a word with the query, the summary has no sections.
+        """
+        language = language_of(request)
+        query = " ".join(filter(None, (query_of(request), request.focus)))
+        empty = Summary(source=Source.EXCERPTS, sections=(), language=language)
+        budget = request.budget_tokens - request.count(request.render(empty))
+        for _ in range(_ROUNDS):
+            found = excerpts(
+                request.transcript, query, budget_tokens=max(budget, 0), count=request.count, records=request.covered
+            )
+            items = tuple(Item(text=excerpt.text.strip("\n"), records=(excerpt.record,)) for excerpt in found)
+            sections = (SectionItems(section=Section.HISTORY, items=items),) if items else ()
+            summary = Summary(source=Source.EXCERPTS, sections=sections, language=language)
+            if request.count(request.render(summary)) <= request.budget_tokens:
+                return Answer(summary=summary)
+            budget = int(budget * _SHRINK_RATIO)
+        return Answer(summary=empty)
+
+
+def query_of(request: Request) -> str:
+    """The newest words of the user; of a long message its salient words: those that the fewest covered records have."""
+    messages = request.transcript.messages
+    text = next((message.text for message in reversed(messages) if is_user_words(message)), "")
+    if len(text) <= QUERY_CHARS:
+        return text
+    half = LOOKED_AT_CHARS // 2
+    looked_at = text if len(text) <= LOOKED_AT_CHARS else f"{text[:half]}\n{text[-half:]}"
+    return " ".join(_salient(looked_at, (text_of(messages[i]) for i in request.covered)))
+
+
+def _salient(text: str, documents: Iterable[str]) -> list[str]:
+    """The words of a text that stand in the fewest documents (but in one), in the order of the text."""
+    wanted = dict.fromkeys(terms(text))
+    found: Counter[str] = Counter()
+    for document in documents:
+        found.update(wanted.keys() & set(terms(document)))
+    rarest = sorted((word for word in wanted if found[word]), key=lambda word: found[word])[:SALIENT_WORDS]
+    return [word for word in wanted if word in set(rarest)]

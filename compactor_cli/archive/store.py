@@ -1,6 +1,6 @@
 """Archive: the originals, stored under the SHA-256 of their bytes before anything else is touched.
 
-Files are 0600 and folders 0700. A file that has its name is complete and on the disk. See `layout`.
+Files are 0600 and folders 0700. A file that has its name is complete and on the disk. See `folder`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,23 @@ from compactor_cli.archive.atomic import (
     sync_opened,
     temporary_name,
 )
-from compactor_cli.archive.folder import open_inside, opened_folder, stored_opener
-from compactor_cli.archive.layout import (
+from compactor_cli.archive.folder import (
     SIDECAR_ENDING,
     STATE_FOLDER,
     STATE_HASH_CHARS,
     Blob,
+    ManifestEntry,
     Part,
+    append_entry,
     is_hex,
+    now,
+    open_inside,
+    opened_folder,
     parse_part,
     stored_name,
+    stored_opener,
     unpacked,
 )
-from compactor_cli.archive.manifest import ManifestEntry, append_entry, now
 from compactor_cli.model.errors import OutputError, Unreadable
 from compactor_cli.read.streams import BUFFER_BYTES, Compression, ContentHash, Opener, open_stream, packing
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import click
 
-from compactor_cli.archive.known import is_archive, listed, stored_size
-from compactor_cli.archive.prune_archive import Candidate, candidates, remove
+from compactor_cli.archive.restore import is_archive, listed, stored_size
+from compactor_cli.archive.verify import Candidate, candidates, remove
 from compactor_cli.cli.console import Console, counted, visible
 from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
 from compactor_cli.cli.text_table import clipped, table

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.archive.atomic import make_folders
-from compactor_cli.archive.lock import lock
+from compactor_cli.archive.atomic import lock, make_folders
 from compactor_cli.cli.batch_run import planned, print_result, print_shard, read, shard_options
 from compactor_cli.cli.console import Console
 from compactor_cli.cli.model_options import model_config

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE
-from compactor_cli.archive.leftovers import clear
+from compactor_cli.archive.recover import clear
 from compactor_cli.cli.batch import SCALE
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console

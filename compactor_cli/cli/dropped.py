@@ -10,10 +10,9 @@ from pathlib import Path
 
 import click
 
-from compactor_cli.archive.known import each_once, original_of
-from compactor_cli.archive.layout import default_archive_dir
-from compactor_cli.archive.stored_transcripts import transcripts_in
-from compactor_cli.archive.texts import text_of
+from compactor_cli.archive.folder import default_archive_dir
+from compactor_cli.archive.index import text_of
+from compactor_cli.archive.restore import each_once, original_of, transcripts_in
 from compactor_cli.cli.console import counted, visible
 from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
 from compactor_cli.cli.text_table import table

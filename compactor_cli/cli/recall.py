@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from compactor_cli.archive.expand import ExpandedRecord
-from compactor_cli.archive.expand import expand as expanded
 from compactor_cli.archive.index import IndexStart
+from compactor_cli.archive.restore import ExpandedRecord
+from compactor_cli.archive.restore import expand as expanded
 from compactor_cli.archive.search import Filter, Hit, SearchResult, marks
 from compactor_cli.archive.search import search as searched
 from compactor_cli.cli.console import Color, Console, counted, is_terminal, painted, visible, wants_color

@@ -11,10 +11,16 @@ from pathlib import Path
 import click
 
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.folder import LOCAL_ARCHIVE
-from compactor_cli.archive.known import each_once, is_archive, known_archives, original_of
-from compactor_cli.archive.layout import default_archive_dir, is_hex
-from compactor_cli.archive.restore import MIN_PREFIX_CHARS, find, restore_to
+from compactor_cli.archive.folder import LOCAL_ARCHIVE, default_archive_dir, is_hex
+from compactor_cli.archive.restore import (
+    MIN_PREFIX_CHARS,
+    each_once,
+    find,
+    is_archive,
+    known_archives,
+    original_of,
+    restore_to,
+)
 from compactor_cli.archive.restore import restore as write_to
 from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, make_folders, output_error
-from compactor_cli.archive.lock import lock
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders, output_error
 from compactor_cli.archive.targets import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.cli.config import Configuration, configure
 from compactor_cli.cli.console import Console, counted, is_terminal, wants_color
@@ -285,9 +284,8 @@ def _page(transcript: Transcript, row: CompactedRow, *, settings: Settings) -> s
 
 def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
     """Clear away what killed runs left where this one writes."""
-    from compactor_cli.archive.folder import LOCAL_ARCHIVE
-    from compactor_cli.archive.layout import default_archive_dir
-    from compactor_cli.archive.leftovers import clear
+    from compactor_cli.archive.folder import LOCAL_ARCHIVE, default_archive_dir
+    from compactor_cli.archive.recover import clear
 
     stays = run_options.in_place or run_options.append
     paths = {job.target.path for job in jobs if job.target.kind is not TargetKind.STDOUT}
@@ -377,7 +375,7 @@ def _batch(
 def remember_archive(event: Event, /) -> None:
     """A listener: the archive that an original went to is put on the list of archives."""
     if isinstance(event, InputEnded) and event.report.archive:
-        from compactor_cli.archive.known import remember
+        from compactor_cli.archive.restore import remember
 
         remember(Path(event.report.archive).parents[1])
 

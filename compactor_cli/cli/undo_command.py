@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from compactor_cli.archive.atomic import followed
-from compactor_cli.archive.layout import default_archive_dir
-from compactor_cli.archive.leftovers import clear
-from compactor_cli.archive.undo import added_records, find_compacted, put_back
+from compactor_cli.archive.folder import default_archive_dir
+from compactor_cli.archive.recover import added_records, clear, find_compacted, put_back
 from compactor_cli.cli.console import Console, counted
 from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
 from compactor_cli.model.errors import CompactError, OutputError

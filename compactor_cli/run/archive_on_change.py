@@ -15,7 +15,7 @@ from compactor_cli.read.streams import STDIN, ContentHash, open_stream
 from compactor_cli.run.tally import Tally
 
 if TYPE_CHECKING:
-    from compactor_cli.archive.layout import Blob, Part
+    from compactor_cli.archive.folder import Blob, Part
     from compactor_cli.archive.store import Archive, ArchiveWriter
 
 _PIECE_BYTES = 1 << 20
@@ -71,7 +71,7 @@ class ArchiveOnChange:
         """
         length = report.bytes_before
         if report.outcome is Outcome.COMPACTED and self._folder:
-            from compactor_cli.archive.layout import Part
+            from compactor_cli.archive.folder import Part
 
             archive, _ = self._start()
             self._list_part()
@@ -116,7 +116,7 @@ class ArchiveOnChange:
 
     def journal(self, data: bytes) -> AbstractContextManager[None]:
         """While ``data`` is being appended to the file, the archive holds it: a run that is killed is made good."""
-        from compactor_cli.archive.journal import journal
+        from compactor_cli.archive.recover import journal
 
         if self._archive is None or self._committed is None:
             return nullcontext()

@@ -257,8 +257,8 @@ def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) 
 
 def _prepare(job: Job, run_config: RunConfig) -> None:
     """Leave a file to the next run that somebody has open; make good what a killed run began to append to it."""
-    from compactor_cli.archive.journal import finish_append
     from compactor_cli.archive.live_file import check_no_writer
+    from compactor_cli.archive.recover import finish_append
 
     path = job.source.path
     with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
@@ -355,7 +355,7 @@ def _load_state(job: Job, run_config: RunConfig, name: str) -> bytes | None:
 
 def _load_original(job: Job, run_config: RunConfig, sha256: str) -> Transcript | None:
     """The archived transcript that a marker names; None if it is not there, or damaged."""
-    from compactor_cli.archive.stored_transcripts import load_transcript
+    from compactor_cli.archive.restore import load_transcript
 
     try:
         return load_transcript([_archive_dir(job, run_config)], sha256)
@@ -397,6 +397,6 @@ def _exhaust(rows: Iterator[FinishedRow]) -> str:
 def _archive_dir(job: Job, run_config: RunConfig) -> Path:
     if run_config.archive_dir:
         return Path(run_config.archive_dir)
-    from compactor_cli.archive.layout import default_archive_dir
+    from compactor_cli.archive.folder import default_archive_dir
 
     return default_archive_dir(job.source.path, in_place=job.target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND))

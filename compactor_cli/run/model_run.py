@@ -250,7 +250,7 @@ def _provider(name: str, api_base: str) -> str:
 
 def load_original(archive_dir: Path, sha256: str) -> Transcript | None:
     """The archived transcript whose hash begins with ``sha256``; None if it is not there, or damaged."""
-    from compactor_cli.archive.stored_transcripts import load_transcript
+    from compactor_cli.archive.restore import load_transcript
 
     try:
         return load_transcript([archive_dir], sha256)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.archive.layout import Blob, Part
+from compactor_cli.archive.folder import Blob, Part
 from compactor_cli.archive.store import Archive
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compactor_cli.archive import live_file
-from compactor_cli.archive.journal import finish_append, journal
 from compactor_cli.archive.live_file import append
+from compactor_cli.archive.recover import finish_append, journal
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import Changed, OutputError
 from compactor_cli.read.streams import look_at

@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.archive.layout import Part, default_archive_dir, read_parts, stored_sidecars
-from compactor_cli.archive.manifest import MANIFEST, read_entries
+from compactor_cli.archive.folder import MANIFEST, Part, default_archive_dir, read_entries, read_parts, stored_sidecars
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import OutputError
 from compactor_cli.read.streams import Compression, open_stream, zstd

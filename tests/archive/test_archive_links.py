@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from archived import said, session
 
+from compactor_cli.archive.folder import MANIFEST, ManifestEntry, append_entry, read_entries
 from compactor_cli.archive.index import INDEX, opened
-from compactor_cli.archive.manifest import MANIFEST, ManifestEntry, append_entry, read_entries
 from compactor_cli.archive.restore import find, restore_to
 from compactor_cli.archive.store import Archive
 from compactor_cli.archive.verify import verify

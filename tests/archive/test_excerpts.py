@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.archive.excerpts import FRAME_TOKENS, Excerpt, excerpts
-from compactor_cli.archive.texts import passages
+from compactor_cli.archive.index import passages
+from compactor_cli.archive.search import FRAME_TOKENS, Excerpt, excerpts
 from compactor_cli.model.errors import Place
 from compactor_cli.model.transcript import Message, Record, Role, Text, ToolResult, Transcript
 

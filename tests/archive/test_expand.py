@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from archived import remove, said, session, store, store_rows
 
-from compactor_cli.archive.expand import expand
+from compactor_cli.archive.restore import expand
 from compactor_cli.model.errors import InputError, UsageError
 
 TALK = said("one", "two", "three", "four", "five")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from compactor_cli.archive import live_file
-from compactor_cli.archive.leftovers import find_leftovers, sweep
+from compactor_cli.archive.recover import find_leftovers, sweep
 from compactor_cli.archive.store import Archive
 from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.model.errors import Changed, InUse
@@ -269,7 +269,7 @@ def test_a_forged_manifest_makes_nobody_delete_or_append_to_anything(tmp_path: P
     """The archive has no such original: the line alone is not believed."""
     import hashlib
 
-    from compactor_cli.archive.manifest import ManifestEntry, append_entry
+    from compactor_cli.archive.folder import ManifestEntry, append_entry
 
     folder = tmp_path / ".transcripts"
     folder.mkdir()

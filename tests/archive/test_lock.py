@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.lock import lock
+from compactor_cli.archive.atomic import lock
 from compactor_cli.model.errors import OutputError, TryLater
 
 

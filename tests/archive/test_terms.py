@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compactor_cli.archive.terms import add_words, create_words, match_all, match_any
+from compactor_cli.archive.index import add_words, create_words
+from compactor_cli.archive.search import match_all, match_any
 from compactor_cli.model.errors import UsageError
 
 TEXTS = (

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.layout import Blob, Part, stored_blobs
-from compactor_cli.archive.manifest import MANIFEST
+from compactor_cli.archive.folder import MANIFEST, Blob, Part, stored_blobs
 from compactor_cli.archive.store import Archive
 from compactor_cli.archive.verify import verify
 from compactor_cli.model.errors import Unreadable

@@ -8,7 +8,7 @@ import json
 import pytest
 from cli_cases import Run
 
-from compactor_cli.archive.manifest import ManifestEntry, now
+from compactor_cli.archive.folder import ManifestEntry, now
 from compactor_cli.formats.registry import names
 from compactor_cli.model.plan import Edit, Mode, Plan, Span, Tier
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport

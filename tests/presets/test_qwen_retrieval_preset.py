@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from preset_cases import SYSTEM, assistant, chat, compacted, is_stable, planned, preset, roles, transcript, user, words
 
-from compactor_cli.archive.retrieve import query_of
+from compactor_cli.archive.search import query_of
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.summary import Request
 
