@@ -1,25 +1,264 @@
-"""Claude Code sessions: ``~/.claude/projects/<project>/<session>.jsonl``, one record a line.
+"""Claude Code: its sessions (``~/.claude/projects/<project>/<session>.jsonl``) and its stream-json output.
 
-One message of the API is several records that share ``message.id``. What a client sends of a session
-follows from a tree (`claude_tree`); a compaction is written into that tree (`claude_insert`).
-Also read are the same records with a bare envelope: stream-json output, and ``{"loglines": [...]}``.
+One message of the API is several records that share ``message.id``. What a client sends of a session follows from a
+tree (`claude_tree`). Also read are the same records with a bare envelope, and ``{"loglines": [...]}``.
+
+Clients follow ``parentUuid`` from the newest record to a root. Kept records keep their bytes, so the tail
+cannot be linked to the summary; instead the last record written takes over the uuid of the removed record
+that the tail links to. Where a kept record after the summary links to another removed one, a record that carries no
+information takes over that one's uuid. Appended, a boundary names the tail instead, as the client's own compaction
+does. Three shapes of a rewritten session, all sent by the client as summary and tail:
+
+- a head stays: the summary links to it, without a boundary (a boundary would hide the head);
+- no head: a ``compact_boundary`` as the new root, the summary after it;
+- the tail links to nothing that was removed: a boundary that names the kept records as preserved.
+
+A stream has the records without the tree. What subagents say (``parent_tool_use_id``) is not shown to the main
+model. A ``compact_boundary`` that a summary follows replaces everything before it. Seen with ``claude -p
+--output-format stream-json`` 2.0 and 2.1, and with wrappers that keep only type, message and time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
-from compactor_cli.formats import anthropic, claude_insert, claude_refresh
+from compactor_cli.formats import anthropic, claude_tree
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.capabilities import SESSION, Capabilities
-from compactor_cli.formats.claude_tree import Tree, Value, is_boundary, is_of_conversation, message_id, superseded
+from compactor_cli.formats.claude_tree import (
+    Tree,
+    Value,
+    is_boundary,
+    is_of_conversation,
+    message_id,
+    size_tokens,
+    superseded,
+)
 from compactor_cli.formats.contents import content_parts, role_of, string, with_texts
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.times import later
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
+
+_COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
+
+
+def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    """The records to be put between ``cut.before`` and ``cut.after``."""
+    if not insertions:
+        return ()
+    site = _Site(transcript, cut)
+    ids = [_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    ids[-1] = site.taken or ids[-1]
+    needs_boundary = not site.head or (site.has_tail and not site.taken)
+    root = _uuid(transcript, "boundary") if needs_boundary else site.head
+    parents = [root, *ids[:-1]]
+    records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
+    if needs_boundary:
+        records.insert(0, site.boundary(root, {} if site.taken else site.preserved(ids[-1])))
+    records += [site.bridge(own, parent) for own, parent in site.holes()]
+    return tuple(dump(record, transcript.records[0].raw) for record in records)
+
+
+def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    """The records to be put after all others: a boundary that names ``cut.after`` as preserved, and the insertions.
+
+    Their times follow the newest record's, since clients take the newest record for the end of the chain.
+    """
+    site = _Site(transcript, cut)
+    ids = [_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    root = _uuid(transcript, "boundary")
+    site.removed = list(range(len(site.tree.values)))
+    records = [site.boundary(root, site.preserved(ids[-1]))]
+    parents = [root, *ids[:-1]]
+    records += [site.record(item, own, parent) for item, own, parent in zip(insertions, ids, parents, strict=True)]
+    newest = max((string(value.get("timestamp")) for value in site.tree.values), default="")
+    stamped = ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1))
+    return tuple(dump(record, transcript.records[0].raw) for record in stamped)
+
+
+def taken_uuid(transcript: Transcript, cut: InsertionPoint) -> str:
+    """The uuid that the last inserted record takes over; empty if the tail links to nothing removed."""
+    return _Site(transcript, cut).taken
+
+
+def dangling(transcript: Transcript, kept: Iterable[int], taken: str = "") -> tuple[int, ...]:
+    """Kept records whose parent was in the transcript and is removed, except for the one with the uuid ``taken``.
+
+    A client reads them (results are found by their call, hooks are not sent) but does not follow them.
+    """
+    tree = _tree(transcript)
+    staying = set(kept)
+    orphans = (i for i in sorted(staying) if (parent := tree.parent(i)) is not None and parent not in staying)
+    return tuple(i for i in orphans if tree.values[i].get("parentUuid") != taken)
+
+
+class _Site:
+    """Where the insertion goes: the uuids and the envelope around it."""
+
+    def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
+        self.transcript = transcript
+        self.cut = cut
+        self.tree = _tree(transcript)
+        self.before = set(cut.before)
+        self.after = set(cut.after)
+        self.removed = [i for i in range(len(self.tree.values)) if i not in self.before and i not in self.after]
+        self.has_tail = any(_is_shown(transcript.messages[i]) for i in cut.after)
+        self.taken = self._taken()
+        self.head = self._head()
+        self.timestamp = self._timestamp()
+
+    def _taken(self) -> str:
+        """The parent of the tail, if it is removed; where it was missing already, rather that of another
+        tail record, since newer clients bridge missing parents by themselves."""
+        parent = self._parent_uuid(self._top())
+        if parent in self.tree.index or not parent:
+            return parent if self._is_free(parent) else ""
+        others = (self._parent_uuid(i) for i in self.cut.after if i in self.tree.is_main)
+        return next((uuid for uuid in others if uuid in self.tree.index and self._is_free(uuid)), parent)
+
+    def _chain(self) -> tuple[int, ...]:
+        """The tail's newest record and what it links to, up to the root, removed records among them."""
+        newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
+        return tuple(self.tree.ancestors(newest)) if newest is not None else ()
+
+    def _top(self) -> int | None:
+        """The first tail record on the chain of the newest record."""
+        return next((i for i in reversed(self._chain()) if i in self.after), None)
+
+    def holes(self) -> Iterator[tuple[str, str]]:
+        """Uuids of removed records that lie between kept ones of the tail on the chain, with the uuid above each."""
+        chain = self._chain()
+        kept = [at for at, i in enumerate(chain) if i in self.after]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield self._parent_uuid(chain[below]), string(self.tree.values[chain[above]].get("uuid"))
+
+    def _parent_uuid(self, i: int | None) -> str:
+        return string(self.tree.values[i].get("parentUuid")) if i is not None else ""
+
+    def _is_free(self, uuid: str) -> bool:
+        """Whether no kept record has this uuid."""
+        at = self.tree.index.get(uuid, -1)
+        return bool(uuid) and at not in self.before and at not in self.after
+
+    def _head(self) -> str:
+        """The kept record that the removed ones link to, else the last of the head; empty without a head."""
+        shown = [i for i in self.cut.before if _is_shown(self.transcript.messages[i])]
+        if not shown:
+            return ""
+        start = self.tree.index.get(self.taken)
+        above = self.tree.ancestors(start) if start is not None else ()
+        new_parent = next((i for i in above if i in self.before), None)
+        return string(self.tree.values[shown[-1] if new_parent is None else new_parent].get("uuid"))
+
+    def _timestamp(self) -> str:
+        """That of the last removed record: clients take the newest record for the end of the chain."""
+        end = self.cut.after[0] if self.cut.after else len(self.tree.values)
+        covered = [i for i in reversed(self.removed) if i < end]
+        order = (*covered, *reversed(self.cut.before), *self.cut.after)
+        stamps = (string(self.tree.values[i].get("timestamp")) for i in order)
+        return next((stamp for stamp in stamps if stamp), "1970-01-01T00:00:00.000Z")
+
+    def envelope(self) -> dict[str, Any]:
+        """What neighbours say about the session, the client and the folder."""
+        near = [*self.cut.after, *reversed(self.cut.before), *self.removed]
+        value = next((self.tree.values[i] for i in near if i in self.tree.is_main), {})
+        return {"isSidechain": False} | {key: value[key] for key in _COPIED if key in value}
+
+    def record(self, item: Insertion, own: str, parent: str) -> dict[str, Any]:
+        """A user or assistant record."""
+        is_assistant = item.role is Role.ASSISTANT and not item.is_summary
+        marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if item.is_summary else {}
+        return {
+            "parentUuid": parent or None,
+            **self.envelope(),
+            "type": "assistant" if is_assistant else "user",
+            "message": _answer(item, own) if is_assistant else {"role": "user", "content": item.text},
+            **marks,
+            "uuid": own,
+            "timestamp": self.timestamp,
+        }
+
+    def bridge(self, own: str, parent: str) -> dict[str, Any]:
+        """A record that is not sent, in the place of a removed one."""
+        return {
+            "parentUuid": parent,
+            **self.envelope(),
+            "type": "system",
+            "subtype": "turn_duration",
+            "durationMs": 0,
+            "isMeta": False,
+            "uuid": own,
+            "timestamp": self.timestamp,
+        }
+
+    def boundary(self, own: str, preserved: dict[str, Any]) -> dict[str, Any]:
+        """The record with which the client marks its own compactions; ``preserved`` says what else is sent."""
+        covered = (string(self.tree.values[i].get("uuid")) for i in reversed(self.removed))
+        logical = next((uuid for uuid in covered if uuid and uuid != self.taken), None)
+        metadata: dict[str, Any] = {"trigger": "manual", "preTokens": self._tokens_before()}
+        return {
+            "parentUuid": None,
+            "logicalParentUuid": logical,
+            **self.envelope(),
+            "type": "system",
+            "subtype": "compact_boundary",
+            "content": "Conversation compacted",
+            "isMeta": False,
+            "level": "info",
+            "uuid": own,
+            "timestamp": self.timestamp,
+            "compactMetadata": metadata | preserved,
+        }
+
+    def preserved(self, anchor: str) -> dict[str, Any]:
+        """The kept records by name, sent after the record ``anchor``."""
+        staying = (*self.cut.before, *self.cut.after)
+        shown = (i for i in staying if _is_shown(self.transcript.messages[i]))
+        uuids = [uuid for i in shown if (uuid := string(self.tree.values[i].get("uuid")))]
+        if not uuids:
+            return {}
+        return {
+            "preservedSegment": {"headUuid": uuids[0], "anchorUuid": anchor, "tailUuid": uuids[-1]},
+            "preservedMessages": {"anchorUuid": anchor, "uuids": uuids, "allUuids": uuids},
+        }
+
+    def _tokens_before(self) -> int:
+        """The size of the last request before the cut, as the client itself had it."""
+        values = (self.tree.values[i] for i in reversed(self.removed) if i in self.tree.is_main)
+        usages = (value["message"].get("usage") for value in values)
+        return next((size_tokens(usage) for usage in usages if isinstance(usage, dict) and size_tokens(usage)), 0)
+
+
+def _tree(transcript: Transcript) -> Tree:
+    return Tree([record.value if isinstance(record.value, dict) else {} for record in transcript.records])
+
+
+def _is_shown(message: Message) -> bool:
+    return not message.is_meta and not message.superseded
+
+
+def _answer(item: Insertion, own: str) -> dict[str, Any]:
+    return {
+        "id": f"msg_{own.replace('-', '')}",
+        "type": "message",
+        "role": "assistant",
+        "model": "<synthetic>",
+        "content": [{"type": "text", "text": item.text}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+    }
+
+
+def _uuid(transcript: Transcript, what: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {what}"))
+
 
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
 _TREE_TYPES = frozenset({"user", "assistant", "system", "attachment", "progress"})
@@ -94,8 +333,8 @@ class ClaudeCode:
         return next((name for name in names if name and not name.startswith("<")), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The summary in the chain between head and tail (see `claude_insert`)."""
-        return claude_insert.insert(transcript, cut, insertions)
+        """The summary in the chain between head and tail."""
+        return insert(transcript, cut, insertions)
 
     @property
     def appends_head(self) -> bool:
@@ -106,19 +345,19 @@ class ClaudeCode:
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A boundary that names the tail, and the summary; the client does not go by the tail's counters then."""
-        return claude_insert.append(transcript, cut, insertions)
+        return append(transcript, cut, insertions)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Lines next to the tree that repeat messages."""
-        return claude_refresh.outdated(tree_of(records))
+        return claude_tree.outdated(tree_of(records))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The ``usage`` of the last answer."""
-        return claude_refresh.counters(tree_of(records), staying)
+        return claude_tree.counters(tree_of(records), staying)
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with another ``usage``."""
-        return dump(claude_refresh.recounted(parse(record.raw), size_tokens), record.raw)
+        return dump(claude_tree.recounted(parse(record.raw), size_tokens), record.raw)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its message; ``toolUseResult`` stays as it is."""
@@ -153,7 +392,7 @@ class ClaudeCode:
         return records
 
 
-DIALECT = ClaudeCode()
+CLAUDE_CODE = ClaudeCode()
 
 
 def tree_of(records: Sequence[Record]) -> Tree:
@@ -204,3 +443,134 @@ def _summary(value: Value, role: Role, parts: Sequence[Part]) -> PreviousSummary
         return summary_of(role, parts)
     text = "\n".join(part.text for part in parts if isinstance(part, Text))
     return summary_of(role, parts) or PreviousSummary(origin="claude-code", text=text)
+
+
+_TREE_KEYS = ("parentUuid", "sessionId", "isSidechain", "systemPayload")
+_SYSTEM_SUBTYPES = frozenset({"init", "compact_boundary", "status", "hook_response", "task_notification"})
+_META = Message(role=Role.META)
+# Keys of the envelope that a new record takes over from a neighbour.
+_STREAM_COPIED = ("session_id", "parent_tool_use_id", "timestamp")
+
+
+class ClaudeStream:
+    """The dialect of Claude Code's stream-json."""
+
+    name = "claude-stream"
+    title = "Claude Code stream-json"
+    holds = SESSION | Capabilities.SIDECHAINS
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """None: a line is a record. A whole stream may also be one array of such records."""
+        is_stream = isinstance(value, list) and any(self.score(item) == 3 for item in value[:2])
+        return () if is_stream else None
+
+    def score(self, value: Any) -> int:
+        """3 for the first and the last line, stream events, and messages with ``session_id``; 2 for bare messages."""
+        if not isinstance(value, dict) or any(key in value for key in _TREE_KEYS):
+            return 0
+        kind = value.get("type")
+        if kind == "system":
+            return 3 if _subtype(value) in _SYSTEM_SUBTYPES and _session_id(value) else 0
+        if kind in ("result", "stream_event"):
+            return 3 if _session_id(value) and ("subtype" in value or "event" in value) else 0
+        if kind not in ("user", "assistant") or not is_of_conversation(value) or "parts" in value["message"]:
+            return 0
+        return (
+            3 if "session_id" in value or "parent_tool_use_id" in value else 2 * (value["message"].get("role") == kind)
+        )
+
+    def starts(self, value: Any) -> bool:
+        """Never: a stream of several prompts has several first lines (see `session_key`)."""
+        return False
+
+    def session_key(self, value: Any) -> str:
+        """The session that a record says it belongs to."""
+        return _session_id(value) if isinstance(value, dict) else ""
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what a compaction replaced is ``superseded``."""
+        values = [record.value if isinstance(record.value, dict) else {} for record in records]
+        replaced_until = _last_boundary(values)
+        return tuple(_stream_message(value, i < replaced_until) for i, value in enumerate(values))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last answer, else the one the stream began with."""
+        values = [record.value for record in reversed(records) if isinstance(record.value, dict)]
+        answers = (at(value, ("message", "model")) for value in values if value.get("type") == "assistant")
+        begun = (value.get("model") for value in values if value.get("type") == "system")
+        names = (name for name in (*answers, *begun) if isinstance(name, str) and name)
+        return next((name for name in names if not name.startswith("<")), "")
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Records of the user (and the assistant) with the envelope of a neighbour.
+
+        No boundary: it would say that the head is not sent any more.
+        """
+        conversation = [
+            i for i in (*reversed(cut.before), *cut.after) if is_of_conversation(_value(transcript.records[i]))
+        ]
+        neighbour = _value(transcript.records[conversation[0]]) if conversation else {}
+        raw = transcript.records[0].raw if transcript.records else b""
+        return tuple(dump(_written(item, neighbour, transcript.sha256), raw) for item in insertions)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The record with texts replaced in its message; thinking is never touched."""
+        value = parse(record.raw)
+        message = value["message"]
+        return dump({**value, "message": {**message, "content": with_texts(message.get("content"), texts)}}, record.raw)
+
+
+def _value(record: Record) -> Mapping[str, Any]:
+    return record.value if isinstance(record.value, dict) else {}
+
+
+def _subtype(value: Mapping[str, Any]) -> str:
+    return string(value.get("subtype")) or string(at(value, ("message", "subtype")))
+
+
+def _session_id(value: Mapping[str, Any]) -> str:
+    return string(value.get("session_id")) or string(at(value, ("message", "session_id")))
+
+
+def _is_of_subagent(value: Mapping[str, Any]) -> bool:
+    return bool(value.get("parent_tool_use_id"))
+
+
+def _last_boundary(values: Sequence[Mapping[str, Any]]) -> int:
+    """The last boundary with a summary after it; 0 without one."""
+    is_summarised = False
+    for i in range(len(values) - 1, -1, -1):
+        if values[i].get("type") == "system" and _subtype(values[i]) == "compact_boundary" and is_summarised:
+            return i
+        is_summarised = is_summarised or _stream_message(values[i], False).summary is not None
+    return 0
+
+
+def _stream_message(value: Mapping[str, Any], is_superseded: bool) -> Message:
+    if value.get("type") not in ("user", "assistant") or not is_of_conversation(value) or _is_of_subagent(value):
+        return _META
+    parts = content_parts(value["message"].get("content"))
+    role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
+    return Message(
+        role=role,
+        parts=parts,
+        group=message_id(value),
+        timestamp=string(value.get("timestamp")),
+        summary=summary_of(role, parts),
+        superseded=is_superseded,
+        own_words="" if value.get("isSynthetic") is True else None,
+    )
+
+
+def _written(item: Insertion, neighbour: Mapping[str, Any], sha256: str) -> dict[str, Any]:
+    content = [{"type": "text", "text": item.text}]
+    own_id = uuid.uuid5(uuid.NAMESPACE_OID, f"{sha256} {item.text}")
+    message: dict[str, Any] = {"role": item.role.value, "content": content}
+    if item.role is Role.ASSISTANT:
+        message = {"id": f"msg_{own_id.hex}", "type": "message", **message, "stop_reason": "end_turn"}
+    envelope = {key: neighbour[key] for key in _STREAM_COPIED if key in neighbour}
+    own = {"uuid": str(own_id)} if "uuid" in neighbour else {}
+    return {"type": item.role.value, "message": message, **envelope, **own}
+
+
+CLAUDE_STREAM = ClaudeStream()

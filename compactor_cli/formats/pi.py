@@ -2,16 +2,20 @@
 
 Since version 2, entries link to each other by ``parentId``, and what is sent is the path from the last entry to
 the root; before, entries have no ids and are sent in order. A ``compaction`` entry replaces what is before
-its first kept entry (``firstKeptEntryId``, or ``firstKeptEntryIndex`` counted over all lines with the header).
-Observed with pi 0.73; the older shape after the client's own migration.
+its first kept entry (``firstKeptEntryId``, or ``firstKeptEntryIndex`` counted over all lines with the header);
+a summary is written as one, in place of removed entries or after all others. The client goes by the ``usage`` of
+the last answer, unless a compaction is younger. Observed with pi 0.73; the older shape after the client's own
+migration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice, pairwise
 from typing import Any
 
-from compactor_cli.formats import pi_insert, pi_written
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import (
@@ -25,21 +29,346 @@ from compactor_cli.formats.contents import (
     string,
     with_texts,
 )
-from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.pi_path import Value, path_of
 from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.times import later
 from compactor_cli.model.transcript import (
+    Media,
     Message,
     Part,
     PreviousSummary,
     Record,
     Role,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
     Transcript,
 )
+
+Value = Mapping[str, Any]
+
+
+class Path:
+    """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path.
+
+    ``unread`` are those on a line with another, which the client passes over: none of them is the newest entry or a
+    compaction. Where others link to one, it is on their path anyway.
+    """
+
+    def __init__(self, values: Sequence[Value], unread: frozenset[int] = frozenset()) -> None:
+        self.values = values
+        self.unread = unread
+        self.objects = [i for i, value in enumerate(values) if value and i not in unread]
+        self.entries = [i for i, value in enumerate(values) if value and value.get("type") != "session"]
+        self.has_ids = any("parentId" in values[i] for i in self.entries)
+        self.index = {string(values[i].get("id")): i for i in self.entries if string(values[i].get("id"))}
+
+    def parent(self, i: int) -> int | None:
+        """The entry that this one links to; None for a root and where it is missing."""
+        return self.index.get(string(self.values[i].get("parentId")))
+
+    def ancestors(self, i: int) -> Iterator[int]:
+        """The entry itself, then what it links to, up to a root, a missing parent or a circle."""
+        seen: set[int] = set()
+        at: int | None = i
+        while at is not None and at not in seen:
+            seen.add(at)
+            yield at
+            at = self.parent(at)
+
+    @property
+    def newest(self) -> int | None:
+        """The last entry that the client reads."""
+        return next((i for i in reversed(self.entries) if i not in self.unread), None)
+
+    def sent(self) -> list[int]:
+        """The path from the root to the last entry. All entries, if that path breaks off at a missing parent:
+        it is then not known what the client shows."""
+        readable = [i for i in self.entries if i not in self.unread]
+        if not self.has_ids or self.newest is None:
+            return readable
+        path = [i for i in self.ancestors(self.newest) if not self._is_unread_compaction(i)][::-1]
+        is_whole = not string(self.values[path[0]].get("parentId"))
+        return path if is_whole else readable
+
+    def _is_unread_compaction(self, i: int) -> bool:
+        return i in self.unread and self.values[i].get("type") == "compaction"
+
+    def superseded(self) -> frozenset[int]:
+        """Entries off the path, and on it what the last compaction replaced."""
+        path = self.sent()
+        marks = [at for at, i in enumerate(path) if self.values[i].get("type") == "compaction"]
+        gone = set(self.entries) - set(path)
+        if marks:
+            first = self._first_kept(path[: marks[-1]], self.values[path[marks[-1]]])
+            gone |= set(path[:first]) | {path[at] for at in marks[:-1]}
+        return frozenset(gone)
+
+    def _first_kept(self, before: Sequence[int], compaction: Value) -> int:
+        """Where on the path the kept entries start: after all of it, if the entry named is not there."""
+        index = compaction.get("firstKeptEntryIndex")
+        if isinstance(index, int):
+            target = self.objects[index] if 0 <= index < len(self.objects) else -1
+        else:
+            target = self.index.get(string(compaction.get("firstKeptEntryId")), -1)
+        return before.index(target) if target in before else len(before)
+
+    def free_parent(self, before: Sequence[int], after: Sequence[int]) -> str:
+        """The id of the removed entry that the tail links to, empty if it links to none."""
+        kept = {*before, *after}
+        top = self._top(set(after))
+        parent = string(self.values[top].get("parentId")) if top is not None else ""
+        return parent if self.index.get(parent, -1) not in kept else ""
+
+    def attachment(self, before: Sequence[int], after: Sequence[int]) -> str | None:
+        """The id of the kept entry above the removed ones, else of the last entry before the cut."""
+        head = [i for i in before if i in set(self.entries)]
+        start = self.index.get(self.free_parent(before, after))
+        above = self.ancestors(start) if start is not None else iter(())
+        found = next((i for i in above if i in head), head[-1] if head else None)
+        return string(self.values[found].get("id")) or None if found is not None else None
+
+    def _top(self, after: set[int]) -> int | None:
+        """The first entry of the tail that is on the path."""
+        return next((i for i in reversed(self._chain(after)) if i in after), None)
+
+    def _chain(self, after: set[int]) -> tuple[int, ...]:
+        """The last entry of the tail and what it links to, up to the root, removed entries among them."""
+        newest_first = sorted(after.intersection(self.entries), key=lambda i: (i in self.unread, -i))
+        last = next(iter(newest_first), None)
+        return tuple(self.ancestors(last)) if last is not None else ()
+
+    def holes(self, after: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """Ids of removed entries that lie between kept ones of the tail on the path, with the id above each."""
+        staying = set(after)
+        chain = self._chain(staying) if self.has_ids else ()
+        kept = [at for at, i in enumerate(chain) if i in staying]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield string(self.values[chain[below]].get("parentId")), string(self.values[chain[above]].get("id"))
+
+
+def path_of(records: Sequence[Record]) -> Path:
+    """The path of these records; a line that is not an object is an empty entry."""
+    unread = (i for i in range(1, len(records)) if b"\n" not in records[i - 1].ending)
+    values = [record.value if isinstance(record.value, dict) else {} for record in records]
+    return Path(values, frozenset(both for i in unread for both in (i - 1, i)))
+
+
+_SIZES = ("input", "output", "cacheRead", "cacheWrite")
+
+
+def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    """The entries to be put between ``cut.before`` and ``cut.after``; the last message has the id that the tail needs.
+
+    Where an entry of the tail links to another removed one, an entry that carries no information has that one's id.
+    """
+    site = _Site(transcript, cut)
+    ids = [_id(transcript, i) for i in range(len(insertions))]
+    ids[-1] = site.path.free_parent(cut.before, cut.after) or ids[-1]
+    parents = [site.last_head_id(), *ids[:-1]]
+    times = [site.timestamp()] * len(ids)
+    entries = site.entries(insertions, ids, parents, times, site.first_kept())
+    return (*entries, *(site.bridge(own, parent) for own, parent in site.path.holes(cut.after)))
+
+
+def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+    """The entries to be put after all others, linked to the last one; the first kept entry is that of the tail."""
+    site = _Site(transcript, cut)
+    ids = [_id(transcript, i) for i in range(len(insertions))]
+    values = site.path.values
+    last = values[site.path.newest] if site.path.newest is not None else {}
+    parents = [string(last.get("id")) or None, *ids[:-1]]
+    newest = max((string(value.get("timestamp")) for value in values), default="")
+    times = [later(newest, n) for n in range(1, len(ids) + 1)]
+    return site.entries(insertions, ids, parents, times, site.first_of_tail())
+
+
+def counters(path: Path, staying: Sequence[int]) -> dict[int, int]:
+    """The last answer that stays, with the size that its ``usage`` tells."""
+    answers = ((i, path.values[i]) for i in reversed(staying))
+    sizes = ((i, size_tokens(usage_of(value))) for i, value in answers if _is_answer(value))
+    return dict(islice(((i, size) for i, size in sizes if size), 1))
+
+
+def recounted(value: Value, size: int) -> dict[str, Any]:
+    """The answer with another size in its ``usage``; what it cost stays."""
+    old = usage_of(value)
+    zeros = {key: 0 for key in _SIZES if key in old}
+    usage = {**old, **zeros, "input": size, **({"totalTokens": size} if "totalTokens" in old else {})}
+    return {**value, "message": {**value["message"], "usage": usage}}
+
+
+def usage_of(value: Value) -> Mapping[str, Any]:
+    """The ``usage`` of an answer; an empty one where there is none."""
+    message = value.get("message")
+    usage = message.get("usage") if isinstance(message, dict) else None
+    return usage if isinstance(usage, dict) else {}
+
+
+def size_tokens(usage: Mapping[str, Any]) -> int:
+    """The tokens of a request and its answer, as the provider counted them."""
+    total = usage.get("totalTokens")
+    parts = (usage.get(key) for key in _SIZES)
+    return total if isinstance(total, int) and total else sum(part for part in parts if isinstance(part, int))
+
+
+class _Site:
+    """Where the insertion goes."""
+
+    def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
+        self.transcript = transcript
+        self.cut = cut
+        self.path = path_of(transcript.records)
+        stop = cut.after[0] if cut.after else len(transcript.records)
+        kept = set(cut.before)
+        self.covered = [i for i in range(stop - 1, -1, -1) if i not in kept]
+        self.shown = [i for i in cut.before if _is_shown(transcript.messages[i])]
+
+    def entries(
+        self,
+        insertions: Sequence[Insertion],
+        ids: Sequence[str],
+        parents: Sequence[str | None],
+        times: Sequence[str],
+        first_kept: dict[str, Any],
+    ) -> tuple[bytes, ...]:
+        """The compaction, then messages."""
+        return tuple(self._entries(insertions, ids, parents, times, first_kept))
+
+    def bridge(self, own: str, parent: str) -> bytes:
+        """An entry that is not sent, in the place of a removed one."""
+        entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp()}
+        return dump({**entry, "customType": "compact", "data": {}}, self.transcript.records[0].raw)
+
+    def _entries(
+        self,
+        insertions: Sequence[Insertion],
+        ids: Sequence[str],
+        parents: Sequence[str | None],
+        times: Sequence[str],
+        first_kept: dict[str, Any],
+    ) -> Iterator[bytes]:
+        like = self.transcript.records[0].raw
+        for item, own, parent, time in zip(insertions, ids, parents, times, strict=True):
+            envelope = {"id": own, "parentId": parent} if self.path.has_ids else {}
+            entry = {**envelope, "timestamp": time}
+            yield dump(
+                self._compaction(item, entry, first_kept) if item.is_summary else self._message_entry(item, entry), like
+            )
+
+    def _compaction(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "type": "compaction",
+            **entry,
+            "summary": item.text,
+            **first_kept,
+            "tokensBefore": self._tokens_before(),
+        }
+
+    def first_kept(self) -> dict[str, Any]:
+        """The first entry of the head; without a head, that of the tail, before which nothing is sent."""
+        if not self.path.has_ids:
+            return {"firstKeptEntryIndex": self._first_kept_index()}
+        first = next(iter((*self.shown, *self._tail())), None)
+        return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
+
+    def _first_kept_index(self) -> int:
+        """Counted as the client counts: all lines that are objects, the compaction itself among them."""
+        objects = sorted(set(self.cut.before).intersection(self.path.objects))
+        return objects.index(self.shown[0]) if self.shown else len(objects) + 1
+
+    def first_of_tail(self) -> dict[str, Any]:
+        """The first entry of the tail, for a compaction after it."""
+        first = next(iter(self._tail()), None)
+        if self.path.has_ids:
+            return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
+        objects = self.path.objects
+        return {"firstKeptEntryIndex": objects.index(first) if first in objects else len(objects) + 1}
+
+    def _tail(self) -> list[int]:
+        return [i for i in self.cut.after if self.path.values[i].get("type") != "session"]
+
+    def last_head_id(self) -> str | None:
+        """The id of the entry that the first new one links to."""
+        return self.path.attachment(self.cut.before, self.cut.after)
+
+    def _message_entry(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
+        if item.role is Role.ASSISTANT:
+            near = [*self.cut.after, *reversed(self.cut.before), *self.covered]
+            values = (self.path.values[i] for i in near)
+            answers = (value["message"] for value in values if _is_answer(value))
+            message |= {key: value for key, value in next(answers, {}).items() if key in ("api", "provider", "model")}
+            message |= {"stopReason": "stop"}
+        return {"type": "message", **entry, "message": message}
+
+    def timestamp(self) -> str:
+        """That of the last removed entry."""
+        order = (*self.covered, *reversed(self.cut.before), *self.cut.after)
+        stamps = (string(self.path.values[i].get("timestamp")) for i in order)
+        return next((stamp for stamp in stamps if stamp), "1970-01-01T00:00:00.000Z")
+
+    def _tokens_before(self) -> int:
+        """The size of the last request before the cut, as the client itself had it."""
+        answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
+        return next((size for value in answers if (size := size_tokens(usage_of(value)))), 0)
+
+
+def _is_shown(message: Message) -> bool:
+    return not message.is_meta and not message.superseded
+
+
+def _is_answer(value: Value) -> bool:
+    return isinstance(value.get("message"), dict) and value["message"].get("role") == "assistant"
+
+
+def _id(transcript: Transcript, number: int) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {number}").hex[:8]
+
+
+# What the client wants of an answer: nobody counted its tokens.
+_COST = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
+_USAGE = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0, "cost": _COST}
+
+
+def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]]:
+    """The message, or one for each of its results."""
+    stamp = {"timestamp": _milliseconds(time)}
+    for result in message.results:
+        head = {"toolCallId": result.id, "toolName": result.name, "content": [{"type": "text", "text": result.text}]}
+        yield {"role": "toolResult", **head, "isError": result.is_error, **stamp}
+    if message.role is Role.TOOL:
+        return
+    blocks = [block for part in message.parts if (block := _block(part))]
+    if message.role is not Role.ASSISTANT:
+        yield {"role": "user", "content": blocks, **stamp}
+        return
+    reason = "toolUse" if message.calls else "stop"
+    origin = {"api": "unknown", "provider": "unknown", "model": model or "unknown"}
+    yield {"role": "assistant", "content": blocks, **origin, "usage": _USAGE, "stopReason": reason, **stamp}
+
+
+def _block(part: Part) -> dict[str, Any]:
+    """A part as a block; nothing for an image's address, which has no place."""
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, Thinking):
+        return {"type": "thinking", "thinking": part.text}
+    if isinstance(part, ToolCall):
+        return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments_object(part)}
+    image = image_of(part) if isinstance(part, Media) else None
+    return {"type": "image", "data": image.data, "mimeType": image.media_type} if image else {}
+
+
+def _milliseconds(time: str) -> int:
+    try:
+        return int(datetime.fromisoformat(time).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return 0
+
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
 _MESSAGE_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})
@@ -98,7 +427,7 @@ class Pi:
         It names the first entry of the head as the first kept one: the client then sends the summary, the
         head, and everything after the compaction. Further messages link to it.
         """
-        return pi_insert.insert(transcript, cut, insertions) if insertions else ()
+        return insert(transcript, cut, insertions) if insertions else ()
 
     @property
     def appends_head(self) -> bool:
@@ -109,7 +438,7 @@ class Pi:
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
-        return pi_insert.append(transcript, cut, insertions)
+        return append(transcript, cut, insertions)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """None: nothing that stays repeats messages elsewhere."""
@@ -117,11 +446,11 @@ class Pi:
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The ``usage`` of the last answer."""
-        return pi_insert.counters(path_of(records), staying)
+        return counters(path_of(records), staying)
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with another ``usage``."""
-        return dump(pi_insert.recounted(parse(record.raw), size_tokens), record.raw)
+        return dump(recounted(parse(record.raw), size_tokens), record.raw)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its message; entries without a message are returned as they are."""
@@ -140,7 +469,7 @@ class Pi:
         ]
         parent = None
         for message, time in zip(conversation.messages, times, strict=True):
-            for entry in pi_written.messages(message, conversation.model, time):
+            for entry in messages(message, conversation.model, time):
                 own = conversation.key(len(lines))[:8]
                 envelope = {"id": own, "parentId": parent, "timestamp": time}
                 if message.summary:

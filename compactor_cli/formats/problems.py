@@ -70,7 +70,7 @@ def _claude(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
 
 
 def _codex(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-    from compactor_cli.formats.codex_history import History, payload_of
+    from compactor_cli.formats.codex import History, payload_of
 
     history = History(values)
     for i, value in enumerate(values):
@@ -82,7 +82,7 @@ def _codex(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
 
 
 def _pi(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-    from compactor_cli.formats.pi_path import Path
+    from compactor_cli.formats.pi import Path
 
     path = Path(values)
     sent = path.sent()
@@ -111,7 +111,7 @@ def _gemini(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
 
 
 def _qwen(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-    from compactor_cli.formats.qwen_chain import Chain, is_compression
+    from compactor_cli.formats.qwen_code import Chain, is_compression
 
     chain = Chain(values)
     for i, value in enumerate(values):
@@ -126,7 +126,7 @@ def _qwen(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
 
 
 def _kimi(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-    from compactor_cli.formats.kimi_log import COMPACTION, compacted_count
+    from compactor_cli.formats.kimi import COMPACTION, compacted_count
 
     for i, value in enumerate(values):
         if value.get("type") == COMPACTION and compacted_count(value) is None:

@@ -18,7 +18,9 @@ _SPEC_SUFFIX = ".toml"
 
 
 class _Entry(NamedTuple):
-    """A dialect: its name, its module, and keys of which each of its values has one (``[]``: or is an array)."""
+    """A dialect: its name, its module (``module:VALUE`` where that has several), and keys of which each of its values
+    has one (``[]``: or is an array).
+    """
 
     name: str
     module: str
@@ -29,23 +31,23 @@ class _Entry(NamedTuple):
 _DIALECTS = tuple(
     _Entry(name, module, frozenset(keys.split()))
     for name, module, keys in (
-        ("claude-code", "claude_code", "type loglines"),
+        ("claude-code", "claude_code:CLAUDE_CODE", "type loglines"),
         ("codex", "codex", "type timestamp record_type"),
         ("pi", "pi", "type"),
         ("gemini-cli", "gemini_cli", "id sessionId $set $rewindTo"),
         ("qwen-code", "qwen_code", "uuid parentUuid sessionId"),
-        ("kimi-wire", "kimi_wire", "type"),
-        ("claude-stream", "claude_stream", "type []"),
+        ("kimi-wire", "kimi:KIMI_WIRE", "type"),
+        ("claude-stream", "claude_code:CLAUDE_STREAM", "type []"),
         ("cursor", _SPEC, "message"),
         ("copilot", _SPEC, "data"),
         ("atif", "atif", "step_id steps trajectory []"),
         ("gemini-contents", "gemini_contents", "parts contents request body history messages conversation context []"),
         ("langchain", "langchain", "lc type messages values channel_values state input inputs outputs []"),
         ("opencode", "opencode", "info messages []"),
-        ("openhands", "openhands", "action observation history trajectory events []"),
-        ("openhands-v1", "openhands_v1", "kind history events []"),
-        ("swe-agent", "swe_agent", "trajectory thought action message_type is_demo agent tool_call_ids"),
-        ("mini-swe", "mini_swe", "extra trajectory_format info"),
+        ("openhands", "openhands:OPENHANDS", "action observation history trajectory events []"),
+        ("openhands-v1", "openhands:OPENHANDS_V1", "kind history events []"),
+        ("swe-agent", "swe_agent:SWE_AGENT", "trajectory thought action message_type is_demo agent tool_call_ids"),
+        ("mini-swe", "swe_agent:MINI_SWE", "extra trajectory_format info"),
         ("inspect", "inspect_ai", "epoch samples source function"),
         ("letta", "letta", "tool_returns group_id in_context_message_indices in_context_message_ids messages_total"),
         ("who-when", _SPEC, "mistake_agent mistake_step question_ID"),
@@ -64,11 +66,11 @@ _DIALECTS = tuple(
         ("cline", "cline", "[]"),
         ("anthropic", "anthropic", "role messages params request request_params conversation []"),
         ("tau", _SPEC, "role messages simulation_run []"),
-        ("openai-responses", "openai_responses", "type role input body request output response []"),
+        ("openai-responses", "responses", "type role input body request output response []"),
         ("chatgpt", "chatgpt", "mapping"),
-        ("sharegpt", "sharegpt", "from conversations conversation []"),
-        ("hermes", "hermes_trajectory", "from conversations conversation []"),
-        ("kimi-cli", "kimi_cli", "role"),
+        ("sharegpt", "sharegpt:SHAREGPT", "from conversations conversation []"),
+        ("hermes", "sharegpt:HERMES_TRAJECTORY", "from conversations conversation []"),
+        ("kimi-cli", "kimi:KIMI_CLI", "role"),
         (
             "dialogue",
             "dialogue",
@@ -116,7 +118,8 @@ def get(name: str) -> Dialect:
 def _built_in(entry: _Entry) -> Dialect:
     if entry.module == _SPEC:
         return _of_spec(entry.name)
-    dialect: Dialect = import_module(f"compactor_cli.formats.{entry.module}").DIALECT
+    module, _, attribute = entry.module.partition(":")
+    dialect: Dialect = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
     return dialect
 
 

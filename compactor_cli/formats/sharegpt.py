@@ -1,29 +1,127 @@
 """ShareGPT: ``{"conversations": [{"from": ..., "value": ...}]}``, and Hermes' tags within the values.
 
 Calls have no ids: a call is paired with what follows it. Where several calls are answered by fewer
-observations, the last of these stands for the rest, so that the pairs stay whole.
+observations, the last of these stands for the rest, so that the pairs stay whole. A text with ``<think>``,
+``<tool_call>`` or ``<tool_response>`` is taken to pieces that, joined as written, are the text again: so one of them
+can be shortened while the tags around it stay.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat
 from compactor_cli.formats import new_message as new_message
 from compactor_cli.formats.alternate import BRIDGE, alternating
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import Capabilities
+from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
 from compactor_cli.formats.contents import result_text
-from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.tags import TaggedPart, pieces, rejoined
-from compactor_cli.formats.tool_calls import named_call
-from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
+from compactor_cli.formats.tool_calls import named_call, shortened_call
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+
+_TAGS = {
+    Role.ASSISTANT: ("think", "scratch_pad", "tool_call"),
+    Role.TOOL: ("tool_response",),
+}
+_THOUGHTS = frozenset({"think", "scratch_pad"})
+
+
+class TaggedPart(NamedTuple):
+    """Some of a text, and what it says; None for tags, and for white space between them."""
+
+    written: str
+    part: Part | None
+
+
+def pieces(text: str, role: Role) -> list[TaggedPart]:
+    """The text in order. Tags that this speaker does not use, and open ones, are words like others. Linear."""
+    found: list[TaggedPart] = []
+    at = 0
+    for tag, start, stop in _tagged_spans(text, _TAGS.get(role, ())):
+        inner = text[start:stop].strip()
+        first = start + text[start:stop].index(inner)
+        found += _words(text[at : start - len(tag) - 2])
+        found.append(TaggedPart(text[start - len(tag) - 2 : first], None))
+        found.append(TaggedPart(inner, _tagged(tag, inner)))
+        found.append(TaggedPart(text[first + len(inner) : stop + len(tag) + 3], None))
+        at = stop + len(tag) + 3
+    if not found:
+        return [TaggedPart(text, Text(text=text) if text else None)]
+    return [*found, *_words(text[at:])]
+
+
+def _tagged_spans(text: str, names: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """Each outermost pair of tags: its name, and where its inner text starts and stops."""
+    closed = {name for name in names if f"</{name}>" in text}
+    if not closed:
+        return
+    at = 0
+    for match in re.finditer(f"<({'|'.join(sorted(closed))})>", text):
+        if match.start() < at or match[1] not in closed:
+            continue
+        stop = text.find(f"</{match[1]}>", match.end())
+        if stop < 0:
+            closed.discard(match[1])
+            continue
+        yield match[1], match.end(), stop
+        at = stop
+
+
+def _words(text: str) -> Iterator[TaggedPart]:
+    """What stands outside of tags: words, and the white space around them."""
+    words = text.strip()
+    start = text.index(words)
+    yield TaggedPart(text[:start], None)
+    yield TaggedPart(words, Text(text=words) if words else None)
+    yield TaggedPart(text[start + len(words) :], None)
+
+
+def _tagged(tag: str, inner: str) -> Part:
+    if tag in _THOUGHTS:
+        return Thinking(text=inner)
+    if tag == "tool_call":
+        return named_call(inner)
+    answer = _object(inner)
+    name = answer.get("name")
+    text = result_text(answer["content"]) if "content" in answer else inner
+    return ToolResult(id="", text=text, name=name if isinstance(name, str) else "")
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def rejoined(found: Sequence[TaggedPart], texts: Mapping[int, str]) -> str:
+    """The text again, with the texts of these parts (counted without the pieces that are none) replaced."""
+    number = -1
+    written = []
+    for piece in found:
+        number += piece.part is not None
+        is_replaced = piece.part is not None and number in texts
+        written.append(_shortened(piece, texts[number]) if is_replaced else piece.written)
+    return "".join(written)
+
+
+def _shortened(piece: TaggedPart, text: str) -> str:
+    if isinstance(piece.part, Thinking):
+        return piece.written
+    if isinstance(piece.part, ToolCall):
+        return shortened_call(piece.written, text)
+    is_wrapped = isinstance(piece.part, ToolResult) and piece.part.text != piece.written
+    return json.dumps({**_object(piece.written), "content": text}, ensure_ascii=False) if is_wrapped else text
+
 
 _PATHS: tuple[JsonPath, ...] = (("conversations",), ("conversation",))
 SHAPE = new_message.TurnShape(
@@ -186,4 +284,76 @@ def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
     return dump({**value, "value": rejoined(_pieces(value, role), texts)}, record.raw)
 
 
-DIALECT = ShareGPT()
+SHAREGPT = ShareGPT()
+
+
+_MARKS = ("<tool_call>", "<tool_response>", "[CONTEXT SUMMARY]:")
+
+
+class HermesTrajectory:
+    """The dialect of Hermes' trajectories."""
+
+    name = "hermes"
+    title = "Hermes trajectory"
+    holds = RUN | Capabilities.THINKING | Capabilities.TOOLS
+    unwritten = NEVER_WRITTEN
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``conversations``, as in ShareGPT."""
+        return array_at(value)
+
+    def score(self, value: Any) -> int:
+        """3 for a turn with tags, of a tool, or that is its compressor's summary; 1 for any other turn."""
+        if not is_turn(value):
+            return 1 if isinstance(value, dict) and array_at(value) else 0
+        turn_text = value["value"]
+        is_marked = isinstance(turn_text, str) and any(mark in turn_text for mark in _MARKS)
+        return 3 if is_marked or value["from"] == "tool" else 1
+
+    def starts(self, value: Any) -> bool:
+        """Never: no turn says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per turn, its tags read as calls, results and thinking."""
+        return read(records)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the row names."""
+        return model_of(records, row)
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Turns of ``human`` and ``gpt``; a summary may follow a tool's turn, as Hermes itself writes it."""
+        return new_message.insert(transcript, cut, insertions, SHAPE)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The turn with these texts replaced within its tags."""
+        return shorten(record, texts)
+
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """A row of turns with tags."""
+        return (
+            {**row_of(conversation), "conversations": [_tagged_turn(message) for message in conversation.messages]},
+        )
+
+
+def _tagged_turn(message: Message) -> dict[str, str]:
+    """Thinking, words and calls (or results), each in its tags."""
+    thought = thinking_of(message)
+    tagged = [("think", thought)] if thought else []
+    calls = [("tool_call", {"name": call.name, "arguments": call.arguments}) for call in message.calls]
+    results = [
+        ("tool_response", {"tool_call_id": result.id, "name": result.name, "content": result.text})
+        for result in message.results
+    ]
+    words = [message.text] if message.text else []
+    lines = [*map(_in_tags, tagged), *words, *map(_in_tags, (*calls, *results))]
+    return {"from": SPEAKERS[message.role], "value": "\n".join(lines)}
+
+
+def _in_tags(item: tuple[str, Any]) -> str:
+    name, inner = item
+    return f"<{name}>\n{inner if isinstance(inner, str) else dumps(inner)}\n</{name}>"
+
+
+HERMES_TRAJECTORY = HermesTrajectory()

@@ -1,29 +1,105 @@
-"""SWE-agent trajectories: a document with ``history`` (what the model was shown) and ``trajectory`` (the steps).
+"""Trajectories of SWE-agent and mini-swe-agent.
 
-In text modes an action stands in the assistant's words and the next user message is its observation; in
-function-calling modes the messages are those of OpenAI, with ``tool_call_ids`` on the result. A document that
-has no history is read by its steps: each is an action with its observation. What was done in a demonstration
-(``is_demo``) was done by nobody: it is read as material the client sends.
+SWE-agent: a document with ``history`` (what the model was shown) and ``trajectory`` (the steps). In text modes an
+action stands in the assistant's words and the next user message is its observation; in function-calling modes the
+messages are those of OpenAI, with ``tool_call_ids`` on the result. A document that has no history is read by its
+steps: each is an action with its observation. What was done in a demonstration (``is_demo``) was done by nobody: it
+is read as material the client sends.
+
+mini-swe-agent: a document with ``messages``, ``info`` and ``trajectory_format``. Version 1 writes commands into the
+assistant's words and answers as the user; version 2 has OpenAI's calls. ``extra`` on the messages holds what the run
+needs to know. A message of the role ``exit`` ends the run.
+
+A thought and an action in one text are read as words, a call and its result; the text stays in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.chat_dialect import model_of
-from compactor_cli.formats.contents import media_count, result_text, shortened_result, string
-from compactor_cli.formats.fenced import TOOL, Fenced, fenced, text_of, with_text
+from compactor_cli.formats.contents import arguments, media_count, result_text, shortened_result, string
 from compactor_cli.formats.frames import with_key
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts, shorten
-from compactor_cli.formats.scrub import gone_lines, scrubbed
+from compactor_cli.formats.scrub import gone_lines, lines_between, scrubbed
 from compactor_cli.formats.tool_calls import has_calls
-from compactor_cli.model.transcript import Message, Record, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
+
+# What the digest and people know a command line by.
+TOOL = "bash"
+_FENCES = ("```bash", "```mswea_bash_command", "```sh", "```", "<command>")
+
+
+class Fenced(NamedTuple):
+    """A text around an action: ``before + action + following`` is the text."""
+
+    before: str
+    action: str
+    following: str
+
+    def parts(self) -> tuple[Part, ...]:
+        """The words before, the call, the words after; without the fence, and without what is empty."""
+        return tuple(part for part in self._parts() if part is not None)
+
+    def _parts(self) -> tuple[Part | None, ...]:
+        words, more = self._words(), self._more()
+        call = ToolCall(id="", name=TOOL, arguments={"command": self.action}) if self.action else None
+        return (Text(text=words) if words else None, call, Text(text=more) if more else None)
+
+    def _words(self) -> str:
+        words = self.before.rstrip()
+        fence = next((fence for fence in _FENCES if words.endswith(fence)), "")
+        return words.removesuffix(fence).rstrip() if self.action else self.before
+
+    def _more(self) -> str:
+        more = self.following.strip(" \n`")
+        is_tag = more.startswith("</") and more.endswith(">") and len(more.split()) == 1
+        return "" if not more or is_tag else self.following
+
+    def shortened(self, texts: Mapping[int, str]) -> Fenced:
+        """The same with these parts' texts replaced; joined, it is the shortened text."""
+        present = [i for i, part in enumerate(self._parts()) if part is not None]
+        new = {present[i]: text for i, text in texts.items() if i < len(present)}
+        before = new[0] + self.before[len(self._words()) :] if 0 in new else self.before
+        action = _command(new[1]) if 1 in new else self.action
+        return Fenced(before, action, new.get(2, self.following))
+
+
+def _command(text: str) -> str:
+    """The command of shortened arguments, which may be JSON."""
+    parsed = arguments(text)
+    command = parsed.get("command") if isinstance(parsed, Mapping) else parsed
+    return command if isinstance(command, str) else text
+
+
+def fenced(content: str, action: str) -> Fenced:
+    """The text parted at the last place where the action stands in it; whole if it does not."""
+    bare = action.strip()
+    at = content.rfind(bare) if bare else -1
+    if at < 0:
+        return Fenced(content, "", "")
+    return Fenced(content[:at], bare, content[at + len(bare) :])
+
+
+def text_of(content: Any) -> str:
+    """The text of a content that is a string or a list with one text block; empty for others."""
+    if isinstance(content, str):
+        return content
+    blocks: Sequence[Any] = content if isinstance(content, list) else ()
+    text = blocks[0].get("text") if len(blocks) == 1 and isinstance(blocks[0], dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def with_text(content: Any, text: str) -> Any:
+    """A content that `text_of` knows, with another text."""
+    return [{**content[0], "text": text}] if isinstance(content, list) else text
+
 
 # Where a step repeats the prompt: since version 1.1, and before.
 _PROMPTS = ("query", "messages")
@@ -190,4 +266,118 @@ def _step(item: Insertion) -> dict[str, Any]:
     return {"action": "", "observation": item.text, "response": "", "state": "", "thought": ""}
 
 
-DIALECT = SweAgent()
+SWE_AGENT = SweAgent()
+
+
+_FORMAT = "mini-swe-agent"
+# The kind of an interruption that says that an answer was no action: nobody's words.
+_REFUSAL = "FormatError"
+# A code block with a command, as the agent's prompt asks for it.
+_COMMAND_FENCES = ("```mswea_bash_command\n", "```bash\n")
+
+
+class MiniSwe:
+    """The dialect of mini-swe-agent's ``.traj.json`` files."""
+
+    name = "mini-swe"
+    title = "mini-swe-agent trajectory"
+    holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.USAGE | Capabilities.ERRORS
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``messages`` of a document that says it is of this agent."""
+        if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+            return None
+        is_own = string(value.get("trajectory_format")).startswith(_FORMAT) or at(value, ("info", "mini_version"))
+        return chat.array_at(value, (("messages",),)) if is_own else None
+
+    def score(self, value: Any) -> int:
+        """3 for a document, the end of a run and a message with ``extra`` from a model; 2 for any with ``extra``."""
+        if not chat.is_chat(value):
+            return 3 if self.array_path(value) is not None else 0
+        extra = value.get("extra")
+        if not isinstance(extra, dict):
+            return 0
+        return 3 if value["role"] == "exit" or "actions" in extra or "response" in extra else 2
+
+    def starts(self, value: Any) -> bool:
+        """Never: no message says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; a user message after a command is its observation."""
+        messages: list[Message] = []
+        for record in records:
+            asks = bool(messages) and any(not call.id for call in messages[-1].calls)
+            messages.append(_mini_message(record.value, asks))
+        return tuple(messages)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last answer, else of the run's configuration."""
+        answers = (at(record.value, ("extra", "response", "model")) for record in reversed(records))
+        configured = at(row, ("info", "config", "model", "model_name"))
+        names = (name for name in (*answers, configured) if isinstance(name, str) and name)
+        return next(names, "") or model_of(records, None)
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages of a role and a content."""
+        first = transcript.records[0] if transcript.records else None
+        like, raw = (first.value, first.raw) if first else ({}, b"")
+        messages = ({"role": item.role.value, "content": item.text} for item in insertions)
+        return tuple(dump(like_keys(message, like), raw) for message in messages)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced within its words; ``extra`` without the copies of what is cut."""
+        old = parse(record.raw)
+        found = _mini_fenced(old)
+        if found is None:
+            new = parse(chat.shorten(record, texts))
+        else:
+            new = {**old, "content": with_text(old["content"], "".join(found.shortened(texts)))}
+        if "extra" in new:
+            bare = {key: new[key] for key in new if key != "extra"}
+            new["extra"] = scrubbed(new["extra"], lines_between(old.get("content"), bare))
+        return dump(new, record.raw)
+
+
+def _mini_message(value: Any, follows_command: bool) -> Message:
+    message = chat.read(value)
+    if message.is_meta or message.summary:
+        return message
+    if at(value, ("extra", "interrupt_type")) == _REFUSAL:
+        return Message(role=Role.TOOL, parts=message.parts, timestamp=message.timestamp)
+    if message.role is Role.USER and follows_command and (text := text_of(value.get("content"))):
+        return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=_failed(value, text)),))
+    found = _mini_fenced(value)
+    return Message(role=Role.ASSISTANT, parts=found.parts(), timestamp=message.timestamp) if found else message
+
+
+def _failed(value: Mapping[str, Any], text: str) -> bool:
+    code = at(value, ("extra", "returncode"))
+    if isinstance(code, int):
+        return code != 0
+    start = text.partition("<returncode>")[2].partition("</returncode>")[0].strip()
+    return start not in ("", "0")
+
+
+def _mini_fenced(value: Any) -> Fenced | None:
+    """The words of an assistant with the command in them; None where there is none."""
+    if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value):
+        return None
+    content = text_of(value.get("content"))
+    found = fenced(content, _command_text(value) or _written_command(content))
+    return found if found.action else None
+
+
+def _command_text(value: Mapping[str, Any]) -> str:
+    actions = at(value, ("extra", "actions"))
+    first = actions[0] if isinstance(actions, list) and len(actions) == 1 else None
+    return first if isinstance(first, str) else string(at(first, ("command",)))
+
+
+def _written_command(content: str) -> str:
+    """The only command block; several are refused by the agent, and answered as words."""
+    fence = next((fence for fence in _COMMAND_FENCES if content.count(fence) == 1), "")
+    return content.partition(fence)[2].partition("\n```")[0] if fence else ""
+
+
+MINI_SWE = MiniSwe()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from compactor_cli.formats.codex_items import OPAQUE
+from compactor_cli.formats.responses import OPAQUE
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.plan.fast import AMOUNT, fast_count, is_covered

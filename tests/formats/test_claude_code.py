@@ -11,8 +11,8 @@ import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
 from compactor_cli.formats.base import Insertion, InsertionPoint
-from compactor_cli.formats.claude_code import DIALECT
-from compactor_cli.formats.claude_insert import dangling, taken_uuid
+from compactor_cli.formats.claude_code import CLAUDE_CODE as DIALECT
+from compactor_cli.formats.claude_code import dangling, taken_uuid
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, Transcript
 from compactor_cli.read.jsonl import read_records
 

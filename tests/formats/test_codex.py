@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, shown
 
-from compactor_cli.formats.codex import DIALECT
-from compactor_cli.formats.codex_insert import PREFIX
+from compactor_cli.formats.codex import DIALECT, PREFIX
 from compactor_cli.model.transcript import Media, Role, Thinking
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

@@ -7,13 +7,13 @@ from typing import Any
 
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 
-from compactor_cli.formats import kimi_cli, kimi_wire
+from compactor_cli.formats import kimi
 from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role
 
-WIRE = kimi_wire.DIALECT
-CONTEXT = kimi_cli.DIALECT
+WIRE = kimi.KIMI_WIRE
+CONTEXT = kimi.KIMI_CLI
 
 
 def timed(*values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ def test_words_that_come_while_a_call_runs_stand_behind_its_result() -> None:
     answer = event("tool.result", toolCallId="c", result={"output": "out"})
     running = [event("step.begin", uuid="s"), asked, user("hurry"), answer, event("step.end", uuid="s")]
     values = [METADATA, user("q"), *running, *step("t", text="r")]
-    folded = kimi_wire.fold(timed(*values))
+    folded = kimi.fold(timed(*values))
     assert folded.history == (1, 2, 5, 4, 7)
 
 

@@ -12,20 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, from_file, made
 
-from compactor_cli.formats import claude_code, codex, gemini_cli, kimi_cli, kimi_wire, pi, qwen_code
+from compactor_cli.formats import claude_code, codex, gemini_cli, kimi, pi, qwen_code
 from compactor_cli.formats.base import Appending, Dialect, InsertionPoint, Refreshing
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import UsageError
 from compactor_cli.read.jsonl import read_records
 
 DIALECTS: tuple[Dialect, ...] = (
-    claude_code.DIALECT,
+    claude_code.CLAUDE_CODE,
     codex.DIALECT,
     pi.DIALECT,
     gemini_cli.DIALECT,
     qwen_code.DIALECT,
-    kimi_cli.DIALECT,
-    kimi_wire.DIALECT,
+    kimi.KIMI_WIRE,
+    kimi.KIMI_CLI,
 )
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 NAMES = {

@@ -1,0 +1,519 @@
+"""Kimi's two kinds of files.
+
+Kimi Code logs: ``~/.kimi-code/sessions/<folder>/<session>/agents/main/wire.jsonl``, one event a line. What is sent
+is folded from some of the events; the others are telemetry and state. A step of the model is several events, which
+stay together. The history is counted in messages: one per appended message, per step of the model and per tool
+result. A ``context.apply_compaction`` replaces the first ``compactedCount`` of them by its summary, or, with
+``keptUserMessageCount``, by that many of the user's messages and the summary. Observed with Kimi Code 2.1.
+
+Kimi CLI contexts: ``~/.kimi/sessions/<folder>/<session>/context.jsonl``, one message a line. Messages are those of
+OpenAI's API with Kimi's ``think`` blocks; roles that begin with ``_`` are the client's own: ``_system_prompt``,
+``_checkpoint`` and ``_usage``, of which the last counts. As the formats' documentation says; written like the
+client's own compaction. Not run against a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from compactor_cli.formats import blocks, chat
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import CHAT, SESSION, Capabilities
+from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
+from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.openai_chat import lines
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
+
+Value = Mapping[str, Any]
+
+APPEND = "context.append_message"
+EVENT = "context.append_loop_event"
+COMPACTION = "context.apply_compaction"
+_STEP_EVENTS = ("content.part", "tool.call", "step.end")
+_BROKEN_OFF = ("interrupted", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """The history: for each of its messages the first record. A message that no record holds is there under another
+    record: the result of a call that was broken off under its step, what the client writes next to a summary of
+    its own under the compaction. ``step_of``: the first record of the step that a record is of; ``compactions``: the
+    records that replaced something; ``empty``: the first records of steps that came to nothing."""
+
+    history: tuple[int, ...]
+    step_of: Mapping[int, int]
+    compactions: tuple[int, ...]
+    empty: frozenset[int]
+
+
+def fold(values: Sequence[Value]) -> Folded:
+    """Fold the events of one session."""
+    state = _Fold(values)
+    for i, value in enumerate(values):
+        state.play(i, value)
+    return Folded(
+        history=tuple(state.history),
+        step_of=state.step_of,
+        compactions=tuple(state.compactions),
+        empty=frozenset(state.empty),
+    )
+
+
+class _Fold:
+    """The client's own folding. A step that was interrupted stays open until the next one begins; it leaves nothing
+    if it said nothing, and its calls without results are answered by the client. What is said while calls run comes
+    after their results."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self.values = values
+        self.history: list[int] = []
+        self.step_of: dict[int, int] = {}
+        self.compactions: list[int] = []
+        self.empty: set[int] = set()
+        self._steps: dict[str, int] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        self._open = -1
+        self._says = False
+        self._pending: set[str] = set()
+        self._deferred: list[int] = []
+
+    def play(self, i: int, value: Value) -> None:
+        """The history with one more event."""
+        kind = value.get("type")
+        if kind == APPEND:
+            (self._deferred if self._pending else self.history).append(i)
+        elif kind == EVENT:
+            self._step(i, event_of(value))
+        elif kind == COMPACTION and (count := compacted_count(value)) is not None:
+            self.history = [*_shape(self.values, self.history[:count], i), *self.history[count:]]
+            self.compactions.append(i)
+            self._reset()
+        elif kind == "context.undo":
+            self.history = _undone(self.values, self.history, value.get("count"))
+            self._reset()
+        elif kind == "context.clear":
+            self.history = []
+            self._reset()
+
+    def _step(self, i: int, event: Value) -> None:
+        kind = event.get("type")
+        if kind == "step.begin":
+            self._settle()
+            self.history.append(i)
+            self._steps[string(event.get("uuid"))] = self.step_of[i] = self._open = i
+        elif kind == "tool.result":
+            self._answered(i, string(event.get("toolCallId")))
+        elif kind in _STEP_EVENTS:
+            self.step_of[i] = self._steps.get(string(event.get("stepUuid")) or string(event.get("uuid")), i)
+            if kind == "tool.call":
+                self._pending.add(string(event.get("toolCallId")))
+            self._says |= kind == "tool.call" or (kind == "content.part" and _has_content(event.get("part")))
+            if kind == "step.end" and event.get("finishReason") not in _BROKEN_OFF and not self._pending:
+                self._settle()
+
+    def _answered(self, i: int, key: str) -> None:
+        if key not in self._pending:
+            return
+        self.history.append(i)
+        self._pending.remove(key)
+        if not self._pending:
+            self._flush()
+
+    def _settle(self) -> None:
+        """Close the open step."""
+        self.history += [self._open] * len(self._pending)
+        self._pending.clear()
+        self._flush()
+        if self._open >= 0 and not self._says:
+            self.history.remove(self._open)
+            self.empty.add(self._open)
+        self._open, self._says = -1, False
+
+    def _flush(self) -> None:
+        self.history += self._deferred
+        self._deferred = []
+
+
+def _has_content(part: Any) -> bool:
+    if not isinstance(part, dict) or part.get("type") not in ("text", "think"):
+        return True
+    return "encrypted" in part or bool(string(part.get(part["type"])).strip())
+
+
+def event_of(value: Value) -> Value:
+    """The event of the model's loop that a record holds; empty for all others."""
+    event = value.get("event") if value.get("type") == EVENT else None
+    return event if isinstance(event, dict) else {}
+
+
+def summary_text(value: Value) -> str:
+    """The summary of a compaction, as it is sent."""
+    text = value.get("contextSummary") if isinstance(value.get("contextSummary"), str) else value.get("summary")
+    return string(text)
+
+
+def compacted_count(value: Value) -> int | None:
+    """How many messages a compaction replaces. None: the client ignores this record."""
+    counts = (value.get("compactedCount"), value.get("count"))
+    count = next((count for count in counts if isinstance(count, int)), None)
+    has_summary = isinstance(value.get("summary"), (str, dict)) or isinstance(value.get("contextSummary"), str)
+    return count if has_summary else None
+
+
+def is_users(value: Value) -> bool:
+    """Whether this is a message that the user wrote."""
+    message = value.get("message")
+    if value.get("type") != APPEND or not isinstance(message, dict) or message.get("role") != "user":
+        return False
+    return at(message, ("origin", "kind")) in (None, "user")
+
+
+def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int]:
+    """What the compaction at ``i`` puts in place of messages: the summary; where it is the client's own also messages
+    of the user before it, with a note where some are left out, and a note to go on after it."""
+    compaction = values[i]
+    count, first = compaction.get("keptUserMessageCount"), compaction.get("keptHeadUserMessageCount")
+    if not isinstance(count, int):
+        return [i]
+    users = [at_ for at_ in replaced if is_users(values[at_])]
+    first, notes = (min(first, count), [i]) if isinstance(first, int) else (0, [])
+    rest = users[first:]
+    return [*users[:first], *notes, *rest[max(len(rest) - (count - first), 0) :], i, i]
+
+
+def _undone(values: Sequence[Value], history: list[int], count: Any) -> list[int]:
+    """Without the user's last messages and all after them; never further back than a compaction."""
+    left = count if isinstance(count, int) else 0
+    for at_ in range(len(history) - 1, -1, -1):
+        if left <= 0 or values[history[at_]].get("type") == COMPACTION:
+            break
+        if is_users(values[history[at_]]):
+            left -= 1
+            if left == 0:
+                return history[:at_]
+    return history
+
+
+_FAMILIES = frozenset(
+    "agent config context full_compaction goal llm micro_compaction permission plan_mode plugin profile prompt runtime"
+    " token_counting tools turn usage".split()
+)
+# Messages of the user that the client wrote.
+_CLIENT_ORIGINS = frozenset({"injection", "system_trigger", "hook", "notification"})
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL, "system": Role.SYSTEM}
+
+
+class KimiWire:
+    """The dialect of Kimi Code's session logs."""
+
+    name = "kimi-wire"
+    title = "Kimi Code wire log"
+    holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES | Capabilities.TOOLS
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """None: a line is an event."""
+        return None
+
+    def score(self, value: Any) -> int:
+        """3 for the first line and for events of the client's families with their time."""
+        if not isinstance(value, dict):
+            return 0
+        family, dot, _ = string(value.get("type")).partition(".")
+        is_event = bool(dot) and family in _FAMILIES and isinstance(value.get("time", 0), int)
+        return 3 if self.starts(value) or is_event else 0
+
+    def starts(self, value: Any) -> bool:
+        """``{"type": "metadata", "protocol_version": …}``."""
+        return isinstance(value, dict) and value.get("type") == "metadata" and "protocol_version" in value
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per event; what was compacted, undone or cleared is ``superseded``."""
+        values = _values(records)
+        folded = fold(values)
+        sent = frozenset(folded.history)
+        return tuple(_message(value, i, folded, sent) for i, value in enumerate(values))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model of the last request."""
+        requests = (value for value in reversed(_values(records)) if value.get("type") == "llm.request")
+        return next((name for value in requests if (name := string(value.get("model")))), "")
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages; the client takes the summary for one of its own, and replaces it at its next compaction."""
+        values = _values(transcript.records)
+        stop = cut.after[0] if cut.after else len(values)
+        time = next((time for value in reversed(values[:stop]) if isinstance(time := value.get("time"), int)), 0)
+        written = (
+            {"type": APPEND, **_agent(values), "message": _message_of(item), "time": time} for item in insertions
+        )
+        return tuple(dump(event, transcript.records[0].raw) for event in written)
+
+    @property
+    def appends_head(self) -> bool:
+        """False: a compaction replaces from the start."""
+        return False
+
+    def append(
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
+    ) -> tuple[bytes, ...]:
+        """``context.apply_compaction`` of all messages before the tail, and a new base for the client's counters. An
+        acknowledgement is left out: it would stand after the tail."""
+        values = _values(transcript.records)
+        tail = set(cut.after)
+        history = fold(values).history
+        count = next((n for n, i in enumerate(history) if i in tail), len(history))
+        before = _size(values)
+        sizes = {"tokensBefore": before, "tokensAfter": size_tokens}
+        summary = next((item.text for item in insertions if item.is_summary), "")
+        events: list[dict[str, Any]] = [{"type": COMPACTION, "summary": summary, "compactedCount": count, **sizes}]
+        if before:
+            left = {"length": len(history) - count + 1, "tokens": size_tokens, "measured": False}
+            events.append({"type": "token_counting.rebased", **left})
+        newest = max((time for value in values if isinstance(time := value.get("time"), int)), default=0)
+        stamped = ({**event, **_agent(values), "time": newest + n} for n, event in enumerate(events, 1))
+        return tuple(dump(event, transcript.records[0].raw) for event in stamped)
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """Counters, which count messages that are gone; copies of messages for display; prompts of messages that
+        do not stay."""
+        values = _values(records)
+        kept = set(staying)
+        found = set()
+        prompt = -1
+        for i, value in enumerate(values):
+            kind = string(value.get("type"))
+            if kind.startswith("token_counting.") or kind == "agent.message.appended":
+                found.add(i)
+            elif kind in ("turn.prompt", "turn.steer"):
+                prompt = i
+            elif prompt >= 0 and is_users(value):
+                found |= {prompt} if i not in kept else set()
+                prompt = -1
+        return frozenset(found)
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """None: counters do not stay."""
+        return {}
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The event as it is."""
+        return record.raw
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The event with texts replaced."""
+        return shorten(record, texts, lambda value: list(_pieces(value)))
+
+
+KIMI_WIRE = KimiWire()
+
+
+def _values(records: Sequence[Record]) -> list[Value]:
+    return [record.value if isinstance(record.value, dict) else {} for record in records]
+
+
+def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Message:
+    timestamp = _timestamp(value.get("time"))
+    is_gone = folded.step_of.get(i, i) not in sent
+    if i in folded.compactions:
+        text = summary_text(value)
+        summary_parts = (Text(text=text),)
+        summary = summary_of(Role.USER, summary_parts) or PreviousSummary(origin="kimi", text=text)
+        return Message(role=Role.USER, parts=summary_parts, timestamp=timestamp, summary=summary, superseded=is_gone)
+    role = _role(value)
+    if role is Role.META or folded.step_of.get(i) in folded.empty:
+        return Message(role=Role.META, timestamp=timestamp)
+    found = parts(tuple(_pieces(value)))
+    is_step = i in folded.step_of
+    group = f"step-{folded.step_of[i]}" if is_step else ""
+    summary_ = _summary(value, role, found)
+    return Message(
+        role=role,
+        parts=found,
+        group=group,
+        timestamp=timestamp,
+        summary=summary_,
+        superseded=is_gone,
+        own_words="" if at(value, ("message", "origin", "kind")) in _CLIENT_ORIGINS else None,
+    )
+
+
+def _summary(value: Value, role: Role, found: tuple[Part, ...]) -> PreviousSummary | None:
+    summary = summary_of(role, found)
+    if summary or at(value, ("message", "origin", "kind")) != "compaction_summary":
+        return summary
+    text = "\n".join(part.text for part in found if isinstance(part, Text))
+    return PreviousSummary(origin="kimi", text=text)
+
+
+def _role(value: Value) -> Role:
+    event = event_of(value)
+    if event:
+        return {"tool.result": Role.TOOL}.get(string(event.get("type")), Role.ASSISTANT)
+    message = value.get("message") if value.get("type") == APPEND else None
+    return _ROLES.get(string(message.get("role")), Role.META) if isinstance(message, dict) else Role.META
+
+
+def _pieces(value: Any) -> Iterator[LocatedPart]:
+    event = event_of(value)
+    kind = event.get("type")
+    if kind == "content.part":
+        yield from text_pieces(event.get("part"), ("event", "part"), _block)
+    elif kind == "tool.call":
+        yield _call(event, ("event", "args"), "toolCallId", "args")
+    elif kind == "tool.result":
+        result = event.get("result")
+        output, place = (result.get("output"), ("event", "result", "output")) if isinstance(result, dict) else ("", ())
+        is_error = isinstance(result, dict) and result.get("isError") is True
+        yield result_piece(output, place, call_id=string(event.get("toolCallId")), is_error=is_error)
+    elif value.get("type") == APPEND:
+        yield from _message_pieces(value["message"])
+
+
+def _message_pieces(message: Value) -> Iterator[LocatedPart]:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        yield result_piece(content, ("message", "content"), call_id=string(message.get("toolCallId")))
+        return
+    yield from text_pieces(content, ("message", "content"), _block)
+    calls = message.get("toolCalls")
+    for n, call in enumerate(calls if isinstance(calls, list) else []):
+        if isinstance(call, dict):
+            yield _call(call, ("message", "toolCalls", n, "arguments"), "id", "arguments")
+
+
+def _call(call: Value, place: tuple[str | int, ...], id_key: str, key: str) -> LocatedPart:
+    made = ToolCall(id=string(call.get(id_key)), name=string(call.get("name")), arguments=arguments(call.get(key)))
+    return LocatedPart(made, (place,))
+
+
+def _block(block: Any) -> Part:
+    return next(iter(blocks.parts([block])))
+
+
+def _message_of(item: Insertion) -> dict[str, Any]:
+    kind = "compaction_summary" if item.is_summary else "user"
+    origin = {} if item.role is Role.ASSISTANT else {"origin": {"kind": kind}}
+    return {"role": item.role.value, "content": [{"type": "text", "text": item.text}], "toolCalls": [], **origin}
+
+
+def _agent(values: Sequence[Value]) -> dict[str, Any]:
+    named = (value["agentId"] for value in reversed(values) if isinstance(value.get("agentId"), str))
+    return {"agentId": name} if (name := next(named, "")) else {}
+
+
+def _size(values: Sequence[Value]) -> int:
+    """The size of the conversation as the client last measured it."""
+    counted = (value.get("tokens") for value in reversed(values) if str(value.get("type")).startswith("token_counting"))
+    return next((size for size in counted if isinstance(size, int)), 0)
+
+
+def _timestamp(milliseconds: Any) -> str:
+    if not isinstance(milliseconds, int) or not 0 < milliseconds < 1 << 46:
+        return ""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_OWN_ROLES = {"_system_prompt": "content", "_checkpoint": "id", "_usage": "token_count"}
+_OPENING = "<system>Previous context has been compacted. Here is the compaction output:</system>"
+
+
+class KimiCli:
+    """The dialect of Kimi CLI's context files."""
+
+    name = "kimi-cli"
+    title = "Kimi CLI context"
+    holds = CHAT | Capabilities.THINKING | Capabilities.USAGE | Capabilities.SUMMARIES
+    unwritten = NEVER_WRITTEN
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """None: a line is a message."""
+        return None
+
+    def score(self, value: Any) -> int:
+        """3 for the client's own roles; 1 for any other message."""
+        if not isinstance(value, dict):
+            return 0
+        key = _OWN_ROLES.get(string(value.get("role")))
+        return 3 if key and key in value else 1 if chat.is_chat(value) else 0
+
+    def starts(self, value: Any) -> bool:
+        """The system prompt."""
+        return isinstance(value, dict) and value.get("role") == "_system_prompt"
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per line; the client's own lines except for the system prompt are META."""
+        return tuple(_cli_message(record.value) for record in records)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """Empty: a context names no model."""
+        return ""
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages of text blocks; the summary after the words that the client opens it with."""
+        return tuple(dump(_written(item), transcript.records[0].raw) for item in insertions)
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """None: no line repeats another."""
+        return frozenset()
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """The last ``_usage``."""
+        sizes = ((i, _counted(records[i].value)) for i in reversed(staying))
+        return dict(islice(((i, size) for i, size in sizes if size), 1))
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """``_usage`` of another size."""
+        return dump({**parse(record.raw), "token_count": size_tokens}, record.raw)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with these texts replaced."""
+        return chat.shorten(record, texts)
+
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """The system prompt, a checkpoint, and the messages."""
+        system, others = without_system(conversation)
+        head = [{"role": "_system_prompt", "content": system}] if system else []
+        messages = [_with_blocks(line, message) for message in others for line in lines(message)]
+        return [*head, {"role": "_checkpoint", "id": 0}, *messages]
+
+
+KIMI_CLI = KimiCli()
+
+
+def _cli_message(value: Any) -> Message:
+    message = chat.read(value)
+    if message.is_meta and isinstance(value, dict) and value.get("role") == "_system_prompt":
+        return replace(message, role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
+    return message
+
+
+def _with_blocks(line: dict[str, Any], message: Message) -> dict[str, Any]:
+    """A message with its thinking as a block; a summary as the client's own."""
+    if message.summary:
+        return _written(Insertion(role=Role.USER, text=message.text, is_summary=True))
+    if line["role"] != "assistant":
+        return line
+    thought = thinking_of(message)
+    thinking = [{"type": "think", "think": thought}] if thought else []
+    words = [{"type": "text", "text": message.text}] if message.text else []
+    return {**line, "content": [*thinking, *words]}
+
+
+def _counted(value: Any) -> int:
+    size = value.get("token_count") if isinstance(value, dict) and value.get("role") == "_usage" else None
+    return size if isinstance(size, int) else 0
+
+
+def _written(item: Insertion) -> dict[str, Any]:
+    texts = (_OPENING, item.text) if item.is_summary else (item.text,)
+    return {"role": item.role.value, "content": [{"type": "text", "text": text} for text in texts]}

@@ -1,0 +1,478 @@
+"""OpenAI Responses: the items of a request's ``input``, of a response's ``output``, or one item a line.
+
+The same items are in Codex rollouts; older clients and other tools wrote them as ``tool_call`` and ``tool_result``
+without ids. Tools that run at the provider's are call and answer in one item. A ``compaction`` item holds, encrypted,
+what came before it: it is never left out, and the summary stands after it. Reasoning is refused by the API without
+what followed it: the items of one answer stay together.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compactor_cli.formats.arrays import first_object
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.capabilities import REQUEST, Capabilities
+from compactor_cli.formats.chat_dialect import model_of
+from compactor_cli.formats.contents import (
+    arguments,
+    content_parts,
+    media_count,
+    result_text,
+    shortened_arguments,
+    shortened_result,
+    string,
+    with_texts,
+)
+from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
+from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.located_parts import at, like_keys
+from compactor_cli.formats.previous import summary_of
+from compactor_cli.model.transcript import (
+    Media,
+    Message,
+    Part,
+    Record,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+)
+
+Item = Mapping[str, Any]
+
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
+# Calls, with the key that holds their arguments.
+_CALLS = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "local_shell_call": "action",
+    "tool_search_call": "arguments",
+    "tool_call": "arguments",
+}
+# Calls that the provider answered by itself: no record holds their result.
+_ANSWERED_CALLS = {"web_search_call": "action", "image_generation_call": "revised_prompt"}
+# Results, with the key that holds their text.
+_RESULTS = {
+    "function_call_output": "output",
+    "custom_tool_call_output": "output",
+    "local_shell_call_output": "output",
+    "tool_search_output": "tools",
+    "tool_result": "result",
+    "function_result": "result",
+}
+OPAQUE = frozenset({"compaction", "compaction_summary", "context_compaction"})
+_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d+)", re.MULTILINE)
+# Where an output begins with its exit code, it does so in its first lines.
+_HEADER_CHARS = 400
+
+ITEM_TYPES = frozenset({"message", "reasoning", "agent_message", *_CALLS, *_ANSWERED_CALLS, *_RESULTS, *OPAQUE})
+
+
+def item_type(item: Item) -> str:
+    """The type, ``message`` for an item that only has a role; empty for anything else."""
+    kind = string(item.get("type"))
+    is_message = kind == "Message" or (not kind and string(item.get("role")) in _ROLES)
+    return "message" if is_message else kind
+
+
+def is_opaque(item: Item) -> bool:
+    """Whether this is a summary by the provider, which nobody but the provider can read."""
+    return item_type(item) in OPAQUE
+
+
+def is_context(item: Item) -> bool:
+    """Whether the client itself wrote this to tell the model about permissions and surroundings."""
+    if item_type(item) != "message":
+        return False
+    text = "".join(part.text for part in content_parts(item.get("content"))[:1] if isinstance(part, Text))
+    return item_role(item) is Role.SYSTEM or text.startswith("<environment_context>")
+
+
+def item_role(item: Item) -> Role:
+    """Who speaks; META for what no model is shown."""
+    kind = item_type(item)
+    if kind == "message":
+        return _ROLES.get(string(item.get("role")), Role.META)
+    if kind in _RESULTS:
+        return Role.TOOL
+    if kind == "agent_message":
+        return Role.USER
+    return Role.ASSISTANT if kind in ITEM_TYPES else Role.META
+
+
+def item_parts(item: Item) -> tuple[Part, ...]:
+    """The parts of an item; none for what no model is shown."""
+    kind = item_type(item)
+    if kind in ("message", "agent_message"):
+        return content_parts(item.get("content") if item.get("content") is not None else item.get("message"))
+    if kind == "reasoning":
+        return _reasoning(item)
+    if kind in _CALLS:
+        return (_call(item, _CALLS[kind]),)
+    if kind in _RESULTS:
+        return (_result(item, _RESULTS[kind]),)
+    if kind in _ANSWERED_CALLS:
+        call = _call(item, _ANSWERED_CALLS[kind])
+        images = 1 if string(item.get("result")) else 0
+        return (call, ToolResult(id=call.id, text="", name=call.name, media_count=images))
+    return (Media(kind=kind, size_bytes=len(string(item.get("encrypted_content")))),) if kind in OPAQUE else ()
+
+
+def _reasoning(item: Item) -> tuple[Part, ...]:
+    texts = [*content_parts(item.get("summary")), *content_parts(item.get("content"))]
+    words = "\n".join(part.text for part in texts if isinstance(part, Text))
+    secret = string(item.get("encrypted_content"))
+    opaque = (Media(kind="encrypted_reasoning", size_bytes=len(secret)),) if secret else ()
+    return (*((Thinking(text=words),) if words else ()), *opaque)
+
+
+def _call(item: Item, key: str) -> ToolCall:
+    function = item.get("function")
+    inner = function.get("name") if isinstance(function, dict) else None
+    name = string(item.get("name")) or string(inner) or item_type(item).removesuffix("_call")
+    return ToolCall(id=_call_id(item), name=name, arguments=arguments(item.get(key)))
+
+
+def _call_id(item: Item) -> str:
+    return string(item.get("call_id")) or string(item.get("id"))
+
+
+def _result(item: Item, key: str) -> ToolResult:
+    output = item.get(key)
+    wrapped = _wrapped(output)
+    text = result_text(output if wrapped is None else wrapped["output"])
+    return ToolResult(
+        id=string(item.get("call_id")),
+        text=text,
+        name=string(item.get("name")),
+        is_error=_failed(text, output if wrapped is None else wrapped),
+        media_count=media_count(output),
+    )
+
+
+def _wrapped(output: Any) -> dict[str, Any] | None:
+    """The object in the output of older shells: ``"{\\"output\\":…,\\"metadata\\":{…}}"``."""
+    if not isinstance(output, str) or not output.startswith("{"):
+        return None
+    try:
+        value = json.loads(output)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("output"), str) else None
+
+
+def _failed(text: str, output: Any) -> bool:
+    if isinstance(output, dict):
+        metadata = output.get("metadata")
+        code = metadata.get("exit_code") if isinstance(metadata, dict) else output.get("exitCode")
+        return output.get("success") is False or (isinstance(code, int) and code != 0)
+    found = _EXIT_CODE.search(text[:_HEADER_CHARS])
+    return found is not None and found[1] != "0"
+
+
+def shortened_item(item: Item, texts: Mapping[int, str]) -> dict[str, Any]:
+    """The item with the texts of these parts replaced, in the shape they had."""
+    kind = item_type(item)
+    if kind in ("message", "agent_message"):
+        key = "content" if item.get("content") is not None else "message"
+        return {**item, key: with_texts(item.get(key), texts)}
+    if 0 in texts and kind in _RESULTS:
+        return {**item, _RESULTS[kind]: _shortened_output(item.get(_RESULTS[kind]), texts[0])}
+    if 0 in texts and kind in _CALLS:
+        value = item.get(_CALLS[kind])
+        return {**item, _CALLS[kind]: texts[0] if isinstance(value, str) else arguments(texts[0])}
+    return dict(item)
+
+
+def _shortened_output(output: Any, text: str) -> Any:
+    wrapped = _wrapped(output)
+    if wrapped is not None:
+        return json.dumps({**wrapped, "output": text}, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(output, dict) and "text" in output:
+        return {**output, "text": text}
+    return shortened_result(output, text)
+
+
+# Calls that an output answers, with the key of their arguments; and those outputs.
+_CLIENT_CALLS = {"computer_call": "action", "shell_call": "action", "apply_patch_call": "operation"}
+_OUTPUTS = frozenset({"computer_call_output", "shell_call_output", "apply_patch_call_output"})
+# Calls that the provider answered in the same item: the keys of arguments and answer.
+_ANSWERED = {
+    "file_search_call": ("queries", "results"),
+    "code_interpreter_call": ("code", "outputs"),
+    "mcp_call": ("arguments", "output"),
+}
+_NOTES = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools"})
+
+# The bare calls and results of old rollouts are none of the API's.
+_OF_THE_API = ITEM_TYPES - {"message", "tool_call", "tool_result"}
+OWN_TYPES = frozenset({*_OF_THE_API, *_CLIENT_CALLS, *_OUTPUTS, *_ANSWERED, *_NOTES})
+OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+
+
+def is_item(value: Any) -> bool:
+    """Whether this is an item of the API at all."""
+    if not isinstance(value, dict):
+        return False
+    kind = item_type(value)
+    if is_opaque(value):
+        return "encrypted_content" in value
+    return kind in OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
+
+
+def role_of(item: Item) -> Role:
+    """Who speaks; META for references and lists of tools."""
+    kind = item_type(item)
+    if kind in _OUTPUTS:
+        return Role.TOOL
+    if kind in _CLIENT_CALLS or kind in _ANSWERED:
+        return Role.ASSISTANT
+    return item_role(item)
+
+
+def parts_of(item: Item) -> tuple[Part, ...]:
+    """The parts of an item."""
+    kind = item_type(item)
+    if kind in _CLIENT_CALLS:
+        call_id = string(item.get("call_id")) or string(item.get("id"))
+        name = kind.removesuffix("_call")
+        return (ToolCall(id=call_id, name=name, arguments=_arguments(item.get(_CLIENT_CALLS[kind]))),)
+    if kind in _OUTPUTS:
+        return (_output(item),)
+    if kind in _ANSWERED:
+        return _answered(item, *_ANSWERED[kind])
+    found = item_parts(item)
+    return _with_refusals(item, found) if kind == "message" else found
+
+
+def _arguments(value: Any) -> Mapping[str, Any] | str:
+    return arguments({"queries": value} if isinstance(value, list) else value)
+
+
+def _output(item: Item) -> ToolResult:
+    output = item.get("output")
+    has_image = isinstance(output, dict) and string(output.get("type")).endswith("screenshot")
+    return ToolResult(
+        id=string(item.get("call_id")),
+        text="" if has_image else _plain(output),
+        is_error=item.get("status") == "failed",
+        media_count=int(has_image),
+    )
+
+
+def _plain(output: Any) -> str:
+    """The text of a shell's outputs (``[{"stdout", "stderr", "outcome"}]``), else of any other output."""
+    if not isinstance(output, list) or not all(isinstance(entry, dict) for entry in output):
+        return result_text(output)
+    shells = [entry for entry in output if "stdout" in entry or "stderr" in entry]
+    texts = (string(entry.get(key)) for entry in shells for key in ("stdout", "stderr"))
+    return "\n".join(text for text in texts if text) if shells else result_text(output)
+
+
+def _answered(item: Item, asked: str, result_key: str) -> tuple[Part, ...]:
+    call_id = string(item.get("id"))
+    name = string(item.get("name")) or item_type(item).removesuffix("_call")
+    failed = bool(item.get("error")) or item.get("status") == "failed"
+    text = result_text(item.get(result_key)) or result_text(item.get("error"))
+    return (
+        ToolCall(id=call_id, name=name, arguments=_arguments(item.get(asked))),
+        ToolResult(id=call_id, text=text, name=name, is_error=failed),
+    )
+
+
+def _with_refusals(item: Item, found: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts of a message, refusals as the texts they are."""
+    content = item.get("content")
+    blocks = content if isinstance(content, list) and len(content) == len(found) else [None] * len(found)
+    return tuple(_opened(block, part) for block, part in zip(blocks, found, strict=True))
+
+
+def _opened(block: Any, part: Part) -> Part:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "refusal":
+        return Text(text=string(block.get("refusal")))
+    return part
+
+
+def written(message: Message) -> Iterator[dict[str, Any]]:
+    """The items of a message: its words, then each call or result."""
+    words = [
+        {"type": "output_text" if message.role is Role.ASSISTANT else "input_text", "text": part.text}
+        if isinstance(part, Text)
+        else {"type": "input_image", "image_url": part.url}
+        for part in spoken_parts(message)
+    ]
+    if words:
+        yield {"type": "message", "role": message.role.value, "content": words}
+    for call in message.calls:
+        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
+    for result in message.results:
+        yield {"type": "function_call_output", "call_id": result.id, "output": result.text}
+
+
+def is_reasoning(item: Item) -> bool:
+    """Whether this is reasoning, readable or encrypted."""
+    return item_type(item) == "reasoning"
+
+
+def shortened(item: Item, texts: Mapping[int, str]) -> dict[str, Any]:
+    """The item with the texts of these parts replaced, in the shape they had."""
+    kind = item_type(item)
+    if kind in _CLIENT_CALLS:
+        return {**item, _CLIENT_CALLS[kind]: shortened_arguments(texts[0])} if 0 in texts else dict(item)
+    if kind in _OUTPUTS:
+        return {**item, "output": _shortened_client_output(item.get("output"), texts[0])} if 0 in texts else dict(item)
+    if kind in _ANSWERED:
+        result_key = _ANSWERED[kind][1]
+        is_text = 1 in texts and isinstance(item.get(result_key), str)
+        return {**item, result_key: texts[1]} if is_text else dict(item)
+    short = shortened_item(item, texts)
+    content = item.get("content")
+    if kind == "message" and isinstance(content, list):
+        short["content"] = [_refused(block, short["content"][i], texts.get(i)) for i, block in enumerate(content)]
+    return short
+
+
+def _refused(old: Any, new: Any, text: str | None) -> Any:
+    is_refusal = isinstance(old, dict) and old.get("type") == "refusal" and text is not None
+    return {**old, "refusal": text} if is_refusal else new
+
+
+def _shortened_client_output(output: Any, text: str) -> Any:
+    if isinstance(output, list) and output and isinstance(output[0], dict) and "stdout" in output[0]:
+        return [{**output[0], "stdout": text, "stderr": ""}]
+    return text if isinstance(output, str) else output
+
+
+_INPUTS: tuple[JsonPath, ...] = (("input",), ("body", "input"), ("request", "input"))
+_OUTPUT_PATHS: tuple[JsonPath, ...] = (("output",), ("response", "output"), ("response", "body", "output"))
+_META = Message(role=Role.META)
+
+
+class OpenAIResponses:
+    """The dialect of OpenAI's Responses API."""
+
+    name = "openai-responses"
+    title = "OpenAI Responses items"
+    holds = REQUEST | Capabilities.THINKING
+    unwritten = SIGNED
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``input`` of a request, ``output`` of a response, or a bare array of items."""
+        if isinstance(value, list):
+            return () if _leads(value) else None
+        if not isinstance(value, dict) or isinstance(value.get("messages"), list):
+            return None
+        outputs = (
+            path for path in _OUTPUT_PATHS if at(value, (*path[:-1], "object")) in ("response", "response.compaction")
+        )
+        return next((path for path in (*_INPUTS, *outputs) if _leads(at(value, path))), None)
+
+    def score(self, value: Any) -> int:
+        """2 for items that only this API has; 1 for a role and a content."""
+        if not isinstance(value, dict):
+            return 0
+        if self.array_path(value) is not None:
+            return 2
+        if not is_item(value):
+            return 0
+        content = value.get("content")
+        blocks = content if isinstance(content, list) else ()
+        kinds = {string(block.get("type")) for block in blocks if isinstance(block, dict)}
+        return 2 if item_type(value) in OWN_TYPES or not OWN_BLOCKS.isdisjoint(kinds) else 1
+
+    def starts(self, value: Any) -> bool:
+        """Never: no item says that it is the first."""
+        return False
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per item; those of one answer with reasoning in it are a group."""
+        items = [record.value for record in records]
+        groups = _answers(items)
+        return tuple(_message(item, group) for item, group in zip(items, groups, strict=True))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the request or response names."""
+        inner = row.get("response") if isinstance(row, dict) else None
+        return model_of(records, row) or model_of((), inner)
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """The removed items that nobody but the provider can read, then messages in the file's own style."""
+        kept = {*cut.before, *cut.after}
+        records = transcript.records
+        opaque = [record.raw for i, record in enumerate(records) if i not in kept and _is_opaque(record.value)]
+        like = records[0].raw if records else b""
+        return (*opaque, *(dump(_item(item, records), like) for item in insertions))
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The item with these texts replaced; reasoning and encrypted content are never touched."""
+        value = parse(record.raw)
+        return dump(shortened(value, texts), record.raw) if is_item(value) else record.raw
+
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """A request: the items as its ``input``."""
+        row: dict[str, Any] = {"model": conversation.model} if conversation.model else {}
+        row["input"] = [item for message in conversation.messages for item in written(message)]
+        if conversation.tools:
+            row["tools"] = [
+                {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
+                for tool in conversation.tools
+            ]
+        return ({**conversation.extra, **row},)
+
+
+def _leads(elements: Any) -> bool:
+    """Whether the first object of an array is an item."""
+    return is_item(first_object(elements))
+
+
+def _message(item: Any, group: str) -> Message:
+    role = role_of(item) if is_item(item) else Role.META
+    if role is Role.META:
+        return _META
+    parts = parts_of(item)
+    return Message(role=role, parts=parts, group=group, summary=summary_of(role, parts))
+
+
+def _is_opaque(value: Any) -> bool:
+    return isinstance(value, dict) and is_opaque(value)
+
+
+def _answers(items: Sequence[Any]) -> list[str]:
+    """One name for all items of an answer that holds reasoning, empty for others."""
+    groups = [""] * len(items)
+    run: list[int] = []
+    for i, item in enumerate([*items, {"type": "message", "role": "user", "content": ""}]):
+        role = role_of(item) if is_item(item) else Role.META
+        if role is Role.ASSISTANT and not _is_opaque(item):
+            run.append(i)
+        elif role is not Role.META:
+            if len(run) > 1 and any(is_reasoning(items[j]) for j in run):
+                for j in run:
+                    groups[j] = f"answer-{run[0]}"
+            run = []
+    return groups
+
+
+def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:
+    """A message; its content is a text where the file's own are."""
+    messages = [record.value for record in records if is_item(record.value) and item_type(record.value) == "message"]
+    kind = "output_text" if insertion.role is Role.ASSISTANT else "input_text"
+    has_blocks = any(isinstance(message.get("content"), list) for message in messages)
+    message: dict[str, Any] = {
+        "type": "message",
+        "role": insertion.role.value,
+        "content": [{"type": kind, "text": insertion.text}] if has_blocks else insertion.text,
+    }
+    if messages and not any("type" in found for found in messages):
+        del message["type"]
+    return like_keys(message, next(iter(messages), {}))
+
+
+DIALECT = OpenAIResponses()
