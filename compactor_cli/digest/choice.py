@@ -23,6 +23,7 @@ from compactor_cli.digest.statements import (
     StatementForm,
     is_narration,
     is_noise,
+    is_passed_test,
     is_scrap,
     is_signature,
     statements_of,
@@ -317,8 +318,10 @@ def _outputs(
         event_number = scores.table.lines.last[place]
         event = events[event_number]
         label = labels.of(event_number)
-        if event.tool is ToolKind.PLAN or is_noise(text) or text == event.name or text in label:
+        if event.tool is ToolKind.PLAN or event.is_refusal or is_noise(text) or text == event.name or text in label:
             continue
+        if is_passed_test(text) and not names(text, focus):
+            continue  # the run's own line counts them
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
         if is_label and not names(text, focus):
             continue  # what was looked for or run is the label of what came of it

@@ -171,6 +171,20 @@ def _letters(text: str) -> int:
 
 
 @cache
+def _passed_test() -> re.Pattern[str]:
+    # go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest.
+    return re.compile(
+        r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok \d+ |[✓✔√] |PASS(?:ED)? )"
+        r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$"
+    )
+
+
+def is_passed_test(text: str) -> bool:
+    """Whether a line of output is the entry of one test that passed, or that begins."""
+    return _passed_test().search(text) is not None
+
+
+@cache
 def _import() -> re.Pattern[str]:
     return re.compile(
         r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"

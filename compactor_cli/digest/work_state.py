@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -67,6 +67,12 @@ def is_throwaway(path: str) -> bool:
     return path.startswith(("/tmp/", "/var/", "/private/tmp/", "/dev/"))  # noqa: S108 (a name is looked at, no file)
 
 
+def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
+    """Whether a path is outside the work tree: in a home folder, or absolute where those of the tree are relative."""
+    has_relative = any(state.is_changed and not state.path.startswith(("/", "~")) for state in states)
+    return lambda path: path.startswith("~/") or (has_relative and path.startswith("/"))
+
+
 def work_state(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], states: Sequence[FileState]
 ) -> WorkState:
@@ -75,13 +81,14 @@ def work_state(
     changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff)\b", run.command) for run in runs)
     last = commits[-1].event if commits else -1
+    is_outside = _outside(states)
     uncommitted: list[str] = []
     for state in states:
-        if not state.is_changed or state.changed < 0:
+        if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
             continue
         if state.changed < last:
             state.commit = next((commit.hash for commit in commits if commit.event > state.changed), "")
-        elif uses_git and not is_throwaway(state.path) and not state.is_deleted:
+        elif uses_git and not state.is_deleted:
             uncommitted.append(state.path)
     answered = results_of(events)
     ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]

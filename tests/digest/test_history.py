@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import count, events_of, says, user
+from conversation import answer, call, conversation, count, digest, events_of, ran, says, texts, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +11,7 @@ from compactor_cli.digest.counter_table import build
 from compactor_cli.digest.salience_model import score
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.transcript_events import Event
+from compactor_cli.model.summary import Section
 
 SENTENCES = (
     "The clock drifts by two seconds a day.",
@@ -49,3 +50,27 @@ def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
 def test_an_announcement_loses_against_an_outcome() -> None:
     found = events_of(user("why?"), says(SENTENCES[1]), says(SENTENCES[2]))
     assert [one.text for one in chosen(found, 30)] == [SENTENCES[2]]
+
+
+def test_the_tests_that_passed_are_counted_by_their_run_and_not_listed() -> None:
+    passed = "\n".join(f"--- PASS: TestClock_{name} (0.00s)" for name in ("drifts", "resends", "exports"))
+    one = digest(
+        conversation(
+            user("why does the clock drift?"), ran("go test ./clock", f"{passed}\nok  clock 0.4s"), says("ok")
+        ),
+        2_000,
+    )
+    assert "ok  clock 0.4s" in " ".join(texts(one, Section.COMMANDS))
+    assert "--- PASS" not in str(one)
+
+
+def test_what_the_harness_writes_of_a_stopped_call_is_not_quoted_as_its_output() -> None:
+    stopped = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the"
+        " new_string was NOT written to the file). STOP what you are doing and wait for the user to say more."
+    )
+    edit = call("Edit", "e", file_path="store.py", old_string="load_items()", new_string="load_rows()")
+    session = conversation(user("rename load_items() to load_rows()"), edit, answer(stopped, "e", is_error=True))
+    one = digest(session, 2_000)
+    assert "Stopped by the user: `Edit store.py`" in texts(one, Section.USER)
+    assert "NOT written" not in str(one)

@@ -48,3 +48,11 @@ def test_tests_that_passed_after_the_newest_edits_are_no_open_matter() -> None:
 def test_a_throw_away_file_is_neither_uncommitted_nor_makes_tests_older() -> None:
     scratch = (call("Write", "w", file_path="/tmp/probe.py", content="x"), answer("ok", "w"))
     assert is_open(STORE, TESTS, COMMIT, scratch) == []
+
+
+def test_a_file_in_a_home_folder_is_in_no_commit_of_the_work_tree() -> None:
+    theme = (call("Write", "t", file_path="~/.themes/dark.json", content="x"), answer("ok", "t"))
+    one = digest(conversation(user("store the times in UTC"), STORE, theme, COMMIT, theme), 3_000)
+    assert texts(one, Section.PLAN) == []
+    assert texts(one, Section.FILES)[0] == "~/.themes/dark.json — created, edited"
+    assert texts(one, Section.FILES)[1] == "store.py — edited, in commit 4f1c2aa"
