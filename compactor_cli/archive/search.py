@@ -32,7 +32,7 @@ from compactor_cli.archive.index import (
 )
 from compactor_cli.archive.restore import load_transcript
 from compactor_cli.digest.words import stop_words, terms
-from compactor_cli.group.turns import is_user_words
+from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.llm.omission_notice import language_of
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.marker import record_id

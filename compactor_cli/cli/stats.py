@@ -16,8 +16,7 @@ from compactor_cli.cli.console import Console
 from compactor_cli.cli.run_options import RunOptions
 from compactor_cli.cli.text_table import fitted_table, home_path, terminal_columns
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.group.exchanges import group
-from compactor_cli.group.turns import turns
+from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Role, Transcript

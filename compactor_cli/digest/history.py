@@ -12,7 +12,7 @@ from compactor_cli.digest.quote import TokenCache, listed, records_of
 from compactor_cli.digest.statements import Statement, StatementForm
 from compactor_cli.digest.turn_lines import DigestTurn, line_of, name_of, shared_line
 from compactor_cli.digest.words import terms
-from compactor_cli.group.topics import topics
+from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 
 _LINE_CHARS = 240

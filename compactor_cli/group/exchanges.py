@@ -1,14 +1,210 @@
-"""Exchanges: the records that stand or fall together, and where a transcript may be cut."""
+"""Turns, exchanges and topics: which records belong together, and where a transcript may be cut."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from math import fsum, log, sqrt
 
-from compactor_cli.group.pairing import Half, Pair, pair
-from compactor_cli.group.turns import is_user_words
-from compactor_cli.model.transcript import Message, Role, Text
+from compactor_cli.formats.harness import user_text
+from compactor_cli.model.transcript import Media, Message, Role, Text, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Records ``start <= i < stop``; ``messages[start]`` holds the user's words."""
+
+    start: int
+    stop: int
+
+
+def is_user_words(message: Message) -> bool:
+    """Whether a person speaks here: not a tool result, a summary, bookkeeping, or a client's insertion only."""
+    if message.role is not Role.USER or message.superseded or message.summary is not None or message.results:
+        return False
+    if message.own_words == "":
+        return False
+    if any(isinstance(part, Media) for part in message.parts):
+        return True
+    return bool(user_text(message))
+
+
+def turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
+    """All turns, in order. Records before the first user's words belong to none."""
+    starts = [index for index, message in enumerate(messages) if is_user_words(message)]
+    stops = [*starts[1:], len(messages)]
+    return tuple(Turn(start=start, stop=stop) for start, stop in zip(starts, stops, strict=bool(starts)))
+
+
+def newest_request(messages: Sequence[Message]) -> int:
+    """The record in which the user spoke last; -1 if none did."""
+    return next((i for i in range(len(messages) - 1, -1, -1) if is_user_words(messages[i])), -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Half:
+    """One call or one result: ``messages[record].parts[part]``."""
+
+    record: int
+    part: int
+    id: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name or 'tool'} {self.id or '(no id)'} in record {self.record + 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A call and its result."""
+
+    call: Half
+    result: Half
+
+
+@dataclass(slots=True)
+class _Open:
+    """Calls not answered yet. Queues hold answered calls too, until these come to the front.
+
+    ``by_id`` has one queue per record, the newest record last. ``burst`` has the calls of the newest burst, by name
+    (None: all) and by the ids of the results that may take them; those in ``coming`` are added when a result asks,
+    since most results have an id. ``waiting`` has the calls by their places.
+    """
+
+    by_id: dict[str, list[deque[Half]]] = field(default_factory=dict)
+    burst: dict[tuple[str | None, bool], deque[Half]] = field(default_factory=dict)
+    coming: list[Half] = field(default_factory=list)
+    burst_is_over: bool = False
+    waiting: dict[tuple[int, int], Half] = field(default_factory=dict)
+
+    def end_burst(self) -> None:
+        self.burst, self.coming, self.burst_is_over = {}, [], False
+
+    def add(self, call: Half) -> None:
+        if self.burst_is_over:
+            self.end_burst()
+        self.coming.append(call)
+        queues = self.by_id.setdefault(call.id, [])
+        if not queues or not queues[-1] or queues[-1][-1].record != call.record:
+            queues.append(deque())
+        queues[-1].append(call)
+        self.waiting[call.record, call.part] = call
+
+    def take(self, result: Half) -> Half | None:
+        found = self._with_id(result.id) if result.id else None
+        found = found or self._in_burst(result)
+        if found:
+            del self.waiting[found.record, found.part]
+        self.burst_is_over = True
+        return found
+
+    def _with_id(self, key: str) -> Half | None:
+        queues = self.by_id.get(key, [])
+        while queues:
+            if found := self._first(queues[-1]):
+                return found
+            queues.pop()
+        return None
+
+    def _in_burst(self, result: Half) -> Half | None:
+        """The first call whose name and id do not speak against this result."""
+        for call in self.coming:
+            for has_id in (False,) if call.id else (False, True):
+                for name in (call.name, None):
+                    self.burst.setdefault((name, has_id), deque()).append(call)
+        self.coming = []
+        names: tuple[str | None, ...] = (result.name, "") if result.name else (None,)
+        firsts = (self._first(self.burst.get((name, bool(result.id)), deque())) for name in names)
+        return min((call for call in firsts if call), key=lambda call: (call.record, call.part), default=None)
+
+    def _first(self, queue: deque[Half]) -> Half | None:
+        while queue and (queue[0].record, queue[0].part) not in self.waiting:
+            queue.popleft()
+        return queue[0] if queue else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """All pairs in the order of their results, and what is left over, each in transcript order."""
+
+    pairs: tuple[Pair, ...]
+    calls_alone: tuple[Half, ...]
+    results_alone: tuple[Half, ...]
+
+
+def pair(messages: Sequence[Message]) -> Pairing:
+    """Pair the calls and results of a transcript; bookkeeping records are not looked at. Linear.
+
+    Ids are not unique in real transcripts, some dialects have none, and results may stand before their
+    call. The rules, in the order they are tried:
+
+    1. A result belongs to the newest record before it that holds an unanswered call with its id (the
+       first such call of that record).
+    2. A result without an id, or with one that no call ever had, belongs to the first unanswered call of
+       the newest burst: the calls since the last result that followed a call. Names, where both are given, must agree;
+       of two ids that are both given, none may differ.
+    3. A result that is still alone belongs to a later call with its id, if no user turn lies between.
+
+    What no rule pairs is an orphan, or in flight if it is a call that the transcript ends on.
+    """
+    unanswered = _Open()
+    pairs: list[Pair] = []
+    alone: list[Half] = []
+    for record, message in enumerate(messages):
+        if message.role is Role.META:
+            continue
+        if is_user_words(message) or message.summary is not None:
+            unanswered.end_burst()
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                unanswered.add(Half(record=record, part=index, id=part.id, name=part.name))
+            elif isinstance(part, ToolResult):
+                result = Half(record=record, part=index, id=part.id, name=part.name)
+                call = unanswered.take(result)
+                if call is None:
+                    alone.append(result)
+                else:
+                    pairs.append(Pair(call=call, result=result))
+    return _with_early_results(messages, pairs, list(unanswered.waiting.values()), alone)
+
+
+def _with_early_results(
+    messages: Sequence[Message], pairs: list[Pair], calls: list[Half], results: list[Half]
+) -> Pairing:
+    """Rule 3: results that were written before their call."""
+    early = _early_pairs(messages, calls, results) if calls and results else []
+    called, answered = {item.call for item in early}, {item.result for item in early}
+    every = sorted([*pairs, *early], key=lambda item: (item.result.record, item.result.part)) if early else pairs
+    return Pairing(
+        pairs=tuple(every),
+        calls_alone=tuple(call for call in calls if call not in called),
+        results_alone=tuple(result for result in results if result not in answered),
+    )
+
+
+def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[Half]) -> list[Pair]:
+    turn_of = _turn_numbers(messages)
+    by_id: dict[str, list[Half]] = {}
+    for result in reversed(results):
+        by_id.setdefault(result.id, []).append(result)
+    found = []
+    for call in calls:
+        candidates = by_id.get(call.id, []) if call.id else []
+        if candidates and candidates[-1].record < call.record:
+            if turn_of[candidates[-1].record] == turn_of[call.record]:
+                found.append(Pair(call=call, result=candidates[-1]))
+            candidates.pop()
+    return found
+
+
+def _turn_numbers(messages: Sequence[Message]) -> list[int]:
+    number, numbers = 0, []
+    for message in messages:
+        number += is_user_words(message)
+        numbers.append(number)
+    return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,3 +340,85 @@ def _speaks(message: Message) -> bool:
     if message.summary is not None or is_user_words(message):
         return True
     return message.role is Role.ASSISTANT and any(isinstance(part, Text) and part.text for part in message.parts)
+
+
+# This many turns on each side of a gap are compared: TextTiling (Hearst 1997) takes blocks of a few sentences, as
+# one alone is too short to tell.
+_BLOCK_TURNS = 3
+# A gap deeper than others carries no information where all turns speak of one thing: it has to fall to this ratio of
+# the cohesion that is reached on either side of it.
+_RATIO = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """Turns ``start <= i < stop``, by their place among those that were given."""
+
+    start: int
+    stop: int
+
+
+def topics(vocabularies: Sequence[Collection[str]]) -> tuple[Topic, ...]:
+    """The topics of turns given by their words: in order, none empty, each turn in exactly one.
+
+    A topic begins where cohesion with the turns before is a local minimum, below its mean minus half of its
+    standard deviation and well below what it is around; so no topic is found in less than four turns, and the first
+    and the last turn are never alone. Depends on which words a turn has, not on their order;
+    time linear in the number of words.
+    """
+    if not vocabularies:
+        return ()
+    gaps = _cohesion(vocabularies)
+    starts = [0, *(gap + 1 for gap in _valleys(gaps))]
+    return tuple(
+        Topic(start=start, stop=stop) for start, stop in zip(starts, [*starts[1:], len(vocabularies)], strict=True)
+    )
+
+
+def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
+    """Between 0 and 1 for each gap between two turns: the cosine of the words of the turns before and after it.
+
+    A word that one turn alone has ties it to nothing and is left out; one that few turns have weighs more.
+    """
+    turns_with = Counter(word for vocabulary in vocabularies for word in set(vocabulary))
+    total = len(vocabularies)
+    weights = {word: log(1 + total / turns) ** 2 for word, turns in turns_with.items() if turns > 1}
+    bags = [[word for word in set(vocabulary) if word in weights] for vocabulary in vocabularies]
+    return [
+        _cosine(_counted(bags[max(0, at - _BLOCK_TURNS) : at]), _counted(bags[at : at + _BLOCK_TURNS]), weights)
+        for at in range(1, total)
+    ]
+
+
+def _counted(bags: Iterable[Iterable[str]]) -> Counter[str]:
+    return Counter(word for bag in bags for word in bag)
+
+
+def _cosine(one: Mapping[str, int], other: Mapping[str, int], weights: Mapping[str, float]) -> float:
+    """1 where one side has no words: nothing tells the two apart. Summed exactly, so in any order of the words."""
+    if not one or not other:
+        return 1.0
+    shared = fsum(turns * other[word] * weights[word] for word, turns in one.items() if word in other)
+    return shared / sqrt(_square(one, weights) * _square(other, weights))
+
+
+def _square(counts: Mapping[str, int], weights: Mapping[str, float]) -> float:
+    return fsum(turns * turns * weights[word] for word, turns in counts.items())
+
+
+def _valleys(gaps: Sequence[float]) -> list[int]:
+    """Where cohesion falls far enough below what it is on both sides."""
+    if not gaps:
+        return []
+    mean = fsum(gaps) / len(gaps)
+    most = mean - sqrt(fsum((gap - mean) ** 2 for gap in gaps) / len(gaps)) / 2
+    return [
+        at
+        for at in range(1, len(gaps) - 1)
+        if gaps[at] < most and gaps[at - 1] > gaps[at] <= gaps[at + 1] and gaps[at] <= _RATIO * _peak(gaps, at)
+    ]
+
+
+def _peak(gaps: Sequence[float], at: int) -> float:
+    """The lower of the highest cohesions near by on both sides."""
+    return min(max(gaps[max(0, at - _BLOCK_TURNS) : at]), max(gaps[at + 1 : at + 1 + _BLOCK_TURNS]))

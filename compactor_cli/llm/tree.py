@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
 
-from compactor_cli.group.exchanges import group
-from compactor_cli.group.turns import turns
+from compactor_cli.group.exchanges import group, turns
 from compactor_cli.llm.flatten import Block
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.transcript import Message

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from compactor_cli.formats.base import Linked
 from compactor_cli.formats.registry import find
-from compactor_cli.group.turns import newest_request
+from compactor_cli.group.exchanges import newest_request
 from compactor_cli.model.plan import Action, Edit, Plan
 from compactor_cli.model.settings import Fit, OverflowPolicy
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from compactor_cli.group.exchanges import Grouping, borders_of
-from compactor_cli.group.turns import Turn, turns
+from compactor_cli.group.exchanges import Grouping, Turn, borders_of, turns
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 from compactor_cli.plan.previous_marker import is_settled
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
-from compactor_cli.group.turns import is_user_words
+from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.settings import UNBROKEN, Settings
 from compactor_cli.model.transcript import Role
 from compactor_cli.plan.budget import FLOOR_TOKENS, summary_tokens

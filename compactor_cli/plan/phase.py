@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from compactor_cli.group.exchanges import is_user_words, newest_request
 from compactor_cli.group.todos import PLAN_TOOLS, TodoReplay, short_name
-from compactor_cli.group.turns import is_user_words, newest_request
 from compactor_cli.model.transcript import Message, Role
 
 # Fewer words than these ("yes", "go on please") answer or drive on; a Chinese character counts as half a word.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from typing import Any
 
-from compactor_cli.group.exchanges import Grouping
-from compactor_cli.group.turns import newest_request
+from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model.plan import USAGE, Action, Plan
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.transcript import Transcript

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compactor_cli.group.turns import is_user_words
+from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.transcript import Message
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compactor_cli.group.turns import newest_request
+from compactor_cli.group.exchanges import newest_request
 from compactor_cli.model.marker import record_id
 from compactor_cli.model.plan import Edit
 from compactor_cli.model.settings import PartKind, PruneRule

@@ -11,7 +11,7 @@ from opening import open_bytes, open_one, open_values
 
 from compactor_cli.formats.harness import HARNESSES, refusal, user_text
 from compactor_cli.formats.registry import names
-from compactor_cli.group.turns import is_user_words
+from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.errors import CompactError
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult
 

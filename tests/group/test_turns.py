@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor_cli.group.turns import Turn, is_user_words, turns
+from compactor_cli.group.exchanges import Turn, is_user_words, turns
 from compactor_cli.model.transcript import Media, Message, Part, PreviousSummary, Role, Text, ToolResult
 
 
