@@ -14,7 +14,7 @@ PASS = [sys.executable, "-c", "pass"]
 # tiktoken itself, on every text of every line; its vocabulary is found as the product finds it.
 TOKENISE = """
 import os, sys, orjson
-from compactor_cli.plan.vocabulary import load_encoding, vocabulary_folder
+from compactor_cli.plan.models import load_encoding, vocabulary_folder
 encode = load_encoding("o200k_base", vocabulary_folder("o200k_base")).encode_ordinary
 def texts(value):
     if isinstance(value, str):

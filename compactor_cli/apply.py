@@ -17,12 +17,10 @@ from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, Role, Transcript
-from compactor_cli.plan.by_fit import NOTICE
-from compactor_cli.plan.by_summary import EXCERPTS
-from compactor_cli.plan.plan_report import newest_request_warning, unchanged, unchanged_report
-from compactor_cli.plan.previous_marker import base_tokens, end_hash, previous_marker
-from compactor_cli.plan.requested_focus import asked_focus
+from compactor_cli.plan.finish import newest_request_warning, unchanged, unchanged_report
+from compactor_cli.plan.strategies import EXCERPTS, NOTICE
 from compactor_cli.plan.tokens import Counter, count_messages
+from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker
 from compactor_cli.render.compose import compose
 from compactor_cli.render.read import heading_names, read_client, read_ours
 from compactor_cli.render.text import Template, load_template, render

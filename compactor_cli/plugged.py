@@ -19,13 +19,10 @@ from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, p
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.append_mode import appended
-from compactor_cli.plan.check_plan import check_plan
-from compactor_cli.plan.plan_input import BOOKKEEPING, SUPERSEDED
-from compactor_cli.plan.previous_marker import base_tokens, is_settled
-from compactor_cli.plan.refresh import Mark, refreshed, spans_of
+from compactor_cli.plan.finish import Mark, appended, check_plan, refreshed, spans_of
+from compactor_cli.plan.strategies import BOOKKEEPING, SUPERSEDED
 from compactor_cli.plan.tokens import Counter, count_messages, sealed_tokens
-from compactor_cli.plan.trigger import TriggerDecision, Way, decide
+from compactor_cli.plan.trigger import TriggerDecision, Way, base_tokens, decide, is_settled
 from compactor_cli.render.text import load_template, render
 
 # What messages take next to their texts, and what other hashes in the marker line may.

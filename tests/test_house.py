@@ -165,10 +165,9 @@ NAMES_CLIENTS = {
     "llm/model_client.py": "where the numbers come from",
     "model/settings.py": "a preset's name",
     "model/transcript.py": "an example in a docstring",
-    "plan/budget.py": "where the numbers come from",
-    "plan/own_call.py": "how clients ask for a summary",
-    "plan/make_plan.py": "how clients ask for a summary",
-    "plan/vocabulary.py": "a model family's name",
+    "plan/layout.py": "where the numbers come from",
+    "plan/models.py": "a model family's name",
+    "plan/planner.py": "how clients ask for a summary",
     "render/convert.py": "a format's name",
     "render/to_conversation.py": "a format's name",
 }

@@ -33,8 +33,7 @@ from compactor_cli.model.errors import CompactError
 from compactor_cli.model.plan import Action, Plan
 from compactor_cli.model.settings import Settings, Size, Strategy
 from compactor_cli.model.transcript import Message, Role, Text, Transcript
-from compactor_cli.plan.cut_limits import measure_limits
-from compactor_cli.plan.layout import LayoutSearch
+from compactor_cli.plan.layout import LayoutSearch, measure_limits
 from compactor_cli.plan.tokens import arguments_text, count_messages, counter_for
 from compactor_cli.presets import load_preset
 from compactor_cli.read.jsonl import OnInvalid, read_records

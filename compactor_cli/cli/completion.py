@@ -98,7 +98,7 @@ def _clients() -> Iterable[str]:
 
 
 def _vocabularies() -> Iterable[str]:
-    from compactor_cli.plan.vocabulary import VOCABULARIES
+    from compactor_cli.plan.models import VOCABULARIES
 
     return VOCABULARIES
 

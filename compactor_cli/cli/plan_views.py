@@ -11,9 +11,8 @@ from compactor_cli.cli.console import Color, counted, painted, visible
 from compactor_cli.model.plan import USAGE, Action, Plan, Span
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
-from compactor_cli.plan.by_fit import NO_ROOM, NOTICE
-from compactor_cli.plan.plan_input import BOOKKEEPING, ORPHAN, SUPERSEDED
-from compactor_cli.plan.refresh import COUNTER, OUTDATED
+from compactor_cli.plan.finish import COUNTER, OUTDATED
+from compactor_cli.plan.strategies import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED
 
 EXCERPT_CHARS = 96
 # Of a long run of covered records the ends are enough to see what it is.

@@ -32,9 +32,9 @@ from compactor_cli.formats.session_places import (
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Settings
-from compactor_cli.plan.plan_report import planned_report
+from compactor_cli.plan.finish import planned_report
+from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.tokens import counter_for
-from compactor_cli.plan.window import window_tokens
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
 

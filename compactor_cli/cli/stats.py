@@ -20,9 +20,9 @@ from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Role, Transcript
+from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
-from compactor_cli.plan.window import window_tokens
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.read.streams import STDIN, open_stream

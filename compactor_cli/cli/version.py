@@ -54,8 +54,8 @@ def _lines(program: str) -> Iterator[str]:
 
 
 def _counting() -> str:
+    from compactor_cli.plan.models import VOCABULARIES, vocabulary_folder
     from compactor_cli.plan.tokens import BYTES_PER_TOKEN
-    from compactor_cli.plan.vocabulary import VOCABULARIES, vocabulary_folder
 
     names = [name for name in VOCABULARIES if vocabulary_folder(name)]
     if not names:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from compactor_cli.llm.model_calls import NO_SECRET, Call, Secret
 from compactor_cli.model.errors import UsageError
-from compactor_cli.plan.window import table_entry
+from compactor_cli.plan.models import table_entry
 
 _LINE = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$")
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")

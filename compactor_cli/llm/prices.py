@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.plan.window import table_entry
+from compactor_cli.plan.models import table_entry
 
 _MILLION = 1_000_000
 

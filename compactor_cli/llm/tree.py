@@ -16,8 +16,8 @@ from compactor_cli.group.exchanges import group, turns
 from compactor_cli.llm.flatten import Block
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.transcript import Message
-from compactor_cli.plan.budget import FLOOR_TOKENS, scaled_tokens
-from compactor_cli.plan.window import window_tokens
+from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
+from compactor_cli.plan.models import window_tokens
 
 # Where a model's window is not known: the least that models in use have. One that is shorter says so, and the
 # spans are cut again.

@@ -19,7 +19,7 @@ from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
 from compactor_cli.llm.update import Strand
 from compactor_cli.model.summary import Section
-from compactor_cli.plan.window import table_entry
+from compactor_cli.plan.models import table_entry
 
 if TYPE_CHECKING:
     from compactor_cli.llm.event_loop import BackgroundEventLoop

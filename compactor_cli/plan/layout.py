@@ -19,16 +19,194 @@ block goes to the summary again, then over ``most_ratio``. What is given up wher
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import islice
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice, pairwise
 
-from compactor_cli.group.exchanges import is_user_words
-from compactor_cli.model.settings import UNBROKEN, Settings
-from compactor_cli.model.transcript import Role
-from compactor_cli.plan.budget import FLOOR_TOKENS, summary_tokens
-from compactor_cli.plan.cut_limits import CutLimits
+from compactor_cli.group.exchanges import Grouping, Turn, borders_of, is_user_words, turns
+from compactor_cli.model.plan import Importance, Middle
+from compactor_cli.model.settings import UNBROKEN, Budget, Settings
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
+from compactor_cli.plan.trigger import is_settled
+
+# The points that the scaled budget is known by (SCALED_POINTS[1:4] are Hermes' own); straight lines between
+# them. From 100k on the line goes to 1M -> 20k: still a falling share, and not a step.
+SCALED_POINTS = ((0, 0), (10_000, 2_000), (30_000, 3_000), (100_000, 5_000), (1_000_000, 20_000))
+# Below each size, this share in per cent; 5 % from the last one on.
+TIERS = ((10_000, 20), (30_000, 15), (100_000, 10))
+LAST_TIER_PERCENT = 5
+# A summary's frame (preface, marker line, headings) takes about 200 tokens: less than this carries no information.
+FLOOR_TOKENS = 300
+
+
+def scaled_tokens(middle_tokens: int) -> int:
+    """Continuous and monotone: 20 % up to 10k -> 2k, then 30k -> 3k, 100k -> 5k, 1M -> 20k and on at that slope."""
+    (x0, y0), (x1, y1) = SCALED_POINTS[-2:]
+    for left, right in pairwise(SCALED_POINTS):
+        if middle_tokens <= right[0]:
+            (x0, y0), (x1, y1) = left, right
+            break
+    return y0 + max(middle_tokens - x0, 0) * (y1 - y0) // (x1 - x0)
+
+
+def tiered_tokens(middle_tokens: int) -> int:
+    """Hermes' table: 20 % below 10k, 15 % below 30k, 10 % below 100k, else 5 %. It jumps down at its borders."""
+    percent = next((percent for below, percent in TIERS if middle_tokens < below), LAST_TIER_PERCENT)
+    return max(middle_tokens, 0) * percent // 100
+
+
+def summary_tokens(budget: Budget, middle_tokens: int) -> int:
+    """The budget by these settings: a fixed size or a share of the middle, else the curve; at least a frame."""
+    size = budget.size.of(middle_tokens)
+    if not size:
+        size = tiered_tokens(middle_tokens) if budget.curve == "tiered" else scaled_tokens(middle_tokens)
+    return max(size, FLOOR_TOKENS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutLimits:
+    """The facts that cuts are made from. Indices are of records; all cuts are at ``borders``.
+
+    ``sums[i]`` are the tokens of the records before ``i`` that stay if their place stays: summaries, orphans
+    and superseded records (``gone``) never do, and no border minds them. ``lead``: the leading system records
+    end here. ``head_limit``: no head reaches over it, since a summary or the newest block stands there.
+    ``floor``: no tail begins before it, since a summary stands before it (except for calls in flight). ``last``: the
+    latest start of a tail, so that it holds the newest block and all calls in flight; ``in_flight``: the start
+    of the block of the first such call. ``is_settled``: nothing was added since the newest summary written by compact.
+    """
+
+    messages: Sequence[Message]
+    records: Sequence[Record]
+    borders: tuple[int, ...]
+    sums: tuple[int, ...]
+    total_tokens: int
+    lead: int
+    head_limit: int
+    turns: tuple[Turn, ...]
+    floor: int
+    last: int
+    in_flight: int
+    gone: frozenset[int]
+    previous_tokens: int = 0
+    replaced_tokens: int = 0
+    is_settled: bool = False
+
+    @property
+    def end(self) -> int:
+        """The number of records."""
+        return len(self.messages)
+
+    def staying(self, start: int, stop: int) -> int:
+        """Tokens of what stays of ``start <= i < stop``."""
+        return self.sums[stop] - self.sums[start]
+
+    def covered(self, head: int, tail: int) -> int:
+        """Tokens of what does not stay, if the middle is ``head <= i < tail``."""
+        return self.total_tokens - self.staying(0, head) - self.staying(tail, self.end)
+
+    def border_from(self, index: int) -> int:
+        """The first border at or after ``index``."""
+        return self.borders[bisect_left(self.borders, index)]
+
+    def border_until(self, index: int) -> int:
+        """The last border at or before ``index``."""
+        return self.borders[bisect_right(self.borders, index) - 1]
+
+
+def measure_limits(transcript: Transcript, grouping: Grouping, tokens: Sequence[int], floor: int = 0) -> CutLimits:
+    """The ground of a transcript, on which no tail begins before ``floor``. Linear in records."""
+    messages = transcript.messages
+    count = len(messages)
+    gone = _gone(messages, grouping)
+    staying = (0 if i in gone else tokens[i] for i in range(count))
+    summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
+    limit = _head_limit(messages, summaries)
+    previous_tokens = sum(tokens[i] for i in summaries)
+    bare = CutLimits(
+        messages=messages,
+        records=transcript.records,
+        borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in gone)),
+        sums=(0, *accumulate(staying)),
+        total_tokens=sum(tokens),
+        lead=_lead(messages),
+        head_limit=limit,
+        turns=tuple(turn for turn in turns(messages) if turn.start < limit),
+        floor=max(_floor(messages, summaries), floor),
+        last=count,
+        in_flight=count,
+        gone=gone,
+        previous_tokens=previous_tokens,
+        replaced_tokens=max(transcript.original_tokens if summaries else 0, previous_tokens),
+        is_settled=bool(summaries) and is_settled(transcript),
+    )
+    return _snapped(bare, grouping)
+
+
+def _snapped(ground: CutLimits, grouping: Grouping) -> CutLimits:
+    """The ground with its marks on borders."""
+    running = grouping.in_flight
+    in_flight = ground.border_until(running[0].record) if running else ground.end
+    lead = ground.border_from(ground.lead)
+    floor = max(min(ground.border_from(ground.floor), in_flight), lead)
+    newest = bisect_left(ground.sums, ground.sums[-1]) - 1
+    last = ground.border_until(newest) if newest >= floor else ground.end
+    last = max(min(last, in_flight), floor)
+    limit = min(ground.head_limit, last)
+    return replace(ground, lead=lead, head_limit=limit, floor=floor, last=last, in_flight=in_flight)
+
+
+def _gone(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:
+    """Records that stay nowhere, with all that links to them."""
+    orphaned = grouping.orphaned()
+    return frozenset(
+        index
+        for exchange in grouping.exchanges
+        if any(i in orphaned or messages[i].superseded or messages[i].summary for i in exchange)
+        for index in exchange
+    )
+
+
+def _lead(messages: Sequence[Message]) -> int:
+    for index, message in enumerate(messages):
+        if not message.is_meta and not message.superseded and (message.role is not Role.SYSTEM or message.summary):
+            return index
+    return len(messages)
+
+
+def _head_limit(messages: Sequence[Message], summaries: Sequence[int]) -> int:
+    """The first summary; where it was appended after the tail, the first record that it replaced."""
+    if not summaries:
+        return len(messages)
+    first = summaries[0]
+    is_appended = _replaced_before(messages, first) >= 0 and _is_ours(messages[first])
+    return next(i for i in range(first + 1) if i == first or (is_appended and messages[i].superseded))
+
+
+def _floor(messages: Sequence[Message], summaries: Sequence[int]) -> int:
+    """After the newest summary that everything before it is older than; where a summary was appended after the
+    tail, after what it replaced.
+
+    A client's own summary may stand after records that it did not replace: it follows superseded ones then.
+    """
+    for index in reversed(summaries):
+        replaced = _replaced_before(messages, index)
+        if replaced < 0:
+            return index + 1
+        if _is_ours(messages[index]):
+            return replaced + 1
+    return 0
+
+
+def _replaced_before(messages: Sequence[Message], index: int) -> int:
+    """The last superseded record before this one, -1 if there is none. Bookkeeping is not replaced by anything."""
+    found = (i for i in range(index - 1, -1, -1) if messages[i].superseded and not messages[i].is_meta)
+    return next(found, -1)
+
+
+def _is_ours(message: Message) -> bool:
+    return message.summary is not None and message.summary.origin == "compact"
+
 
 # The head's share of a target: enough for the first request, not for what came of it.
 HEAD_RATIO = 0.15
@@ -278,3 +456,64 @@ def _newest_share(ground: CutLimits, ratio: float) -> int:
         seen += size
     is_done = bool(sent) and messages[sent[-1]].role is Role.ASSISTANT and not messages[sent[-1]].calls
     return ground.end if is_done else last
+
+
+# The newest exchanges are what the agent is in the middle of; measured by benchmarks/keep.py.
+NEWEST_RATIO = 0.5
+
+
+def chosen(
+    cut: Layout, ground: CutLimits, transcript: Transcript, importance: Importance, focus: str
+) -> tuple[Layout, str]:
+    """The cut with a shorter tail and ``kept_middle`` before it that take no more together, and a note for people.
+
+    The tokens are those of the tail that would have stayed: half of them stay with the newest exchanges, the rest
+    goes to the blocks that `Importance` ranks first, each as a whole. Their order in the transcript stays. The cut as
+    it is, where its tail is the newest block already or nothing before that block could stay.
+    """
+    newest = _newest_start(cut, ground)
+    middle = _middle(cut, ground, transcript, newest, focus)
+    if not middle.blocks:
+        return cut, ""
+    ranking = importance.rank(middle)
+    left, kept_middle = middle.room_tokens, set[int]()
+    for number in dict.fromkeys((*ranking.order, *reversed(range(len(middle.blocks))))):
+        if middle.tokens[number] <= left:
+            left -= middle.tokens[number]
+            kept_middle.update(middle.blocks[number])
+    spent = middle.room_tokens - left
+    kept = cut.kept_tokens - middle.room_tokens + spent
+    chosen_cut = replace(
+        cut,
+        tail_start=newest,
+        kept_middle=frozenset(kept_middle),
+        kept_tokens=kept,
+        covered_tokens=cut.covered_tokens + cut.kept_tokens - kept,
+    )
+    return chosen_cut, ranking.note
+
+
+def _newest_start(cut: Layout, ground: CutLimits) -> int:
+    """Where the newest exchanges begin, which stay whatever they say."""
+    most = int(ground.staying(cut.tail_start, ground.end) * NEWEST_RATIO)
+    at = bisect_left(ground.borders, True, key=lambda border: ground.staying(border, ground.end) <= most)
+    return max(min(ground.borders[at], ground.last), cut.tail_start)
+
+
+def _middle(cut: Layout, ground: CutLimits, transcript: Transcript, newest: int, focus: str) -> Middle:
+    first = max(cut.head_stop, ground.floor)
+    borders = [border for border in ground.borders if first <= border <= newest]
+    room = ground.staying(cut.tail_start, newest)
+    found = [
+        (range(start, stop), ground.staying(start, stop))
+        for start, stop in pairwise(borders)
+        if 0 < ground.staying(start, stop) <= room
+    ]
+    return Middle(
+        transcript=transcript,
+        blocks=tuple(block for block, _ in found),
+        tokens=tuple(tokens for _, tokens in found),
+        room_tokens=room,
+        kept=(*range(cut.head_stop), *range(newest, ground.end)),
+        focus=focus,
+    )

@@ -1,14 +1,19 @@
-"""Pruning: texts made shorter in their middle so that the whole fits, without a summary and without rules."""
+"""Texts made shorter: by the settings' rules, or in their middle so that the whole fits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from compactor_cli.group.exchanges import newest_request
+from compactor_cli.model.marker import record_id
 from compactor_cli.model.plan import Edit
-from compactor_cli.model.settings import PruneRule
-from compactor_cli.model.transcript import Message, Text, ToolResult
-from compactor_cli.plan.tokens import Counter
+from compactor_cli.model.settings import PartKind, PruneRule
+from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
+from compactor_cli.plan.tokens import Counter, arguments_text
 
 OVERFLOW = "overflow"
 # What overflow leaves of a text at least, and below which length it leaves it alone: less shows nothing.
@@ -103,3 +108,221 @@ def _cut_to(long: Sequence[tuple[int, int, str, int]], chars: int, counter: Coun
         if short != text:
             edit = Edit(record=record, part=index, text=short)
             yield Shortening(edit=edit, rule=OVERFLOW, saved_tokens=tokens - counter.count(short))
+
+
+# What a text is cut to at a named place in a JSON text, of what a whole text is cut to.
+KEY_DIVISOR = 4
+_SPEAKERS = {
+    PartKind.USER: (Role.USER,),
+    PartKind.ASSISTANT: (Role.ASSISTANT,),
+    PartKind.TEXT: tuple(Role),
+    PartKind.ANY: tuple(Role),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruler:
+    """Applies rules to the messages of one transcript. ``sha256`` is the transcript's, for ``{id}`` in markers."""
+
+    messages: Sequence[Message]
+    counter: Counter
+    sha256: str
+
+    def applied(self, rules: Sequence[PruneRule], records: Iterable[int]) -> Iterator[Shortening]:
+        """What the rules make of these records, in their order. Of several rules the first that applies counts.
+
+        A text that would not get shorter stays as it is: pruning twice changes nothing. A JSON text with a rule's
+        keys is left to that rule, also where it does not apply (any more).
+        """
+        limits = {rule.name: self._limit(rule) for rule in rules}
+        newest = newest_request(self.messages)
+        with_end = [_with_end(rule) for rule in rules]
+        for record in records:
+            for index, part in enumerate(self.messages[record].parts):
+                for rule in with_end if record == newest else rules:
+                    at_most = limits[rule.name]
+                    if (record, index) < at_most and (text := self._short(rule, record, part)) is not None:
+                        saved = self.counter.count(_text_of(part)) - self.counter.count(text)
+                        edit = Edit(record=record, part=index, text=text)
+                        yield Shortening(edit=edit, rule=rule.name, saved_tokens=saved)
+                        break
+                    if _claims(rule, part):
+                        break
+
+    def _short(self, rule: PruneRule, record: int, part: Part) -> str | None:
+        """The text that this rule makes of a part; None where it does not apply, or makes it no shorter."""
+        if not _is_of_kind(rule.kind, self.messages[record].role, part):
+            return None
+        old = _text_of(part)
+        if len(old) <= rule.over_chars or (rule.over_tokens and self.counter.count(old) <= rule.over_tokens):
+            return None
+        body, known_id = _was_shown_before(rule, old)
+        marker = rule.marker.replace("{id}", known_id or record_id(self.sha256, record))
+        named = rule if marker == rule.marker else replace(rule, marker=marker)
+        new = _short_arguments(named, part) if isinstance(part, ToolCall) else _short_text(named, body)
+        return new if new != body and len(new) < len(old) else None
+
+    def _limit(self, rule: PruneRule) -> tuple[int, int]:
+        """The first record and part that are too new for a rule."""
+        by_messages = (_older_than(self.messages, rule.keep_messages), 0)
+        if not rule.keep_parts:
+            return by_messages
+        left = rule.keep_parts
+        for record in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[record]
+            for index in range(len(message.parts) - 1, -1, -1):
+                left -= _is_of_kind(rule.kind, message.role, message.parts[index])
+                if left == 0:
+                    return min(by_messages, (record, index))
+        return (0, 0)
+
+
+def _was_shown_before(rule: PruneRule, text: str) -> tuple[str, str]:
+    """The text without the marker that this rule set at its end before, and the id in that marker.
+
+    The id is kept when the text is cut further: it names the record that still was whole.
+    """
+    if rule.last_chars or "{id}" not in rule.marker:
+        return text, ""
+    marker = re.escape(rule.marker).replace(re.escape("{omitted}"), r"\d+")
+    before, _, following = marker.partition(re.escape("{id}"))
+    found = re.search(
+        f"{before}(?P<id>[0-9a-f]{{8,64}}:[0-9]+){following.replace(re.escape('{id}'), '(?P=id)')}$", text
+    )
+    return (text[: found.start()], found["id"]) if found else (text, "")
+
+
+def _with_end(rule: PruneRule) -> PruneRule:
+    """The rule for the newest message of the user: what they ask stands at its end as often as at its beginning.
+
+    A marker with an id is only known again at the end of a text.
+    """
+    if rule.last_chars or rule.keys or "{id}" in rule.marker:
+        return rule
+    first_chars = rule.first_chars // 2
+    return replace(rule, first_chars=first_chars, last_chars=rule.first_chars - first_chars)
+
+
+def halved(rule: PruneRule) -> PruneRule:
+    """The rule with its limits halved."""
+    return replace(
+        rule,
+        over_chars=rule.over_chars // 2,
+        over_tokens=rule.over_tokens // 2,
+        first_chars=rule.first_chars // 2,
+        last_chars=rule.last_chars // 2,
+    )
+
+
+def with_edits(messages: Sequence[Message], edits: Iterable[Shortening]) -> tuple[Message, ...]:
+    """The messages as they read when their parts are shortened so."""
+    changed = list(messages)
+    for item in edits:
+        message = changed[item.edit.record]
+        parts = list(message.parts)
+        parts[item.edit.part] = _with_text(parts[item.edit.part], item.edit.text)
+        changed[item.edit.record] = replace(message, parts=tuple(parts))
+    return tuple(changed)
+
+
+def _with_text(part: Part, text: str) -> Part:
+    if isinstance(part, Text | ToolResult):
+        return replace(part, text=text)
+    if isinstance(part, ToolCall):
+        return replace(part, arguments=text if isinstance(part.arguments, str) else json.loads(text))
+    return part
+
+
+def _is_of_kind(kind: PartKind, role: Role, part: Part) -> bool:
+    if isinstance(part, ToolCall):
+        return kind is PartKind.ARGUMENTS
+    if isinstance(part, ToolResult):
+        return kind in (PartKind.RESULT, PartKind.ANY)
+    return isinstance(part, Text) and role is not Role.SYSTEM and role in _SPEAKERS.get(kind, ())
+
+
+def _claims(rule: PruneRule, part: Part) -> bool:
+    """Whether this part is a JSON object that the rule shortens at its keys."""
+    if not rule.keys or not (rule.first_chars or rule.last_chars) or not isinstance(part, Text | ToolResult):
+        return False
+    value = _object(part.text)
+    return bool(value) and any(_has(value, key.split(".")) for key in rule.keys)
+
+
+def _has(value: Any, keys: Sequence[str]) -> bool:
+    """Whether there is anything at this place; a string of JSON on the way to it is opened."""
+    for key in keys:
+        value = _object(value) if isinstance(value, str) else value
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON object that this text is; empty if it is none."""
+    if not text.lstrip().startswith("{"):
+        return {}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _text_of(part: Part) -> str:
+    if isinstance(part, ToolCall):
+        return arguments_text(part)
+    return part.text if isinstance(part, Text | ToolResult) else ""
+
+
+def _short_text(rule: PruneRule, text: str) -> str:
+    return _short_at_keys(rule, text) if rule.keys else shortened(text, rule.first_chars, rule.last_chars, rule.marker)
+
+
+def _short_at_keys(rule: PruneRule, text: str) -> str:
+    """A JSON object's text with the strings at the rule's keys shortened; the text itself if it has none of them."""
+    value = _object(text)
+    places = [keys for key in rule.keys if _has(value, keys := key.split("."))]
+    for keys in places:
+        _shorten_at(rule, value, keys)
+    return json.dumps(value, ensure_ascii=False, default=str) if places else text
+
+
+def _shorten_at(rule: PruneRule, value: dict[str, Any], keys: Sequence[str]) -> None:
+    """Shortens what is at this place of a parsed object, or leaves it out; a string of JSON on the way stays one."""
+    key, inner = keys[0], value[keys[0]]
+    if len(keys) > 1:
+        opened = _object(inner) if isinstance(inner, str) else inner
+        _shorten_at(rule, opened, keys[1:])
+        value[key] = json.dumps(opened, ensure_ascii=False, default=str) if isinstance(inner, str) else opened
+    elif not rule.first_chars and not rule.last_chars:
+        del value[key]
+    elif isinstance(inner, str):
+        first, last = rule.first_chars // KEY_DIVISOR, rule.last_chars // KEY_DIVISOR
+        value[key] = shortened(inner, first, last, rule.marker)
+
+
+def _short_arguments(rule: PruneRule, call: ToolCall) -> str:
+    """The arguments with every long string in them shortened; JSON text if they are an object."""
+    if isinstance(call.arguments, str):
+        return _short_text(rule, call.arguments)
+    return json.dumps(_short_values(rule, call.arguments), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _short_values(rule: PruneRule, value: Any) -> Any:
+    if isinstance(value, str):
+        return _short_text(rule, value) if len(value) > rule.over_chars else value
+    if isinstance(value, Mapping):
+        return {key: _short_values(rule, item) for key, item in value.items()}
+    return [_short_values(rule, item) for item in value] if isinstance(value, list) else value
+
+
+def _older_than(messages: Sequence[Message], keep_messages: int) -> int:
+    """The record from which on the newest messages stand."""
+    left = keep_messages
+    for index in range(len(messages) - 1, -1, -1):
+        if left <= 0:
+            return index + 1
+        left -= not messages[index].is_meta and messages[index].role is not Role.SYSTEM
+    return len(messages) if not keep_messages else 0

@@ -17,12 +17,19 @@ The window of the model that the transcript itself names only serves to report t
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from compactor_cli.group.exchanges import is_user_words, newest_request
+from compactor_cli.group.todos import PLAN_TOOLS, TodoReplay, short_name
+from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.plan import Tier
 from compactor_cli.model.settings import Settings, Start, Trigger
-from compactor_cli.plan.window import required_window_tokens, window_tokens
+from compactor_cli.model.transcript import Message, Role, Text, Transcript
+from compactor_cli.plan.models import required_window_tokens, window_tokens
 
 
 class Way(StrEnum):
@@ -141,3 +148,146 @@ def tier_of(trigger: Trigger, tokens: int, window: int) -> Tier:
         (trigger.log_ratio, Tier.LOG),
     )
     return next((tier for ratio, tier in tiers if window and pressure >= ratio), Tier.NONE)
+
+
+def previous_marker(transcript: Transcript) -> Marker | None:
+    """The marker of the newest summary written by compact that is still in force."""
+    for message in reversed(transcript.messages):
+        if message.summary and not message.superseded and (found := find_marker(message.text)):
+            return found
+    return None
+
+
+def end_hash(transcript: Transcript) -> str:
+    """16 hex digits for the last record that is no bookkeeping and no summary; empty if there is none.
+
+    The SHA-256 of its bytes; of its text alone where it is an answer right after a summary: an acknowledgement's ids
+    are made from the summary's text, in which this hash stands.
+    """
+    last = next(_conversation_backwards(transcript), None)
+    return "" if last is None else _hash(transcript, last)
+
+
+def is_settled(transcript: Transcript) -> bool:
+    """Whether nothing was added since the newest summary written by compact."""
+    marker = previous_marker(transcript)
+    return marker is not None and marker.end == end_hash(transcript)
+
+
+def base_tokens(transcript: Transcript, tokens: Sequence[int]) -> int:
+    """The size that a share as target is a share of: the transcript with everything that its summaries stand for.
+
+    ``tokens``: of each record. Where the archived original is known (``original_tokens``), what stands after the
+    record that the marker calls the end comes on top of it; where that record is not found, the larger of the two
+    sizes is taken. Without the original, it is what is counted now: the marker's own number is only a text. Linear
+    in the records after the end.
+    """
+    marker = previous_marker(transcript) if transcript.original_tokens else None
+    if marker is None:
+        return sum(tokens)
+    added = 0
+    for index in _conversation_backwards(transcript):
+        if _hash(transcript, index) == marker.end:
+            return transcript.original_tokens + added
+        added += tokens[index]
+    return max(transcript.original_tokens, sum(tokens)) if marker.end else transcript.original_tokens + added
+
+
+def _conversation_backwards(transcript: Transcript) -> Iterator[int]:
+    for index in range(len(transcript.records) - 1, -1, -1):
+        message = transcript.messages[index]
+        if not message.is_meta and message.summary is None:
+            yield index
+
+
+def _hash(transcript: Transcript, index: int) -> str:
+    raw = transcript.records[index].raw
+    if _answers_summary(transcript.messages, index):
+        raw = transcript.messages[index].text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def _answers_summary(messages: Sequence[Message], index: int) -> bool:
+    """Whether this is an assistant's text, and what stands before it a summary."""
+    message = messages[index]
+    if message.role is not Role.ASSISTANT or not all(isinstance(part, Text) for part in message.parts):
+        return False
+    before = next((messages[i] for i in range(index - 1, -1, -1) if not messages[i].is_meta), None)
+    return before is not None and before.summary is not None
+
+
+def asked_focus(messages: Sequence[Message], tool: str) -> str | None:
+    """The ``focus`` of the last call of this tool in the newest turn (empty if it names none); None: no such call."""
+    for message in reversed(messages) if tool else ():
+        for call in reversed(message.calls):
+            if call.name == tool and not message.superseded:
+                focus = call.arguments.get("focus") if not isinstance(call.arguments, str) else ""
+                return focus if isinstance(focus, str) else ""
+        if is_user_words(message) or message.summary is not None:
+            break
+    return None
+
+
+# Fewer words than these ("yes", "go on please") answer or drive on; a Chinese character counts as half a word.
+_LEAST_REQUEST_WORDS = 4
+_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_ASKS = ("?", "？")
+
+
+def ended_phase(messages: Sequence[Message]) -> str:
+    """Why this is the end of a phase, in words for people; empty where the work goes on.
+
+    A phase ends when every step of the to-do list is done; when a list that was done is replaced by the next one; and
+    when a new request follows an answer that finished the one before. It counts until the agent works on what comes
+    next. A to-do list is that of the newest turn; a short reply, or one to a question of the agent, is no request.
+    """
+    sent = [message for message in messages if not (message.is_meta or message.superseded)]
+    request = newest_request(sent)
+    is_waiting = request >= 0 and all(message.role is not Role.ASSISTANT for message in sent[request:])
+    work = sent[:request] if is_waiting else sent
+    done, following, is_open = _lists(work)
+    if done and not is_open:
+        return f"all {done} to-dos are done" if done > 1 else "the one to-do is done"
+    if is_open:
+        return f"{done} to-dos are done and {following} others begin" if done else ""
+    is_next = is_waiting and _is_answered(work) and _is_request(sent[request], work)
+    return "a new request follows a finished one" if is_next else ""
+
+
+def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
+    """Of the newest turn: the steps of its finished list, of a list that has just replaced it, and if any is open."""
+    failed = {result.id for message in work for result in message.results if result.is_error and result.id}
+    answers = {result.id: result.text for message in work for result in message.results if result.id}
+    replay = TodoReplay()
+    newest, finished = -1, 0
+    for place, message in enumerate(work):
+        for call in message.calls:
+            if not _plans(call.name) or call.id in failed:
+                continue
+            finished = 0 if replay.has_open() else len(replay.todos)
+            replay.call(call.name, call.arguments, answers.get(call.id, ""), place)
+            newest = place
+    rest = work[newest + 1 :]
+    if newest < 0 or any(is_user_words(message) for message in rest):
+        return 0, 0, False
+    if not replay.has_open():
+        return len(replay.todos), 0, False
+    has_begun = any(message.role is Role.ASSISTANT for message in rest)
+    return (0 if has_begun else finished), len(replay.todos), True
+
+
+def _plans(name: str) -> bool:
+    short = short_name(name)
+    return short in PLAN_TOOLS or "todo" in short
+
+
+def _is_answered(work: Sequence[Message]) -> bool:
+    """Whether the last that was done is an answer in words."""
+    last = next((message for message in reversed(work) if message.role is not Role.SYSTEM), None)
+    return last is not None and last.role is Role.ASSISTANT and not last.calls and bool(last.text.strip())
+
+
+def _is_request(message: Message, work: Sequence[Message]) -> bool:
+    han = len(_HAN.findall(message.text))
+    words = len(_HAN.sub(" ", message.text).split())
+    return words + han / 2 >= _LEAST_REQUEST_WORDS and not work[-1].text.rstrip().endswith(_ASKS)

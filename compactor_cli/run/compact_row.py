@@ -20,9 +20,9 @@ from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
-from compactor_cli.plan.plan_report import planned_report
-from compactor_cli.plan.previous_marker import base_tokens, is_settled, previous_marker
+from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
+from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 from compactor_cli.run.row import CompactedRow, kept, row_of
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ from compactor_cli.model.report import (
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Answer, Request, Section, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.fast import AMOUNT
-from compactor_cli.plan.plan_report import planned_report
+from compactor_cli.plan.finish import planned_report
+from compactor_cli.plan.tokens import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, limited_lines, read_records
 from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, Observer, ReadLimits, Stream, look_at, open_stream

@@ -30,7 +30,7 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Importance
 from compactor_cli.model.report import Listener
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.window import is_provider, nearest_models
+from compactor_cli.plan.models import is_provider, nearest_models
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -9,7 +9,7 @@ from compactor_cli.engine import Compaction
 from compactor_cli.model.plan import Action, Plan, Span
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.plan_report import planned_report
+from compactor_cli.plan.finish import planned_report
 
 if TYPE_CHECKING:
     from compactor_cli.llm.estimate import Estimate

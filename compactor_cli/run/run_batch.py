@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.model.errors import CompactError, TryLater
 from compactor_cli.model.report import Event, InputReport, Listener, Outcome, without_progress
-from compactor_cli.plan.fast import AMOUNT
-from compactor_cli.plan.tokens import counter_for
+from compactor_cli.plan.tokens import AMOUNT, counter_for
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, run_job
 
 if TYPE_CHECKING:

@@ -104,8 +104,7 @@ def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: 
 def _in_processes(
     shards: Sequence[Shard], options: ShardOptions, processes: int, work: Callable[[Shard], ShardResult]
 ) -> Generator[ShardResult, None, None]:
-    from compactor_cli.plan.fast import AMOUNT, PAYS_FROM_BYTES
-    from compactor_cli.plan.tokens import counter_for
+    from compactor_cli.plan.tokens import AMOUNT, PAYS_FROM_BYTES, counter_for
     from compactor_cli.run.workers import Workers
 
     # Loaded once, before the processes part; shards are not small.

@@ -218,8 +218,8 @@ def test_version_and_help(entry: str, home: Path, spawn: Run) -> None:
 def test_without_a_vocabulary_counts_are_called_estimates(entry: str, work: Path) -> None:
     # As on a machine on which litellm has come without the files of its tokenizers.
     code = (
-        "from compactor_cli.plan import vocabulary\n"
-        "vocabulary.VOCABULARIES = {name: ('missing', 1) for name in vocabulary.VOCABULARIES}\n"
+        "from compactor_cli.plan import models\n"
+        "models.VOCABULARIES = {name: ('missing', 1) for name in models.VOCABULARIES}\n"
         f"from compactor_cli.__main__ import {entry} as main\n"
         "main()\n"
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.model.settings import Budget, Size
-from compactor_cli.plan.budget import FLOOR_TOKENS, scaled_tokens, summary_tokens, tiered_tokens
+from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens, summary_tokens, tiered_tokens
 
 
 @pytest.mark.parametrize(

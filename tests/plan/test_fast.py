@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.plan import fast, tokens
+from compactor_cli.plan import tokens
+from compactor_cli.plan.models import VOCABULARIES
 from compactor_cli.plan.tokens import OnceCounter, TiktokenCounter
-from compactor_cli.plan.vocabulary import VOCABULARIES
 
 needs_toktok = pytest.mark.skipif(
     not importlib.util.find_spec("toktok"), reason="the extra [fast] is not installed: pip install '.[fast]'"
@@ -26,16 +26,16 @@ needs_toktok = pytest.mark.skipif(
 @pytest.fixture
 def forgetful() -> Iterator[None]:
     """What was found out about the faster counter is found out again, before and after the test."""
-    fast.fast_count.cache_clear()
+    tokens.fast_count.cache_clear()
     yield
-    fast.fast_count.cache_clear()
+    tokens.fast_count.cache_clear()
 
 
 @pytest.fixture
 def much(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is so much to count that the faster counter pays."""
-    monkeypatch.setattr(tokens, "AMOUNT", amount := fast.Amount())
-    amount.expect(fast.PAYS_FROM_BYTES)
+    monkeypatch.setattr(tokens, "AMOUNT", amount := tokens.Amount())
+    amount.expect(tokens.PAYS_FROM_BYTES)
 
 
 def _by_tiktoken(text: str, vocabulary: str = "o200k_base") -> int:
@@ -44,9 +44,9 @@ def _by_tiktoken(text: str, vocabulary: str = "o200k_base") -> int:
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_the_probes_are_tiktokens_counts(vocabulary: str) -> None:
-    column = 1 + fast.PROBED.index(vocabulary)
-    assert [_by_tiktoken(str(probe[0]), vocabulary) for probe in fast.PROBES] == [
-        probe[column] for probe in fast.PROBES
+    column = 1 + tokens.PROBED.index(vocabulary)
+    assert [_by_tiktoken(str(probe[0]), vocabulary) for probe in tokens.PROBES] == [
+        probe[column] for probe in tokens.PROBES
     ]
 
 
@@ -55,8 +55,8 @@ def test_without_the_extra_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) -> N
     def missing(name: str) -> object:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(fast.importlib, "import_module", missing)
-    assert fast.fast_count("o200k_base") is None
+    monkeypatch.setattr(tokens.importlib, "import_module", missing)
+    assert tokens.fast_count("o200k_base") is None
     assert TiktokenCounter().count("Hello, world!") == 4
 
 
@@ -69,17 +69,17 @@ def test_a_counter_that_fails_a_probe_is_not_used(monkeypatch: pytest.MonkeyPatc
         def count(self, text: str) -> int:
             return len(text) // 4
 
-    monkeypatch.setattr(fast.importlib, "import_module", lambda name: SimpleNamespace(Tokenizer=Wrong))
-    assert fast.fast_count("o200k_base") is None
+    monkeypatch.setattr(tokens.importlib, "import_module", lambda name: SimpleNamespace(Tokenizer=Wrong))
+    assert tokens.fast_count("o200k_base") is None
 
 
 def test_what_it_counts_otherwise_is_left_to_tiktoken() -> None:
-    assert fast.is_covered("plain")
-    assert fast.is_covered("Köln 中文 🙂")
-    covered, not_covered = fast._patterns()
+    assert tokens.is_covered("plain")
+    assert tokens.is_covered("Köln 中文 🙂")
+    covered, not_covered = tokens._patterns()
     assert not [i for i in range(0x110000) if covered.fullmatch(chr(i)) and not_covered.search(chr(i))]
     for text in ("a\ud800b", "\U000323b0", "x\u088f"):
-        assert not fast.is_covered(text)
+        assert not tokens.is_covered(text)
         assert TiktokenCounter().count(text) == _by_tiktoken(text)
 
 
@@ -87,7 +87,7 @@ def test_what_it_counts_otherwise_is_left_to_tiktoken() -> None:
 @pytest.mark.usefixtures("much")
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_it_is_used_where_it_is_installed(vocabulary: str) -> None:
-    assert fast.fast_count(vocabulary) is not None
+    assert tokens.fast_count(vocabulary) is not None
     counter = TiktokenCounter(vocabulary)
     assert counter.count("Hello, world!") == 4
     assert counter._encoding is None
@@ -103,7 +103,7 @@ def test_threads_that_count_at_the_same_time_load_it_once(monkeypatch: pytest.Mo
         loads.append(vocabulary)
         return module.Tokenizer(vocabulary, pattern)
 
-    monkeypatch.setattr(fast.importlib, "import_module", lambda name: SimpleNamespace(Tokenizer=loaded))
+    monkeypatch.setattr(tokens.importlib, "import_module", lambda name: SimpleNamespace(Tokenizer=loaded))
     start = threading.Barrier(8)
 
     def count(_: int) -> int:
@@ -117,11 +117,11 @@ def test_threads_that_count_at_the_same_time_load_it_once(monkeypatch: pytest.Mo
 
 @needs_toktok
 def test_it_is_used_from_so_much_text_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "AMOUNT", fast.Amount())
+    monkeypatch.setattr(tokens, "AMOUNT", tokens.Amount())
     counter, text = TiktokenCounter(), "word " * (tokens.CACHED_CHARS // 5)
     assert counter.count("Hello, world!") == 4
     assert counter._exact == counter._at_first
-    for number in range(fast.PAYS_FROM_BYTES // len(text) + 1):
+    for number in range(tokens.PAYS_FROM_BYTES // len(text) + 1):
         assert counter.count(text + str(number)) == _by_tiktoken(text + str(number))
     assert counter._exact != counter._at_first
 
@@ -146,12 +146,12 @@ def test_long_runs_have_the_same_count(text: str, times: int) -> None:
 
 @needs_toktok
 def test_every_text_of_real_transcripts_has_the_same_count(corpus: Path) -> None:
-    counter = fast.fast_count("o200k_base")
+    counter = tokens.fast_count("o200k_base")
     assert counter is not None
     compared = 0
     for path in sorted(corpus.rglob("*.json*")):
         for text in {text for line in path.read_bytes().splitlines() for text in _texts(line)}:
-            if fast.is_covered(text):
+            if tokens.is_covered(text):
                 pieces = list(tokens.pieces(text))
                 assert sum(map(counter, pieces)) == sum(map(_by_tiktoken, pieces)), text[:200]
                 compared += len(text)

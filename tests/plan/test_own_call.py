@@ -9,8 +9,7 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.llm.prompts import LANGUAGES, PromptInput, PromptWording, Stage, prompt
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Message, Role, Text
-from compactor_cli.plan.make_plan import is_summary_call
-from compactor_cli.plan.planner import make_plan
+from compactor_cli.plan.planner import is_summary_call, make_plan
 
 CLAUDE = (
     "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n"

@@ -11,8 +11,8 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.settings import Settings, Size, Start, Trigger
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
-from compactor_cli.plan.phase import ended_phase
 from compactor_cli.plan.planner import make_plan
+from compactor_cli.plan.trigger import ended_phase
 
 ASK = "Now write the import of the ledger"
 

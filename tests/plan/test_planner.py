@@ -41,10 +41,10 @@ from compactor_cli.model.settings import (
     When,
 )
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult, Transcript
-from compactor_cli.plan.check_plan import check_plan
+from compactor_cli.plan.finish import check_plan
 from compactor_cli.plan.planner import make_plan
-from compactor_cli.plan.previous_marker import base_tokens, end_hash
 from compactor_cli.plan.tokens import count_messages
+from compactor_cli.plan.trigger import base_tokens, end_hash
 
 NO_RULES = Settings(prune=())
 TARGET = replace(NO_RULES, target=Size(tokens=1_000))

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from compactor_cli.model.errors import Unreadable, UsageError
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult
-from compactor_cli.plan import fast, tokens, vocabulary
+from compactor_cli.plan import models, tokens
+from compactor_cli.plan.models import encoding_of
 from compactor_cli.plan.tokens import (
     EstimateCounter,
     TiktokenCounter,
@@ -24,7 +25,6 @@ from compactor_cli.plan.tokens import (
     counter_for,
     pieces,
 )
-from compactor_cli.plan.vocabulary import encoding_of
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_long_runs_are_counted(counter: TiktokenCounter, text: str) -> None:
 def test_long_texts_are_counted_exactly(counter: TiktokenCounter) -> None:
     text = "".join(f"line {i} = {i * 7919 % 1000}\n\n  indented {i}\n\t- item\r\nnext\n" for i in range(6_000))
     assert len(list(pieces(text))) > 3
-    whole = vocabulary.load_encoding("o200k_base", vocabulary.vocabulary_folder("o200k_base") or Path())
+    whole = models.load_encoding("o200k_base", models.vocabulary_folder("o200k_base") or Path())
     assert counter.count(text) == len(whole.encode_ordinary(text))
 
 
@@ -130,25 +130,25 @@ def test_no_vocabulary_gives_an_estimate_and_says_so(monkeypatch: pytest.MonkeyP
 
 
 def test_a_torn_vocabulary_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / vocabulary.VOCABULARIES["o200k_base"][0]).write_bytes(b"torn")
+    (tmp_path / models.VOCABULARIES["o200k_base"][0]).write_bytes(b"torn")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    assert vocabulary.vocabulary_folder("o200k_base") not in (None, tmp_path)
+    assert models.vocabulary_folder("o200k_base") not in (None, tmp_path)
 
 
 def test_a_damaged_vocabulary_is_refused(tmp_path: Path) -> None:
-    name, size_bytes = vocabulary.VOCABULARIES["cl100k_base"]
+    name, size_bytes = models.VOCABULARIES["cl100k_base"]
     (tmp_path / name).write_bytes(b"IQ== 0\n".ljust(size_bytes))
     with pytest.raises(Unreadable, match="damaged"):
-        vocabulary.load_encoding("cl100k_base", tmp_path)
+        models.load_encoding("cl100k_base", tmp_path)
     assert (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize("name", vocabulary.VOCABULARIES)
+@pytest.mark.parametrize("name", models.VOCABULARIES)
 def test_a_vocabulary_is_the_one_that_tiktoken_loads(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    folder = vocabulary.vocabulary_folder(name)
+    folder = models.vocabulary_folder(name)
     assert folder is not None
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
-    ours, theirs = vocabulary.load_encoding(name, folder), tiktoken.get_encoding(name)
+    ours, theirs = models.load_encoding(name, folder), tiktoken.get_encoding(name)
     assert ours._pat_str == theirs._pat_str
     assert ours._mergeable_ranks == theirs._mergeable_ranks
 
@@ -169,8 +169,8 @@ def test_threads_that_count_at_the_same_time_load_the_vocabulary_once(monkeypatc
             super().__init__(name, **more)
 
     monkeypatch.setattr(tiktoken, "Encoding", Counted)
-    monkeypatch.setattr(tokens, "AMOUNT", fast.Amount())
-    vocabulary.load_encoding.cache_clear()
+    monkeypatch.setattr(tokens, "AMOUNT", tokens.Amount())
+    models.load_encoding.cache_clear()
     shared = TiktokenCounter("cl100k_base")
     assert _together(lambda: shared.count("Hello, world!")) == [4] * 8
     assert _together(lambda: TiktokenCounter("cl100k_base").count("Hello, world!")) == [4] * 8

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.plan import window
-from compactor_cli.plan.window import required_window_tokens, window_tokens
+from compactor_cli.plan import models
+from compactor_cli.plan.models import required_window_tokens, window_tokens
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_an_unknown_model_names_its_neighbours() -> None:
 
 def test_without_the_table_no_window_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     window_tokens.cache_clear()
-    monkeypatch.setattr(window, "_table", lambda: "")
+    monkeypatch.setattr(models, "_table", lambda: "")
     assert window_tokens("gpt-4o") == 0
     with pytest.raises(UsageError, match="--window"):
         required_window_tokens("gpt-4o")
@@ -45,8 +45,8 @@ def test_without_the_table_no_window_is_known(monkeypatch: pytest.MonkeyPatch) -
 def test_litellm_is_not_imported() -> None:
     code = (
         "import sys\n"
-        "from compactor_cli.plan import window\n"
-        "print(window.window_tokens('gpt-4o'), 'litellm' in sys.modules)"
+        "from compactor_cli.plan import models\n"
+        "print(models.window_tokens('gpt-4o'), 'litellm' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["128000", "False"]

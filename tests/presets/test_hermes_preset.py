@@ -9,7 +9,7 @@ from preset_cases import SYSTEM, assistant, call, chat, compacted, is_stable, pl
 
 from compactor_cli.model.plan import Tier
 from compactor_cli.model.settings import Budget, Settings, Size
-from compactor_cli.plan.budget import scaled_tokens, tiered_tokens
+from compactor_cli.plan.layout import scaled_tokens, tiered_tokens
 from compactor_cli.presets import load_preset
 
 HERMES = preset("hermes")

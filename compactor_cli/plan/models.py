@@ -1,0 +1,228 @@
+"""What is known of a model without asking anybody: its vocabulary and its window.
+
+The vocabularies are those that tiktoken names. Their files, and the table of windows, come with litellm's wheel and are
+read without importing it; for vocabularies, the folder in ``TIKTOKEN_CACHE_DIR`` is looked at first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import threading
+from binascii import a2b_base64
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from compactor_cli.model.errors import Unreadable, UsageError
+
+if TYPE_CHECKING:
+    import tiktoken
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+# Names of the files in tiktoken's cache (the SHA-1 of the address they are published at) and their
+# bytes: a torn file is passed over for another one.
+VOCABULARIES = {
+    "o200k_base": ("fb374d419588a4632f3f557e76b4b70aebbca790", 3_613_922),
+    "cl100k_base": ("9b5ad71b2ce5302211f9c61530b329a4922fc6a4", 1_681_126),
+}
+# The SHA-256 of the files and how a text is parted before its pieces are encoded, from tiktoken_ext/openai_public.py.
+_DEFINITIONS = {
+    "o200k_base": (
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "cl100k_base": (
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
+        r"\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+}
+# The model families whose own vocabulary is public; longest prefix first.
+_FAMILIES = (
+    (("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "gpt-oss", "o1", "o3", "o4", "codex"), "o200k_base"),
+    (("gpt-4", "gpt-3.5", "gpt-35"), "cl100k_base"),
+)
+
+
+def encoding_of(model: str) -> str:
+    """The vocabulary this model is known to use, or an empty string. A provider's prefix is ignored."""
+    name = model.rpartition("/")[2].lower().removeprefix("ft:")
+    for prefixes, encoding in _FAMILIES:
+        if name.startswith(prefixes):
+            return encoding
+    return ""
+
+
+def vocabulary_folder(name: str) -> Path | None:
+    """Where this vocabulary's file is: the folder the user named, else litellm's, else None."""
+    chosen = os.environ.get("TIKTOKEN_CACHE_DIR")
+    folders = [Path(chosen)] if chosen else []
+    spec = importlib.util.find_spec("litellm")
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        folders.append(Path(location) / "litellm_core_utils" / "tokenizers")
+    file_name, size_bytes = VOCABULARIES[name]
+    for folder in folders:
+        file = folder / file_name
+        if file.is_file() and file.stat().st_size == size_bytes:
+            return folder
+    return None
+
+
+def loaded_once(load: Callable[P, T]) -> Callable[P, T]:
+    """`functools.cache` for what is large: threads that ask at the same time wait for one load and share its result.
+
+    The cache alone would let each of them load: with eight threads eight vocabularies are parsed and held at once.
+    """
+    kept = cache(load)
+    lock = threading.Lock()
+
+    @wraps(load)
+    def loaded(*args: P.args, **kwargs: P.kwargs) -> T:
+        with lock:
+            return kept(*args, **kwargs)  # type: ignore[arg-type]
+
+    loaded.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
+    return loaded
+
+
+@loaded_once
+def load_encoding(name: str, folder: Path) -> tiktoken.Encoding:
+    """tiktoken's encoding without its special tokens, from the file in this folder; nothing is fetched.
+
+    Takes 0.6 of the time of ``tiktoken.get_encoding``, which parses the file line by line. Raises `Unreadable` if the
+    file is not the one that is published.
+    """
+    import tiktoken
+
+    sha256, pattern = _DEFINITIONS[name]
+    file = folder / VOCABULARIES[name][0]
+    data = file.read_bytes()
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise Unreadable(f"the vocabulary {name} is damaged", place=str(file), next_step="remove or replace the file")
+    # A line is a token and its rank; of the published files it is known that the ranks count from 0.
+    ranks = {token: rank for rank, token in enumerate(map(a2b_base64, data.split()[::2]))}
+    return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
+TABLE = "model_prices_and_context_window_backup.json"
+_DATE = r"[-@](?:20\d{2}-?\d{2}-?\d{2}|latest)$"
+# Bedrock's names end in a version.
+_KEY_END = re.compile(r'(?:-v\d+(?::\d+)?)?": ?\{')
+
+
+@lru_cache(maxsize=256)
+def window_tokens(model: str) -> int:
+    """The window of a model in tokens, 0 if it is not known.
+
+    Tried: the name as it is, without a mark such as ``[1m]``, without a provider's prefix, without a date. A
+    name that the table has under providers' names only gets the window that most of them give.
+    """
+    table = _table() if model else ""
+    names = _spellings(model) if table else ()
+    for name in names:
+        if found := _entry(table, name):
+            return found
+    for name in names:
+        if sizes := Counter(size for size in _entries_ending(table, name) if size):
+            return sizes.most_common(1)[0][0]
+    return 0
+
+
+def required_window_tokens(model: str) -> int:
+    """The window of a model the user named. Raises `UsageError` with the nearest known names."""
+    found = window_tokens(model)
+    if not found:
+        nearest = ", ".join(nearest_models(model))
+        step = f"did you mean {nearest}? or give the size with --window" if nearest else "give the size with --window"
+        raise UsageError(f"the window of model {model} is not known", next_step=step)
+    return found
+
+
+@lru_cache(maxsize=256)
+def table_entry(model: str) -> Mapping[str, Any]:
+    """What the table says about a model (prices, sizes), found as `window_tokens` finds it; empty if unknown.
+
+    Entries of other providers are not looked at: what they say about prices is their own.
+    """
+    table = _table() if model else ""
+    for name in _spellings(model) if table else ():
+        key = f"{json.dumps(name)}: {{"
+        at = table.find(key)
+        if at >= 0 and (entry := _parsed(table, at + len(key) - 1)):
+            return entry
+    return {}
+
+
+def _spellings(model: str) -> tuple[str, ...]:
+    plain = re.sub(r"\[[^\]]*\]$", "", model.strip())
+    names = [plain, plain.lower()]
+    while "/" in names[-1]:
+        names.append(names[-1].partition("/")[2])
+    names += [re.sub(_DATE, "", name) for name in names]
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _entry(table: str, name: str) -> int:
+    key = f"{json.dumps(name)}: {{"
+    at = table.find(key)
+    return _size(table, at + len(key) - 1) if at >= 0 else 0
+
+
+def _entries_ending(table: str, name: str) -> Iterator[int]:
+    """The windows of all entries named ``provider/name`` or ``provider.name``."""
+    at = table.find(name)
+    while at >= 0:
+        end = _KEY_END.match(table, at + len(name))
+        if end and table[at - 1] in "/.":
+            yield _size(table, end.end() - 1)
+        at = table.find(name, at + 1)
+
+
+def _size(table: str, brace: int) -> int:
+    size = _parsed(table, brace).get("max_input_tokens")
+    return size if isinstance(size, int) else 0
+
+
+def _parsed(table: str, brace: int) -> dict[str, Any]:
+    """One entry. Only that is parsed: the whole table takes longer than a compaction."""
+    try:
+        entry, _ = json.JSONDecoder().raw_decode(table, brace)
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def is_provider(name: str) -> bool:
+    """Whether the table has a model of this provider; it does not know those that serve models of one's own."""
+    return f'"litellm_provider": {json.dumps(name)}' in _table()
+
+
+def nearest_models(model: str) -> list[str]:
+    """Names in the table that look like this one, at most 3, without their providers' other spellings."""
+    import difflib
+
+    names = sorted(json.loads(_table() or "{}"), key=len, reverse=True)
+    by_last = {name.rpartition("/")[2]: name for name in names if name != "sample_spec"}
+    close = difflib.get_close_matches(model.rpartition("/")[2].lower(), by_last, n=3, cutoff=0.6)
+    return [by_last[name] for name in close]
+
+
+@loaded_once
+def _table() -> str:
+    """The table's text, empty if litellm is not installed."""
+    spec = importlib.util.find_spec("litellm")
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        file = Path(location) / TABLE
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    return ""

@@ -1,0 +1,548 @@
+"""Strategies: what replaces the records that do not stay: a summary, shortened texts, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from compactor_cli.formats.base import Linked
+from compactor_cli.formats.registry import find
+from compactor_cli.group.exchanges import Grouping, newest_request
+from compactor_cli.model.plan import Action, Edit, Importance, Plan, Tier
+from compactor_cli.model.settings import Fit, OverflowPolicy, PruneRule, Settings, Strategy
+from compactor_cli.model.transcript import Message, Role, Text, ToolResult, Transcript
+from compactor_cli.plan.finish import Mark, spans_of
+from compactor_cli.plan.layout import CutLimits, Layout, LayoutSearch, chosen
+from compactor_cli.plan.shorten import Ruler, Shortening, halved, saved_tokens, shorten_to_fit, shortened, with_edits
+from compactor_cli.plan.tokens import MESSAGE_TOKENS, Counter, sealed_tokens
+from compactor_cli.plan.trigger import TriggerDecision, Way, is_settled
+
+KEEP: Mark = (Action.KEEP, "")
+ORPHAN = "orphan"
+SUPERSEDED = "superseded"
+BOOKKEEPING = "bookkeeping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInput:
+    """One transcript as its model is to be shown it: ``messages`` and ``tokens`` are those after ``always``.
+
+    ``always``: what the rules that always apply shorten; ``tokens_before``: the size without that.
+    """
+
+    transcript: Transcript
+    messages: Sequence[Message]
+    grouping: Grouping
+    settings: Settings
+    counter: Counter
+    tokens: Sequence[int]
+    tokens_before: int
+    ground: CutLimits
+    decision: TriggerDecision
+    importance: Importance | None = None
+    always: tuple[Shortening, ...] = ()
+
+    @property
+    def total_tokens(self) -> int:
+        """The size after the rules that always apply."""
+        return self.ground.total_tokens
+
+    def shown(self, edits: Sequence[Shortening]) -> PlanInput:
+        """The case as it reads when these parts are shortened for good."""
+        tokens = list(self.tokens)
+        for item in edits:
+            tokens[item.edit.record] -= item.saved_tokens
+        messages = with_edits(self.messages, edits)
+        return replace(self, messages=messages, tokens=tokens, always=tuple(self._merged(edits)))
+
+    def unchanged(self, reason: str, missed_target: int = 0) -> Plan:
+        """The plan that changes nothing but what the rules always shorten."""
+        is_due = self.decision.compacts or self.decision.way is Way.TARGET
+        target = missed_target or (self.decision.target_tokens if is_due else 0)
+        if self.always:
+            return self.shortened((), target, f"{reason}; by rules that always apply")
+        plan = self.plan([KEEP] * len(self.messages), (), target, reason)
+        over_tokens = self.total_tokens - target
+        return replace(plan, over_target=f"{over_tokens:,} tokens over: {reason}") if plan.over_target else plan
+
+    def shortened(self, edits: Sequence[Shortening], target: int, reason: str) -> Plan:
+        """The plan that keeps every record but orphans, which no output may hold."""
+        marks = [KEEP] * len(self.messages)
+        for i in self.grouping.orphaned():
+            marks[i] = (Action.PRUNE, ORPHAN)
+        return self.plan(marks, edits, target, reason)
+
+    def plan(
+        self,
+        marks: Sequence[Mark],
+        edits: Sequence[Shortening],
+        target: int,
+        reason: str,
+        *,
+        summary: Layout | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Plan:
+        """The plan that these marks and edits make. ``target`` 0: no target has to be held.
+
+        With ``summary``, it stands before the first record after that cut's head that stays.
+        """
+        every = [item for item in self._merged(edits) if marks[item.edit.record] == KEEP]
+        rules = {item.edit.record: item.rule for item in reversed(every)}
+        final = [(Action.PRUNE, rules[i]) if i in rules else mark for i, mark in enumerate(marks)]
+        staying = [i for i, (action, _) in enumerate(final) if action is Action.KEEP or i in rules]
+        kept = sum(self.tokens[i] for i in staying) - saved_tokens(item for item in edits if item.edit.record in rules)
+        budget = summary.summary_tokens if summary else 0
+        changes = any(mark != KEEP for mark in final)
+        named = target or (self.decision.target_tokens if self.decision.compacts or not changes else 0)
+        return Plan(
+            transcript_sha256=self.transcript.sha256,
+            fingerprint=self.settings.fingerprint(),
+            spans=spans_of(final),
+            edits=tuple(item.edit for item in every),
+            reason=reason,
+            tier=self.decision.tier,
+            window_tokens=self.decision.window_tokens,
+            target_tokens=named or kept + budget,
+            tokens_before=self.tokens_before,
+            tokens_kept=kept,
+            tokens_middle=summary.covered_tokens if summary else 0,
+            summary_tokens=budget,
+            summary_at=next((i for i in staying if i >= summary.head_stop), len(final)) if summary else 0,
+            notes=notes,
+            over_target=self._over_target(kept, budget, target) if target else "",
+        )
+
+    def _merged(self, edits: Iterable[Shortening]) -> list[Shortening]:
+        """These edits, and what the rules always shorten of other parts; by record and part."""
+        found = {(item.edit.record, item.edit.part): item for item in (*self.always, *edits)}
+        return [found[place] for place in sorted(found)]
+
+    def _over_target(self, kept: int, budget: int, target: int) -> str:
+        """Why the target is missed; empty if it is held."""
+        over = kept + budget - target
+        if over <= 0:
+            return ""
+        system = self.ground.staying(0, self.ground.lead)
+        if system > target:
+            return f"{over:,} tokens over: the system records alone take {system:,} and are never cut"
+        if budget and system + budget > target:
+            return f"{over:,} tokens over: system records ({system:,}) and the smallest summary ({budget:,}) take more"
+        if self.settings.strategy is Strategy.RULES:
+            return f"{over:,} tokens over: the rules shorten no further"
+        if not budget and self.settings.strategy is not Strategy.FIT:
+            return f"{over:,} tokens over: what could be left out is no larger than a summary"
+        return f"{over:,} tokens over: the newest exchange cannot be made any shorter"
+
+
+NO_ROOM = "no-room"
+NOTICE = "notice"
+# What a notice takes at most that joins both ends of a session whose records link to each other (see `Linked`).
+NOTICE_TOKENS = 200
+_CUT = "\n[… {omitted} characters left out]"
+# A message of which less than this would be left goes.
+_LEAST_CHARS = 40
+
+Unit = tuple[int, ...]
+
+
+def by_fit(case: PlanInput) -> Plan:
+    """The plan by `Strategy.FIT`: back from the newest, see `Fit` for what becomes of what does not fit.
+
+    A call and its results stay or go as one. System messages always stay and are charged first, and so are calls in
+    flight. The newest exchange stays in any case, cut as short as it can be.
+    """
+    target = case.decision.target_tokens
+    if not target or case.settings.target.ratio:
+        # Nothing in the result says of what a share was taken, and a second run would take it again.
+        return case.unchanged("no number of tokens is named that it should fit in", target)
+    walk = _Walk.of(case)
+    walk.back(case.settings.fit)
+    notes: tuple[str, ...] = ()
+    if case.settings.fit.user_leads and not walk.led_by_user():
+        notes = ("no message of the user fits: what fits stays without one",)
+    return _plan(case, walk, f"{case.decision.reason}; the newest that fit stay", notes)
+
+
+def middle_out(case: PlanInput) -> Plan:
+    """Both ends stay, message by message in turn as long as they fit; the middle goes."""
+    walk = _Walk.of(case)
+    walk.both_ends()
+    return _plan(case, walk, f"{case.decision.reason}; texts are shortened, then both ends stay", ())
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    """What stays so far. ``units`` are what can stay or go, oldest first; ``room`` the tokens that are left."""
+
+    case: PlanInput
+    units: list[Unit]
+    room: int
+    kept: list[Unit] = field(default_factory=list)
+    edits: list[Shortening] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, case: PlanInput) -> _Walk:
+        """Nothing yet but what stays in any case: system messages and calls in flight."""
+        running = {half.record for half in case.grouping.in_flight}
+        gone = case.grouping.orphaned()
+        notice_tokens = NOTICE_TOKENS if _is_linked(case) else 0
+        walk = cls(case=case, units=[], room=case.decision.target_tokens - notice_tokens)
+        for unit in case.grouping.exchanges:
+            sent = [case.messages[i] for i in unit if not case.messages[i].is_meta]
+            if not sent or not gone.isdisjoint(unit) or any(message.superseded for message in sent):
+                continue
+            if not running.isdisjoint(unit) or all(_is_system(message) for message in sent):
+                walk.take(unit)
+            else:
+                walk.units.append(unit)
+        walk.units.sort(key=lambda unit: unit[-1])
+        return walk
+
+    def take(self, unit: Unit, edits: Sequence[Shortening] = ()) -> None:
+        """This stays, shortened so."""
+        self.kept.append(unit)
+        self.edits.extend(edits)
+        self.room -= self.cost(unit) - saved_tokens(edits)
+
+    def cost(self, unit: Unit) -> int:
+        """The tokens of these records."""
+        return sum(self.case.tokens[i] for i in unit)
+
+    def back(self, fit: Fit) -> None:
+        """Takes the newest that fit."""
+        for unit in reversed(self.units):
+            if self.cost(unit) <= self.room:
+                self.take(unit)
+                continue
+            policy = _policy(fit, [self.case.messages[i] for i in unit])
+            edits = self._cut(unit, policy)
+            if edits or unit is self.units[-1]:
+                self.take(unit, edits or self._cut(unit, OverflowPolicy.CUT_MIDDLE) or self._shortest(unit))
+            if policy in (OverflowPolicy.STOP, OverflowPolicy.CUT_END) or (
+                policy is OverflowPolicy.CUT_MIDDLE and not edits
+            ):
+                break
+
+    def both_ends(self) -> None:
+        """Takes the newest, the oldest, the second newest and so on, until one does not fit."""
+        older, newer = 0, len(self.units)
+        while older < newer:
+            newest = self.units[newer - 1]
+            if self.cost(newest) > self.room:
+                if newer == len(self.units):
+                    self.take(newest, self._cut(newest, OverflowPolicy.CUT_MIDDLE) or self._shortest(newest))
+                return
+            self.take(newest)
+            newer -= 1
+            if older < newer:
+                if self.cost(self.units[older]) > self.room:
+                    return
+                self.take(self.units[older])
+                older += 1
+
+    def led_by_user(self) -> bool:
+        """Lets the oldest go until a message of the user leads; if there is none, nothing goes."""
+        messages = self.case.messages
+        free = sorted(unit for unit in self.kept if unit in set(self.units))
+        leads = next((n for n, unit in enumerate(free) if _is_user(messages[unit[0]])), -1)
+        dropped = set(free[: max(leads, 0)])
+        self.kept = [unit for unit in self.kept if unit not in dropped]
+        self.edits = [item for item in self.edits if not any(item.edit.record in unit for unit in dropped)]
+        return leads >= 0 or not free
+
+    def _cut(self, unit: Unit, policy: OverflowPolicy) -> tuple[Shortening, ...]:
+        """The unit shortened by this policy so that it fits; empty if it cannot be."""
+        excess = self.cost(unit) - self.room
+        if policy is OverflowPolicy.CUT_END:
+            # What the user asked last stands at the end of the message as often as not.
+            is_newest = newest_request(self.case.messages) in unit
+            return self._longest(unit, Text, excess, _both_ends if is_newest else _beginning)
+        if policy is not OverflowPolicy.CUT_MIDDLE:
+            return ()
+        # To half of the room, so that the walk can go on; else to all of it.
+        edits = self._longest(unit, ToolResult, self.cost(unit) - self.room // 2, _both_ends)
+        edits = edits or self._longest(unit, ToolResult, excess, _both_ends)
+        edits = edits or shorten_to_fit(self.case.messages, unit, excess, self.case.counter, excess)
+        return edits if saved_tokens(edits) >= excess else ()
+
+    def _shortest(self, unit: Unit) -> tuple[Shortening, ...]:
+        """The unit as short as it can be, though it does not fit."""
+        return shorten_to_fit(self.case.messages, unit, self.cost(unit), self.case.counter, self.cost(unit))
+
+    def _longest(
+        self, unit: Unit, kind: type[Text] | type[ToolResult], excess: int, shape: Callable[[str, int], str]
+    ) -> tuple[Shortening, ...]:
+        """The longest text of this kind with as many characters as save ``excess`` tokens; empty if too few do."""
+        places = [(i, n, part) for i in unit for n, part in enumerate(self.case.messages[i].parts)]
+        texts = [(len(part.text), i, n, part.text) for i, n, part in places if isinstance(part, kind)]
+        if not texts:
+            return ()
+        _, record, index, text = max(texts)
+        count = self.case.counter.count
+        allowed = count(text) - excess
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if count(shape(text, middle)) <= allowed:
+                low = middle
+            else:
+                high = middle - 1
+        short = shape(text, low)
+        if low < _LEAST_CHARS or short == text:
+            return ()
+        edit = Edit(record=record, part=index, text=short)
+        return (Shortening(edit=edit, rule="cut", saved_tokens=count(text) - count(short)),)
+
+
+def _beginning(text: str, chars: int) -> str:
+    return shortened(text, chars, 0, _CUT)
+
+
+def _both_ends(text: str, chars: int) -> str:
+    return shortened(text, chars - chars // 2, chars // 2)
+
+
+def _policy(fit: Fit, messages: Sequence[Message]) -> OverflowPolicy:
+    if any(message.results for message in messages):
+        return fit.result
+    return fit.user if any(_is_user(message) for message in messages) else fit.other
+
+
+def _is_system(message: Message) -> bool:
+    return message.role is Role.SYSTEM and message.summary is None
+
+
+def _is_user(message: Message) -> bool:
+    return message.role is Role.USER and not message.results
+
+
+def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
+    """What was not taken is left out, and the bookkeeping after it."""
+    taken = {i for unit in walk.kept for i in unit}
+    orphaned = case.grouping.orphaned()
+    shown = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
+    gap = _last_gap(shown, taken) if _is_linked(case) else None
+    fate = (Action.COVER, NOTICE) if gap else (Action.PRUNE, NO_ROOM)
+    marks: list[Mark] = []
+    goes = False
+    for i, message in enumerate(case.messages):
+        if message.superseded or i in orphaned:
+            marks.append((Action.PRUNE, SUPERSEDED if message.superseded else ORPHAN))
+        elif message.is_meta and i not in taken:
+            marks.append((Action.PRUNE, BOOKKEEPING) if goes else KEEP)
+        else:
+            goes = i not in taken
+            marks.append(fate if goes else KEEP)
+    return case.plan(marks, walk.edits, case.decision.target_tokens, reason, summary=gap, notes=notes)
+
+
+def _is_linked(case: PlanInput) -> bool:
+    dialect = find(case.transcript.dialect)
+    return isinstance(dialect, Linked) and dialect.links_records
+
+
+def _last_gap(shown: Sequence[int], taken: set[int]) -> Layout | None:
+    """The last place where messages go between others that stay, for a notice to be set there; None: nowhere."""
+    last = max((i for i in shown if i not in taken), default=-1)
+    if not any(i in taken for i in shown if i < last):
+        return None
+    tail = next((i for i in shown if i > last), last + 1)
+    return Layout(
+        head_stop=tail,
+        tail_start=tail,
+        kept_tokens=0,
+        covered_tokens=0,
+        summary_tokens=NOTICE_TOKENS,
+        least_summary_tokens=NOTICE_TOKENS,
+        target_tokens=0,
+    )
+
+
+def by_rules(case: PlanInput) -> Plan:
+    """The plan by `Strategy.RULES`: rule by rule, the oldest texts first, as far as the target asks.
+
+    The rules spare what the settings' head and tail protect. See `Rules` for what follows where they do not do.
+    """
+    target = case.decision.target_tokens
+    # Nothing in the result says of what a share was taken, and a second run would take it again: the rules do
+    # what they can then, once.
+    is_aimed = target > 0 and not case.settings.target.ratio
+    excess = case.total_tokens - target if is_aimed else case.total_tokens
+    edits, saved = _shortened(case, excess, case.settings.rules.halvings if is_aimed else 0)
+    if is_aimed and saved < excess and case.settings.rules.middle_out:
+        return middle_out(case.shown(edits))
+    if not edits:
+        return case.unchanged("no rule applies", target)
+    return case.shortened(edits, target, f"{case.decision.reason}; by rules, without a summary")
+
+
+def _shortened(case: PlanInput, excess_tokens: int, halvings: int) -> tuple[tuple[Shortening, ...], int]:
+    """What is shortened of which part, each once, and what all of it saves."""
+    cut = LayoutSearch(ground=case.ground, settings=case.settings).natural()
+    records = [i for i in range(cut.head_stop, cut.tail_start) if not case.messages[i].superseded]
+    messages, saved = case.messages, 0
+    found: dict[tuple[int, int], Shortening] = {}
+    for rules in _rounds(case.settings.prune, halvings):
+        ruler = Ruler(messages=messages, counter=case.counter, sha256=case.transcript.sha256)
+        new: list[Shortening] = []
+        for item in ruler.applied(rules, records):
+            if saved >= excess_tokens:
+                break
+            if item.rule == rules[-1].name:
+                new.append(item)
+                saved += item.saved_tokens
+        messages = with_edits(messages, new)
+        for item in new:
+            place = (item.edit.record, item.edit.part)
+            before = found[place].saved_tokens if place in found else 0
+            found[place] = replace(item, saved_tokens=item.saved_tokens + before)
+        if saved >= excess_tokens:
+            break
+    return tuple(found[place] for place in sorted(found)), saved
+
+
+def _rounds(rules: Sequence[PruneRule], halvings: int) -> Iterator[tuple[PruneRule, ...]]:
+    """The rules one by one, each after those that go before it; then all of them with halved limits."""
+    for _ in range(halvings + 1):
+        yield from (tuple(rules[: count + 1]) for count in range(len(rules)))
+        rules = [halved(rule) for rule in rules]
+
+
+SUMMARY = "summary"
+EXCERPTS = "excerpts"
+# Without a target, a summary must save this much: below, it is the same conversation with less in it.
+LEAST_SAVING_TOKENS = 200
+# Tail and summary of a transcript that all but fills its window.
+EMERGENCY_RATIO = 0.5
+
+_EMERGENCY_NOTE = ("the window is all but full: tail and summary are half as large as set",)
+
+
+def by_summary(case: PlanInput) -> Plan:
+    """The plan by `Strategy.SUMMARY` (and RETRIEVAL, which differs in what is written only)."""
+    if case.settings.keep.tail_ratio and case.decision.way is Way.NATURAL and is_settled(case.transcript):
+        return case.unchanged("nothing was added since the last compaction, and its share was taken then")
+    cut = _cut(case)
+    target = cut.target_tokens
+    if case.decision.way is not Way.NATURAL:
+        if case.total_tokens <= target:
+            return case.unchanged(f"{case.total_tokens:,} tokens, no more than head, tail and summary would take")
+        pruned = _pruned_middle(case, cut)
+        if pruned:
+            return case.shortened(pruned, target, f"{case.decision.reason}; pruning alone is enough")
+    saved = cut.covered_tokens - cut.summary_tokens
+    if case.decision.way is Way.NATURAL and saved < LEAST_SAVING_TOKENS:
+        return case.unchanged(f"a summary would save fewer than {LEAST_SAVING_TOKENS} tokens")
+    if saved <= 0:
+        return _too_short_for_a_summary(case, target)
+    return _with_summary(case, cut)
+
+
+def _cut(case: PlanInput) -> Layout:
+    """The cut by the way that was decided; under pressure the natural one, if it is small enough."""
+    acknowledgement = case.settings.acknowledgement
+    answer_tokens = case.counter.count(acknowledgement) + MESSAGE_TOKENS if acknowledgement else 0
+    cutter = LayoutSearch(
+        ground=case.ground,
+        settings=case.settings,
+        frame_tokens=answer_tokens + sealed_tokens(case.messages),
+        scale_ratio=EMERGENCY_RATIO if _is_emergency(case) else 1.0,
+    )
+    target = case.decision.target_tokens
+    if case.decision.way is Way.TARGET:
+        return cutter.filling(target)
+    natural = cutter.natural()
+    if case.decision.way is Way.NATURAL or natural.target_tokens <= target:
+        return natural
+    return cutter.within(target)
+
+
+def _is_emergency(case: PlanInput) -> bool:
+    return case.decision.way is Way.PRESSURE and case.decision.tier is Tier.EMERGENCY
+
+
+def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
+    """The rules applied to the middle, oldest first, as far as the target asks; empty if they do not reach it.
+
+    Not for a share as target, which only a summary's marker lets a second run resolve as the first did, nor
+    where there are orphans, which only a summary can stand for.
+    """
+    has_orphans = case.grouping.orphan_calls or case.grouping.orphan_results
+    if case.settings.target.ratio or has_orphans or not case.settings.prune:
+        return ()
+    middle = [i for i in range(cut.head_stop, cut.tail_start) if i not in case.ground.gone]
+    found, saved = _rules_until(case, middle, case.total_tokens - cut.target_tokens)
+    return found if case.total_tokens - saved <= cut.target_tokens else ()
+
+
+def _rules_until(case: PlanInput, records: Iterable[int], excess_tokens: int) -> tuple[tuple[Shortening, ...], int]:
+    found: list[Shortening] = []
+    saved = 0
+    ruler = Ruler(messages=case.messages, counter=case.counter, sha256=case.transcript.sha256)
+    for item in ruler.applied(case.settings.prune, records):
+        if saved >= excess_tokens:
+            break
+        found.append(item)
+        saved += item.saved_tokens
+    return tuple(found), saved
+
+
+def _too_short_for_a_summary(case: PlanInput, target: int) -> Plan:
+    """What lies between head and tail is no larger than a summary: only long texts can be shortened."""
+    reason = "what could be summarised is no larger than a summary"
+    if case.settings.target.ratio:
+        # Without a summary there is no marker, and the next run would take the share again.
+        return case.unchanged(reason, target)
+    ground = case.ground
+    stay = [i for i in range(ground.lead, ground.end) if not case.messages[i].summary]
+    visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
+    excess = case.total_tokens - target
+    found = shorten_to_fit(case.messages, visible, excess, case.counter, excess)
+    if not found:
+        return case.unchanged(reason, target)
+    return case.shortened(found, target, f"{case.decision.reason}; {reason}")
+
+
+def _with_summary(case: PlanInput, cut: Layout) -> Plan:
+    """The middle and everything that never stays is covered; what stays is shortened where it is too large."""
+    notes = _EMERGENCY_NOTE if _is_emergency(case) else ()
+    if case.importance:
+        cut, note = chosen(cut, case.ground, case.transcript, case.importance, case.settings.focus)
+        notes = (*notes, note) if note else notes
+    marks = _marks(case, cut)
+    excess = cut.kept_tokens + cut.summary_tokens - cut.target_tokens
+    edits: tuple[Shortening, ...] = ()
+    if excess > 0:
+        tail = [i for i in range(cut.tail_start, case.ground.end) if marks[i] == KEEP and case.tokens[i]]
+        needed = excess - cut.summary_tokens + cut.least_summary_tokens
+        edits = shorten_to_fit(case.messages, tail, excess, case.counter, needed)
+        missing = excess - saved_tokens(edits)
+        budget = max(cut.summary_tokens - max(missing, 0), cut.least_summary_tokens)
+        cut = replace(cut, summary_tokens=budget)
+    return case.plan(marks, edits, cut.target_tokens, case.decision.reason, summary=cut, notes=notes)
+
+
+def _marks(case: PlanInput, cut: Layout) -> list[Mark]:
+    """What happens to each record next to a summary. Bookkeeping among superseded records goes with them."""
+    messages = case.messages
+    name = EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
+    marks = [KEEP] * len(messages)
+    first_superseded = next((i for i, message in enumerate(messages) if message.superseded), cut.head_stop)
+    for i in range(min(first_superseded, cut.head_stop), cut.tail_start):
+        if messages[i].is_meta:
+            marks[i] = (Action.PRUNE, BOOKKEEPING)
+        elif i >= cut.head_stop:
+            marks[i] = (Action.COVER, name)
+    for i in cut.kept_middle:
+        marks[i] = KEEP
+    for i in case.ground.gone:
+        marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, name)
+    return marks
+
+
+STRATEGIES: Mapping[Strategy, Callable[[PlanInput], Plan]] = {
+    Strategy.SUMMARY: by_summary,
+    Strategy.RETRIEVAL: by_summary,
+    Strategy.RULES: by_rules,
+    Strategy.FIT: by_fit,
+}
