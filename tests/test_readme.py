@@ -85,6 +85,7 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
         "compactor",
         "compactor sessions",
         "compactor show",
+        "compactor digest",
         "compactor stats",
         "compactor expand",
         "compactor search",

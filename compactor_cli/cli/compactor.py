@@ -20,6 +20,7 @@ TOOLS = {
     "batch": ("compactor_cli.cli.batch:batch", "Compact datasets in shards, on one machine or many."),
     "sessions": ("compactor_cli.cli.sessions:sessions", "List the sessions of agents on this machine."),
     "show": ("compactor_cli.cli.show:show", "Look at what compacting makes of a transcript, as a page too."),
+    "digest": ("compactor_cli.cli.agent_commands:digest", "Print the summary of a session alone."),
     "stats": ("compactor_cli.cli.stats:stats", "Count records, tokens, turns and exchanges."),
     "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),

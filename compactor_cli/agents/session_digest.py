@@ -1,0 +1,204 @@
+"""The summary of a session alone: nothing is cut and nothing is replaced; whoever asked sets it where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.archive.restore import remember
+from compactor_cli.archive.store import Archive
+from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.digest import Digest
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.sent import sent
+from compactor_cli.group.exchanges import group
+from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.model.marker import Marker
+from compactor_cli.model.settings import Settings
+from compactor_cli.model.summary import Request, Source, Summary
+from compactor_cli.model.transcript import Transcript
+from compactor_cli.plan.layout import LayoutSearch, measure_limits, summary_tokens
+from compactor_cli.plan.tokens import BYTES_PER_TOKEN, Counter, OnceCounter, count_messages, counter_for
+from compactor_cli.plan.trigger import base_tokens, previous_marker
+from compactor_cli.presets.kept import with_head
+from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.streams import open_stream
+from compactor_cli.render.read import heading_names, read_client, read_ours
+from compactor_cli.render.text import load_template, render
+
+# As long as the name of a stored table, which is known when the summary is written.
+_PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeLimit:
+    """The most that a summary may be, in tokens and in characters. 0: no limit; without any, by what is summed up."""
+
+    tokens: int = 0
+    chars: int = 0
+
+    def budget(self, covered_tokens: int, settings: Settings, counter: Counter) -> tuple[int, Callable[[str], int]]:
+        """A number of tokens, and what counts them so that a text of no more than that many holds both limits."""
+        if not self.chars:
+            return self.tokens or summary_tokens(settings.budget, covered_tokens), counter.count
+        chars, tokens = self.chars, self.tokens or max(self.chars // BYTES_PER_TOKEN, 1)
+
+        def count(text: str) -> int:
+            by_chars = -(-len(text) * tokens // chars)
+            return max(by_chars, counter.count(text)) if self.tokens else by_chars
+
+        return tokens, count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDigest:
+    """A summary and what it stands for.
+
+    ``kept``: the records after it that a client sends, by their index. ``state``: the name of its stored table, with
+    which the next digest goes on from it; empty where nothing was archived. ``analysis``: what is known of the records
+    that were summed up; None where there are none, and the summary is empty.
+    """
+
+    summary: str
+    kept: tuple[int, ...]
+    first_kept_id: str
+    tokens_before: int
+    transcript: str
+    state: str = ""
+    analysis: Analysis | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The digest for programs; indices count from 0."""
+        first = {"index": self.kept[0], "id": self.first_kept_id or None} if self.kept else None
+        return {
+            "summary": self.summary,
+            "first_kept": first,
+            "kept": list(self.kept),
+            "tokens_before": self.tokens_before,
+            "transcript": self.transcript,
+        }
+
+
+def read_session(path: str, dialect: str = "") -> Transcript:
+    """The one conversation of a file, or of standard input (``-``); a line that is torn or no JSON is passed over.
+
+    Raises InputError where it holds none or several.
+    """
+    with open_stream(path) as stream:
+        records = read_records(stream.reader, path, OnInvalid.KEEP)
+        found = list(islice(open_transcripts(records, dialect=dialect, prefix=records.prefix), 2))
+    if len(found) == 2:
+        raise InputError("it holds more than one conversation", place=path, next_step="give one of them")
+    if not found or found[0].fault or not found[0].records:
+        raise (found and found[0].fault) or InputError("it holds no conversation", place=path, next_step="name another")
+    return found[0]
+
+
+def digest_session(
+    transcript: Transcript,
+    settings: Settings,
+    *,
+    limit: SizeLimit,
+    archive: Archive | None = None,
+    source: str = "",
+    state: bytes | None = None,
+) -> SessionDigest:
+    """The summary of all that a client sends but the tail that ``settings`` keep; no head stays, no target counts.
+
+    With an archive, the transcript is stored there first, as read from ``source``. ``state``: the table of an earlier
+    digest that the transcript itself does not name. Raises UsageError for a limit that holds no summary at all,
+    OutputError where nothing can be stored.
+    """
+    counter = OnceCounter(counter_for(settings.tokenizer, transcript.model))
+    tokens = count_messages(counter, transcript.messages)
+    covered, kept = _cut(transcript, settings, tokens)
+    done = SessionDigest(
+        summary="",
+        kept=kept,
+        first_kept_id=_record_id(transcript.records[kept[0]].value) if kept else "",
+        tokens_before=sum(tokens),
+        transcript=transcript.sha256,
+    )
+    if archive:
+        blob = archive.add(transcript.source())
+        archive.record(blob, records=len(transcript.records), dialect=transcript.dialect, source=source)
+        remember(archive.folder)
+    if not covered:
+        return done
+    budget, count = limit.budget(sum(tokens[i] for i in covered), settings, counter)
+    template = load_template(settings.template).sized(budget)
+    marker = _marker(transcript, covered, tokens)
+    longest = replace(marker, state=_PLACEHOLDER_STATE) if archive else marker
+    request = Request(
+        transcript=transcript,
+        covered=covered,
+        kept=kept,
+        budget_tokens=budget,
+        render=partial(render, template=template, marker=longest),
+        count=count,
+        focus=settings.focus,
+        language=settings.language,
+        state=_stored_state(transcript, archive) or state,
+        read=read_ours,
+        read_client=read_client,
+        heading_names=heading_names(settings.template),
+    )
+    _check_limit(request, limit)
+    answer, analysis = Digest().with_analysis(request)
+    name = archive.store_state(answer.state) if archive and answer.state else ""
+    text = render(answer.summary, template, replace(marker, state=name))
+    return replace(done, summary=text, state=name, analysis=analysis)
+
+
+def _cut(transcript: Transcript, settings: Settings, tokens: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Which records of those that are sent are summed up, earlier summaries among them, and which stay after that."""
+    limits = measure_limits(transcript, group(transcript.messages), tokens)
+    headless = replace(settings, keep=with_head(settings.keep, "turns", 0))
+    start = LayoutSearch(ground=limits, settings=headless).natural().tail_start
+    shown = sorted(sent(transcript))
+    covered = tuple(i for i in shown if i < start or transcript.messages[i].summary)
+    return covered, tuple(i for i in shown if i >= start and not transcript.messages[i].summary)
+
+
+def _marker(transcript: Transcript, covered: Sequence[int], tokens: Sequence[int]) -> Marker:
+    """The marker of a summary that stands in no output yet."""
+    return Marker(
+        transcript=transcript.sha256[:16],
+        first=covered[0] + 1,
+        last=covered[-1] + 1,
+        records=len(transcript.records),
+        tokens=base_tokens(transcript, tokens),
+        end="",
+    )
+
+
+def _stored_state(transcript: Transcript, archive: Archive | None) -> bytes | None:
+    """The table of the summary that the transcript itself holds."""
+    previous = previous_marker(transcript)
+    return archive.load_state(previous.state) if archive and previous else None
+
+
+def _check_limit(request: Request, limit: SizeLimit) -> None:
+    """Raise UsageError where not even the frame of a summary is within the limit."""
+    least = request.count(request.render(Summary(source=Source.DIGEST, sections=())))
+    if least > request.budget_tokens:
+        asked, unit = (limit.chars, "characters") if limit.chars else (limit.tokens, "tokens")
+        enough = -(-least * asked // request.budget_tokens)
+        raise UsageError(f"{asked:,} {unit} hold no summary", next_step=f"ask for more than {enough:,}")
+
+
+def archive_of(folder: str | Path) -> Archive | None:
+    """The archive in this folder; None for an empty name."""
+    return Archive(folder) if folder else None
+
+
+def _record_id(value: Any) -> str:
+    """What the client calls this record; empty where it has no name for it."""
+    inner = value if isinstance(value, Mapping) else {}
+    info = inner.get("info")
+    names = (inner.get("uuid"), inner.get("id"), info.get("id") if isinstance(info, Mapping) else None)
+    return next((name for name in names if isinstance(name, str)), "")

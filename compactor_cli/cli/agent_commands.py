@@ -1,0 +1,63 @@
+"""``compactor digest``, ``mcp``, ``hook`` and ``install``: what agents call, and what sets it up."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compactor_cli.model.errors import UsageError
+from compactor_cli.presets import DEFAULT, load_preset
+from compactor_cli.presets import units as values
+from compactor_cli.presets.overlay import settings_from
+from compactor_cli.read.streams import STDIN
+
+
+@click.command()
+@click.argument("file", default=STDIN, metavar="[FILE]", type=click.UNPROCESSED)
+@click.option("--size", metavar="TOKENS", help="The most that it may be; default: by what it stands for.")
+@click.option("--chars", metavar="N", type=click.IntRange(min=1), help="The most characters that it may have.")
+@click.option("--but-newest", metavar="SIZE", default="0", help="Leave the newest out: 8k, 2turns, 6messages.")
+@click.option("--focus", metavar="TEXT", default="", help="Keep what TEXT names first.")
+@click.option("--archive-dir", metavar="DIR", default="", help="Store the session there, for search and expand.")
+@click.option("--source", metavar="NAME", default="", help="With --archive-dir: where the session is from.")
+@click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+@click.option("--preset", default=DEFAULT, show_default=True, metavar="NAME", help="Take its template and sections.")
+@click.option("--json", "as_json", is_flag=True, help="An object: the summary, what stays after it, sizes.")
+def digest(file: str, as_json: bool, **given: Any) -> int:
+    """Print the summary of a session alone: FILE or standard input, of any format.
+
+    Nothing is changed, and nothing is stored without --archive-dir. With --json: summary, first_kept (index and id of
+    the first record after it; null if none stays), kept (indices, from 0), tokens_before, transcript (its SHA-256).
+    """
+    from compactor_cli.agents.session_digest import SizeLimit, archive_of, digest_session, read_session
+
+    limit = SizeLimit(
+        tokens=values.tokens(given["size"], "--size") if given["size"] else 0,
+        chars=given["chars"] or 0,
+    )
+    tables = {"keep_tail": given["but_newest"], "focus": given["focus"]}
+    settings = settings_from(tables, load_preset(given["preset"]).settings, "options")
+    if given["source"] and not given["archive_dir"]:
+        raise UsageError("--source is of what is stored", next_step="add --archive-dir")
+    # The line break at the end counts, too.
+    limit = limit if as_json else SizeLimit(tokens=_less(limit.tokens), chars=_less(limit.chars))
+    found = digest_session(
+        read_session(file, given["dialect"]),
+        settings,
+        limit=limit,
+        archive=archive_of(given["archive_dir"]),
+        source=given["source"] or (str(Path(file).absolute()) if file != STDIN else ""),
+    )
+    text = json.dumps(found.as_json(), ensure_ascii=False) if as_json else found.summary
+    sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "replace") if text else b"")
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _less(bound: int) -> int:
+    """One less, where there is a bound."""
+    return max(bound - 1, 1) if bound else 0

@@ -1,0 +1,136 @@
+"""``compactor digest``: the summary alone, within the size that was asked for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_cases import SAMPLES, Toolbox
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
+from compactor_cli.archive.store import Archive
+from compactor_cli.model.settings import Settings
+from compactor_cli.plan.tokens import counter_for
+from compactor_cli.presets.overlay import settings_from
+
+SESSIONS = sorted(
+    path.name for path in SAMPLES.iterdir() if path.stem not in ("hermes-trajectory", "openai-chat-dataset", "sharegpt")
+)
+LARGE = SAMPLES / "claude-code.jsonl"
+
+
+def _json(compactor: Toolbox, *arguments: object) -> dict[str, Any]:
+    code, out, err = compactor("digest", *arguments, "--json")
+    assert (code, err) == (0, "")
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_every_format_has_a_digest(compactor: Toolbox, name: str) -> None:
+    code, out, _ = compactor("digest", SAMPLES / name)
+    assert code == 0
+    assert "[compact/1 transcript=" in out
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@given(tokens=st.integers(150, 6_000), chars=st.integers(600, 20_000), both=st.booleans())
+def test_a_digest_holds_its_limits(name: str, tokens: int, chars: int, both: bool) -> None:
+    transcript = read_session(str(SAMPLES / name))
+    whole = settings_from({"keep_tail": 0}, Settings(), "test")
+    count = counter_for("auto", transcript.model).count
+    text = digest_session(transcript, whole, limit=SizeLimit(tokens=tokens, chars=chars if both else 0)).summary
+    assert count(text) <= tokens
+    assert not both or len(text) <= chars
+    assert len(digest_session(transcript, whole, limit=SizeLimit(chars=chars)).summary) <= chars
+
+
+def test_a_digest_uses_the_size_that_it_is_given(compactor: Toolbox) -> None:
+    lengths = [len(compactor("digest", LARGE, "--chars", chars)[1]) for chars in (2_000, 4_000, 8_000)]
+    assert all(0.9 * chars <= length <= chars for chars, length in zip((2_000, 4_000, 8_000), lengths, strict=True))
+
+
+def test_a_limit_without_room_for_a_summary_says_what_is_enough(compactor: Toolbox) -> None:
+    code, out, err = compactor("digest", LARGE, "--chars", 100)
+    assert (code, out) == (2, "")
+    enough = int(err.rstrip().rpartition(" ")[2].replace(",", ""))
+    assert compactor("digest", LARGE, "--chars", enough + 5)[0] == 0
+
+
+def test_what_is_newest_stays_out_and_is_named(compactor: Toolbox) -> None:
+    records = [json.loads(line) for line in LARGE.read_text().splitlines()]
+    found = _json(compactor, LARGE, "--but-newest", "1turns")
+    first = found["first_kept"]
+    assert records[first["index"]]["uuid"] == first["id"]
+    assert records[first["index"]]["type"] == "user"
+    assert found["kept"] == list(range(first["index"], len(records)))
+    assert f"/{len(records)} " in found["summary"]
+    assert all(f"[{number}]" not in found["summary"] for number in range(first["index"] + 1, len(records) + 1))
+
+
+def test_the_object_has_what_is_documented(compactor: Toolbox) -> None:
+    found = _json(compactor, LARGE)
+    assert set(found) == {"summary", "first_kept", "kept", "tokens_before", "transcript"}
+    assert (found["first_kept"], found["kept"]) == (None, [])
+    assert found["transcript"].startswith(found["summary"].partition("transcript=")[2][:16])
+    assert found["tokens_before"] > 10_000
+
+
+def test_standard_input_gives_what_the_file_gives(compactor: Toolbox) -> None:
+    command = [sys.executable, "-m", "compactor_cli", "digest", "--chars", "3000"]
+    ran = subprocess.run(command, input=LARGE.read_bytes(), capture_output=True, check=True)
+    assert ran.stdout.decode() == compactor("digest", LARGE, "--chars", 3_000)[1]
+
+
+def test_what_is_stored_is_found_and_expanded(compactor: Toolbox, home: Path) -> None:
+    code, out, _ = compactor("digest", LARGE, "--archive-dir", home / "archive", "--source", "my session")
+    assert code == 0
+    marker = next(line for line in out.splitlines() if line.startswith("[compact/1 "))
+    assert " state=" in marker
+    assert len(compactor("expand", marker, "--raw")[1].splitlines()) > 50
+    assert "my session" in compactor("search", "harbour")[1]
+
+
+def test_nothing_is_stored_unless_asked_for(compactor: Toolbox, home: Path) -> None:
+    assert compactor("digest", LARGE)[0] == 0
+    assert list(home.iterdir()) == []
+    assert compactor("digest", LARGE, "--source", "x")[0] == 2
+
+
+def test_the_next_digest_goes_on_from_the_stored_table(home: Path) -> None:
+    """What the records do not show any more is known from the table of the digest before."""
+    keep = settings_from({"keep_tail": 0}, Settings(), "test")
+    archive = Archive(home / "archive")
+    first = digest_session(read_session(str(LARGE)), keep, limit=SizeLimit(chars=9_000), archive=archive)
+    (home / "next.jsonl").write_bytes(b"\n".join(LARGE.read_bytes().splitlines()[-6:]))
+    later = read_session(str(home / "next.jsonl"))
+    state = archive.load_state(first.state)
+    with_table = digest_session(later, keep, limit=SizeLimit(chars=9_000), state=state).summary
+    alone = digest_session(later, keep, limit=SizeLimit(chars=9_000)).summary
+    assert "CAS-02" in with_table
+    assert "CAS-02" not in alone
+
+
+def test_focus_comes_first(compactor: Toolbox) -> None:
+    plain = compactor("digest", LARGE, "--chars", 1_500)[1]
+    focused = compactor("digest", LARGE, "--chars", 1_500, "--focus", "parse_line")[1]
+    assert focused.count("parse_line") > plain.count("parse_line")
+
+
+@pytest.mark.parametrize("name", ["sharegpt.jsonl", "openai-chat-dataset.jsonl"])
+def test_a_file_of_several_conversations_is_refused(compactor: Toolbox, name: str) -> None:
+    code, out, err = compactor("digest", SAMPLES / name)
+    assert (code, out) == (3, "")
+    assert "more than one conversation" in err
+
+
+def test_a_line_that_is_still_being_written_does_no_harm(compactor: Toolbox, home: Path) -> None:
+    (home / "live.jsonl").write_bytes(LARGE.read_bytes() + b'{"type":"assis')
+    assert "tidegate/cli.py" in compactor("digest", home / "live.jsonl")[1]
