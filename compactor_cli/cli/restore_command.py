@@ -26,7 +26,7 @@ from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import Console, counted, is_terminal, visible
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.problems import RESUMED_WHEN_INTERRUPTED, find_problems
+from compactor_cli.formats.sent import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.transcript import Transcript

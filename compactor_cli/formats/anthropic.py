@@ -11,10 +11,9 @@ from typing import Any
 
 from compactor_cli.formats import chat
 from compactor_cli.formats import new_message as new_message
-from compactor_cli.formats.alternate import alternating
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import REQUEST, Capabilities
-from compactor_cli.formats.chat_dialect import ChatDialect
+from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.chat import ChatDialect
+from compactor_cli.formats.contents import has_calls
 from compactor_cli.formats.conversation import (
     SIGNED,
     Conversation,
@@ -24,7 +23,7 @@ from compactor_cli.formats.conversation import (
     plain_id,
     without_system,
 )
-from compactor_cli.formats.tool_calls import has_calls
+from compactor_cli.formats.new_message import alternating
 from compactor_cli.model.transcript import Media, Message, Text, ToolCall, ToolResult, Transcript
 
 # Requests, lines of a message batch, logs of interactions, and exports of conversations.

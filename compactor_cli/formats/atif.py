@@ -12,15 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.capabilities import RUN, Capabilities
 from compactor_cli.formats.contents import arguments, block_part, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
-from compactor_cli.formats.frames import number_replaced, with_key
-from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.jsontext import dump, number_replaced, with_key
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    Place,
+    array_path,
+    at,
+    first_object,
+    parts,
+    result_piece,
+    shorten,
+    text_pieces,
+)
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compactor_cli.formats.alternate import BRIDGE, alternating
-from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import REQUEST, Capabilities
-from compactor_cli.formats.chat_dialect import ChatDialect
+from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.chat import ChatDialect
 from compactor_cli.formats.conversation import (
     SIGNED,
     Conversation,
@@ -21,7 +18,8 @@ from compactor_cli.formats.conversation import (
     without_system,
 )
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import like_keys
+from compactor_cli.formats.located_parts import array_path, first_object, like_keys
+from compactor_cli.formats.new_message import BRIDGE, alternating
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 _PATHS: tuple[JsonPath, ...] = (("messages",), ("modelInput", "messages"), ("input", "inputBodyJson", "messages"))

@@ -1,18 +1,71 @@
 """Content blocks beyond those of `contents`: Bedrock's untyped ones, Kimi's ``think``, results of server tools, and
-those of frameworks (`other_blocks`).
+those of frameworks; the content of images in all of them.
 
 One part per block, as there. What an API checks as a whole (encrypted search results) is a result without
-a text: it is paired with its call, and nothing can be shortened in it.
+a text: it is paired with its call, and nothing can be shortened in it. Sources for frameworks: the types
+``ModelMessage`` of the AI SDK (versions 4 and 5), ``ChatMessage.to_dict`` of Haystack 2, the rows of LLaMA-Factory's
+``v1`` data sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats import contents, other_blocks
-from compactor_cli.formats.located_parts import at, replaced, written
+from compactor_cli.formats import contents
+from compactor_cli.formats.contents import arguments, named_call, read_call, string
+from compactor_cli.formats.located_parts import LocatedPart, at, replaced, result_piece, written
 from compactor_cli.model.transcript import Media, Part, Text, Thinking, ToolCall, ToolResult
+
+_VALUE = ("value",)
+
+
+def piece(block: Mapping[str, Any]) -> LocatedPart | None:
+    """The part that a block of these frameworks is; None for a block of no one of them."""
+    kind = block.get("type")
+    if isinstance(block.get("value"), str):
+        return _valued(string(kind), block["value"])
+    if kind == "tool-call":
+        key = "input" if "input" in block else "args"
+        call_id, name = string(block.get("toolCallId")), string(block.get("toolName"))
+        return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(block.get(key))), ((key,),))
+    if kind == "tool-result":
+        return _sdk_result(block)
+    if kind == "reasoning" and isinstance(block.get("text"), str):
+        return LocatedPart(Thinking(text=block["text"]))
+    return None if kind is not None else _haystack(block)
+
+
+def _valued(kind: str, value: str) -> LocatedPart | None:
+    if kind == "text":
+        return LocatedPart(Text(text=value), (_VALUE,))
+    if kind == "reasoning":
+        return LocatedPart(Thinking(text=value))
+    return LocatedPart(named_call(value)) if kind == "tool_call" else None
+
+
+def _sdk_result(block: Mapping[str, Any]) -> LocatedPart:
+    """What a tool gave: ``output`` with a type and a value, ``result`` before version 5."""
+    is_typed = isinstance(at(block, ("output", "type")), str) and "value" in block["output"]
+    place = ("output", "value") if is_typed else ("output",) if "output" in block else ("result",)
+    failed = block.get("isError") is True or string(at(block, ("output", "type"))).startswith("error")
+    call_id, name = string(block.get("toolCallId")), string(block.get("toolName"))
+    return result_piece(at(block, place), place, call_id=call_id, name=name, is_error=failed)
+
+
+def _haystack(block: Mapping[str, Any]) -> LocatedPart | None:
+    call, result, reasoning = (block.get(key) for key in ("tool_call", "tool_call_result", "reasoning"))
+    if isinstance(call, dict):
+        named = {"id": call.get("id"), "name": call.get("tool_name"), "arguments": call.get("arguments")}
+        return LocatedPart(read_call(named), (("tool_call", "arguments"),))
+    if isinstance(result, dict):
+        call_id, name = (string(at(result, ("origin", key))) for key in ("id", "tool_name"))
+        place = ("tool_call_result", "result")
+        return result_piece(result.get("result"), place, call_id=call_id, name=name, is_error=bool(result.get("error")))
+    text = at(reasoning, ("reasoning_text",))
+    return LocatedPart(Thinking(text=text)) if isinstance(text, str) else None
+
 
 # The kinds that `contents` reads as plain results; other results are of tools that run at the provider's.
 _PLAIN_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
@@ -51,7 +104,7 @@ def _own_part(block: Any) -> Part | None:
     """The part, for blocks that `contents` does not tell from others."""
     if not isinstance(block, dict):
         return None
-    if other := other_blocks.piece(block):
+    if other := piece(block):
         return other.part
     kind = block.get("type")
     if not isinstance(kind, str):
@@ -112,7 +165,7 @@ def _with_text(block: Any, text: str) -> Any:
     own = _own_part(block)
     if own is None:
         return contents.with_texts([block], {0: text})[0]
-    if other := other_blocks.piece(block):
+    if other := piece(block):
         for place in other.places:
             block = replaced(block, place, written(own, at(block, place), text))
         return block
@@ -137,3 +190,60 @@ def _list(value: Any) -> list[Any]:
 
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+# Blocks whose images are a tool's answer, not what the speaker shows.
+_RESULTS = ("tool_result", "toolResult", "functionResponse", "function_response", "toolUseResult")
+
+
+def with_images(parts: tuple[Part, ...], value: Any) -> tuple[Part, ...]:
+    """The parts of a record with the content of its images; without, where it is not sure which is which."""
+    if not any(is_image(part) for part in parts):
+        return parts
+    found = list(_images(value))
+    if len(found) != sum(map(is_image, parts)):
+        return parts
+    urls = iter(found)
+    return tuple(
+        replace(part, url=next(urls)) if isinstance(part, Media) and is_image(part) else part for part in parts
+    )
+
+
+def is_image(part: Part) -> bool:
+    """Whether this is an image, by the names that the dialects have for one."""
+    return isinstance(part, Media) and ("image" in part.kind or part.kind in ("inlineData", "inline_data"))
+
+
+def _images(value: Any) -> Iterator[str]:
+    """The images in a value, in order."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _images(item)
+    if not isinstance(value, dict) or string(value.get("type")) in _RESULTS:
+        return
+    if (url := _url(value)) is not None:
+        yield url
+        return
+    for key, item in value.items():
+        if key not in _RESULTS:
+            yield from _images(item)
+
+
+def _url(block: Mapping[str, Any]) -> str | None:
+    """The image of a block; None for any other."""
+    kind = string(block.get("type"))
+    if kind in ("image_url", "input_image"):
+        return string(block.get("image_url")) or string(at(block, ("image_url", "url")))
+    if kind == "image":
+        source = block.get("source")
+        held = source if isinstance(source, dict) else block
+        return string(held.get("url")) or _data(held.get("media_type") or held.get("mimeType"), held.get("data"))
+    if isinstance(inline := block.get("inlineData", block.get("inline_data")), dict):
+        return _data(inline.get("mimeType") or inline.get("mime_type"), inline.get("data"))
+    if isinstance(image := block.get("image"), dict) and "format" in image:
+        return _data(f"image/{image['format']}", at(image, ("source", "bytes")))
+    return None
+
+
+def _data(media_type: Any, data: Any) -> str:
+    return f"data:{string(media_type) or 'image/png'};base64,{data}" if isinstance(data, str) else ""

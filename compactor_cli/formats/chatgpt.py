@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import Capabilities
+from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath, pad_missing_results
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.frames import with_key
+from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located_parts import at
-from compactor_cli.formats.missing_results import pad_missing_results
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,

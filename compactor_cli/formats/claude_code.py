@@ -26,8 +26,7 @@ from itertools import pairwise
 from typing import Any
 
 from compactor_cli.formats import anthropic, claude_tree
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import SESSION, Capabilities
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.claude_tree import (
     Tree,
     Value,
@@ -42,7 +41,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.times import later
+from compactor_cli.formats.sessions import later
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")

@@ -15,9 +15,8 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats import blocks, chat
-from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.capabilities import CHAT, Capabilities
-from compactor_cli.formats.chat_dialect import ChatDialect
+from compactor_cli.formats.base import CHAT, Capabilities, JsonPath
+from compactor_cli.formats.chat import ChatDialect
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at

@@ -13,11 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import SESSION, Capabilities
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import SIGNED, Conversation
-from compactor_cli.formats.copies import matched
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.responses import (
@@ -31,6 +29,7 @@ from compactor_cli.formats.responses import (
     shortened_item,
     written,
 )
+from compactor_cli.formats.sessions import matched
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 

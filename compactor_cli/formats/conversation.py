@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from compactor_cli.formats.capabilities import Capabilities
+from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located_parts import at
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall

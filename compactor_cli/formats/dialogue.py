@@ -11,12 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import new_message as new_message
-from compactor_cli.formats.arrays import array_path
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import Capabilities
+from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located_parts import array_path, at
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import Message, Record, Role, Text, Transcript
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.capabilities import REQUEST, Capabilities
-from compactor_cli.formats.chat_dialect import model_of
+from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import arguments, role_of, string
 from compactor_cli.formats.conversation import (
     SIGNED,
@@ -26,7 +24,15 @@ from compactor_cli.formats.conversation import (
     without_system,
 )
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import LocatedPart, like_keys, parts, result_piece, shorten
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    array_path,
+    first_object,
+    like_keys,
+    parts,
+    result_piece,
+    shorten,
+)
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,

@@ -14,11 +14,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import CHAT, Capabilities
-from compactor_cli.formats.contents import arguments, block_part, string
-from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.contents import arguments, block_part, read_call, string
+from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
@@ -30,8 +28,6 @@ from compactor_cli.formats.located_parts import (
     shorten,
 )
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.scrub import LEFT_OUT, gone_lines, scrubbed
-from compactor_cli.formats.tool_calls import read_call
 from compactor_cli.model.transcript import (
     Message,
     Part,

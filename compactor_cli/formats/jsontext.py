@@ -1,10 +1,19 @@
-"""JSON written in the style of the record next to it."""
+"""JSON written in the style of the record next to it, and what stands around records brought in line with them.
+
+Words that left a conversation leave the copies of them, too, that its document holds next to the messages. Copies are
+rarely whole messages: a log repeats a command here and its output there. They are known by their lines.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from compactor_cli.model.transcript import Frame, Transcript
+from compactor_cli.read.jsonl import as_text, value_end
+from compactor_cli.read.streams import blanks_end
 
 _FIRST_KEY = re.compile(rb'\A\{\s*"(?:[^"\\]|\\.)*"\s*:( ?)')
 
@@ -31,3 +40,104 @@ def _errors(raw: bytes) -> str:
     except UnicodeDecodeError:
         return "surrogateescape"
     return "strict"
+
+
+_ANY: Any = object()
+
+
+def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
+    """The frame with another value for the key nearest to the records; as it is where the key is missing.
+
+    Only the bytes of that value change. ``old``: the key is the nearest whose value is this one.
+    """
+    before = _with_value(frame.prefix, reversed(_key_places(frame.prefix, key)), key, value, old)
+    if before is not None:
+        return Frame(container=frame.container, prefix=before, suffix=frame.suffix)
+    following = _with_value(frame.suffix, _key_places(frame.suffix, key), key, value, old)
+    return frame if following is None else Frame(container=frame.container, prefix=frame.prefix, suffix=following)
+
+
+def _quoted(key: str) -> bytes:
+    """The key as it is written. Within a string its quotes would be escaped: it is found as a string only."""
+    return json.dumps(key).encode()
+
+
+def _key_places(raw: bytes, key: str) -> list[int]:
+    """Where the key may be written."""
+    return [found.start() for found in re.finditer(re.escape(_quoted(key)), raw)]
+
+
+def _with_value(raw: bytes, places: Iterable[int], key: str, value: Any, old: Any) -> bytes | None:
+    for place in places:
+        colon = blanks_end(raw, place + len(_quoted(key)))
+        start = blanks_end(raw, colon + 1)
+        try:
+            stop = value_end(as_text(raw), start) if raw[colon : colon + 1] == b":" else -1
+        except ValueError:
+            stop = -1
+        if stop < 0 or (old is not _ANY and parse(raw[start:stop]) != old):
+            continue
+        spaced = raw[start - 1 : start] == b" "
+        written = json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
+        return raw[:start] + written.encode() + raw[stop:]
+    return None
+
+
+def number_replaced(raw: bytes, key: str, number: int) -> bytes:
+    """The object with another number at a key of its own; as it is where there is none. No other byte changes."""
+    text = as_text(raw)
+    at = blanks_end(raw, blanks_end(raw) + 1)
+    while at < len(raw) and raw[at : at + 1] == b'"':
+        key_stop = value_end(text, at)
+        start = blanks_end(raw, blanks_end(raw, key_stop) + 1)
+        stop = value_end(text, start)
+        if raw[at:key_stop] == _quoted(key):
+            return raw[:start] + str(number).encode() + raw[stop:]
+        at = blanks_end(raw, blanks_end(raw, stop) + 1)
+    return raw
+
+
+# In place of a text that holds a line of what was removed.
+LEFT_OUT = "[left out by compaction]"
+# Shorter lines ("else:", "import os") stand anywhere and tell nothing.
+_LEAST_CHARS = 16
+# Quotes part lines too: the copy may be JSON within a string.
+_BREAK = re.compile(r'\\n|\n|\\?"')
+
+GoneLines = frozenset[str]
+
+
+def gone_lines(source: Transcript, composed: Transcript) -> GoneLines:
+    """The lines of records that were removed or shortened and that no record left over holds."""
+    staying = {record.raw for record in composed.records}
+    before = [record.value for record in source.records if record.raw not in staying]
+    return lines_between(before, [record.value for record in composed.records]) if before else frozenset()
+
+
+def lines_between(before: Any, after: Any) -> GoneLines:
+    """The lines that only the first of two values holds."""
+    gone = {line for text in _texts(before) for line in _lines(text)}
+    return frozenset(gone.difference(line for text in _texts(after) for line in _lines(text)))
+
+
+def scrubbed(value: Any, gone: GoneLines) -> Any:
+    """The value with every text that holds such a line replaced; keys and everything else stay."""
+    if isinstance(value, str):
+        return LEFT_OUT if not gone.isdisjoint(_lines(value)) else value
+    if isinstance(value, dict):
+        return {key: scrubbed(item, gone) for key, item in value.items()}
+    return [scrubbed(item, gone) for item in value] if isinstance(value, list) else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text worth knowing again, without the blanks around them."""
+    lines = (line.strip() for line in _BREAK.split(text))
+    return (line for line in lines if len(line) >= _LEAST_CHARS)

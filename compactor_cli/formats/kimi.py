@@ -21,8 +21,7 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats import blocks, chat
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import CHAT, SESSION, Capabilities
+from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import blocks
-from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import CHAT, Capabilities
-from compactor_cli.formats.contents import block_part, role_of, string
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.contents import block_part, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
+    array_path,
     at,
+    first_object,
     like_keys,
     parts,
     result_piece,
@@ -30,7 +30,6 @@ from compactor_cli.formats.located_parts import (
 )
 from compactor_cli.formats.openai_chat import content
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.tool_calls import read_call
 from compactor_cli.model.transcript import (
     Message,
     Part,

@@ -12,11 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import CHAT, Capabilities
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import at
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 

@@ -1,4 +1,4 @@
-"""Places: where in a record the text of each part stands, and other texts put there.
+"""Parts and where in a record their texts stand; other texts put there; where a document holds its records.
 
 For dialects whose records are deeper than a role and a content: each tells its parts together with their
 places, and reading and shortening follow from that.
@@ -6,12 +6,13 @@ places, and reading and shortening follow from that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats.contents import arguments_like as shortened_arguments
 from compactor_cli.formats.contents import media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.tool_calls import shortened_arguments
 from compactor_cli.model.transcript import Part, Record, Text, ToolCall, ToolResult
 
 Place = tuple[str | int, ...]
@@ -110,3 +111,16 @@ def like_keys(message: Mapping[str, Any], like: Any) -> dict[str, Any]:
     order = list(like) if isinstance(like, dict) else []
     known = [key for key in order if key in message]
     return {key: message[key] for key in (*known, *(key for key in message if key not in known))}
+
+
+def array_path(value: Any, paths: Iterable[JsonPath], leads: Callable[[Any], bool]) -> JsonPath | None:
+    """The first of these paths at which ``leads`` knows an array; of a bare array, the empty path."""
+    if isinstance(value, list):
+        return () if leads(value) else None
+    return next((path for path in paths if leads(at(value, path))), None)
+
+
+def first_object(elements: Any) -> Any:
+    """The first object of an array; None where there is none, and where this is no array."""
+    found = elements if isinstance(elements, list) else ()
+    return next((element for element in found if isinstance(element, dict)), None)

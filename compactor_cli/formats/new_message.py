@@ -2,19 +2,21 @@
 
 Readers of data sets want one set of keys (Arrow adds nulls for missing ones, some loaders refuse a file
 that holds two shapes), so a new message takes the keys that all messages of its role have: with a value of its own,
-or with null where that is what some of them say. What others say of themselves (a ``name``) is not repeated.
+or with null where that is what some of them say. What others say of themselves (a ``name``) is not repeated. Where
+trainers and APIs want user and assistant to alternate, a summary between their turns is given a turn of the other.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import text_key
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.model.transcript import Role, Transcript
+from compactor_cli.model.transcript import Message, Role, Transcript
 
 Value = Mapping[str, Any]
 
@@ -107,3 +109,39 @@ def _content(text: str, peers: Sequence[Value], shape: TurnShape) -> Any:
     objects = [block for block in blocks if isinstance(block, dict)]
     key = "value" if any(text_key(block) == "value" for block in objects) else "text"
     return [{"type": "text", key: text}] if any("type" in block for block in objects) else [{"text": text}]
+
+
+# What stands between two turns of one side. It carries no information, so that nothing is learnt or concluded from it.
+BRIDGE = "Understood."
+
+
+def alternating(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[Insertion, ...]:
+    """The insertions so that turns alternate after them as they do in the transcript.
+
+    Between two turns of the user's side stands a short answer; an acknowledgement next to another answer is left
+    out. As they are where the transcript itself does not alternate. Results of tools are on the user's side.
+    """
+    messages = transcript.messages
+    if any(one is other for one, other in pairwise(_sides(messages))):
+        return tuple(insertions)
+    before = next(_sides(messages[i] for i in reversed(cut.before)), None)
+    after = next(_sides(messages[i] for i in cut.after), None)
+    found: list[Insertion] = []
+    for item in insertions:
+        if item.role is not before:
+            found.append(item)
+        elif item.role is Role.USER:
+            found += [_BRIDGE, item]
+        before = item.role
+    if found and found[-1].role is after:
+        found = [*found, _BRIDGE] if after is Role.USER else found[:-1]
+    return tuple(found)
+
+
+_BRIDGE = Insertion(role=Role.ASSISTANT, text=BRIDGE)
+
+
+def _sides(messages: Iterable[Message]) -> Iterator[Role]:
+    """Whose turns these are: the user's or the assistant's."""
+    roles = (message.role for message in messages if not message.superseded)
+    return (Role.USER if role is Role.TOOL else role for role in roles if role not in (Role.META, Role.SYSTEM))

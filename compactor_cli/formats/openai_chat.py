@@ -7,9 +7,8 @@ from typing import Any
 
 from compactor_cli.formats import chat
 from compactor_cli.formats import new_message as new_message
-from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.capabilities import REQUEST
-from compactor_cli.formats.chat_dialect import ChatDialect
+from compactor_cli.formats.base import REQUEST, JsonPath
+from compactor_cli.formats.chat import ChatDialect
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, Tool, arguments_text, spoken_parts
 from compactor_cli.model.transcript import Media, Message, Role, Text
 

@@ -14,13 +14,11 @@ from itertools import islice
 from string import hexdigits
 from typing import Any
 
-from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, Place, array_path, at, first_object, parts, shorten
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,

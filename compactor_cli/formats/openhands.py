@@ -15,15 +15,15 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import RUN, Capabilities
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import arguments, block_part, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
+    array_path,
     at,
+    first_object,
     like_keys,
     parts,
     result_piece,

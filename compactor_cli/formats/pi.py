@@ -16,8 +16,7 @@ from datetime import datetime
 from itertools import islice, pairwise
 from typing import Any
 
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import SESSION, Capabilities
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import (
     arguments,
     block_part,
@@ -32,7 +31,7 @@ from compactor_cli.formats.contents import (
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.times import later
+from compactor_cli.formats.sessions import later
 from compactor_cli.model.transcript import (
     Media,
     Message,

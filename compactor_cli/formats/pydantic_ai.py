@@ -11,16 +11,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.arrays import array_path, first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.capabilities import SESSION, Capabilities
 from compactor_cli.formats.contents import arguments, block_part, role_of, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
+    array_path,
     at,
+    first_object,
     like_keys,
     parts,
     result_piece,

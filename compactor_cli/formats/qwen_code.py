@@ -14,15 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import SESSION, Capabilities
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import role_of, string
-from compactor_cli.formats.copies import matched
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.times import later
+from compactor_cli.formats.sessions import later, matched
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 
 Value = Mapping[str, Any]

@@ -13,10 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.arrays import first_object
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import REQUEST, Capabilities
-from compactor_cli.formats.chat_dialect import model_of
+from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import (
     arguments,
     content_parts,
@@ -29,7 +27,7 @@ from compactor_cli.formats.contents import (
 )
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import at, like_keys
+from compactor_cli.formats.located_parts import at, first_object, like_keys
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,

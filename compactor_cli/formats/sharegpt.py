@@ -15,16 +15,13 @@ from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat
 from compactor_cli.formats import new_message as new_message
-from compactor_cli.formats.alternate import BRIDGE, alternating
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import RUN, Capabilities
-from compactor_cli.formats.chat_dialect import model_of
-from compactor_cli.formats.contents import result_text
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, pad_missing_results
+from compactor_cli.formats.chat import model_of
+from compactor_cli.formats.contents import named_call, result_text, shortened_call
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.missing_results import pad_missing_results
+from compactor_cli.formats.new_message import BRIDGE, alternating
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.tool_calls import named_call, shortened_call
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 _TAGS = {

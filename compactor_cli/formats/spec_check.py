@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from compactor_cli.formats.capabilities import WORDS
-from compactor_cli.formats.spec_insert import PLACEHOLDER
-from compactor_cli.formats.spec_parts import MAKERS
-from compactor_cli.formats.spec_tests import KINDS
+from compactor_cli.formats.base import WORDS
+from compactor_cli.formats.spec import PLACEHOLDER
+from compactor_cli.formats.spec_rules import KINDS, MAKERS
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.transcript import Role
 
@@ -251,7 +250,7 @@ _INSERT = _table(
     ids=_ids,
     chain=_table(("id", "parent"), id=_text, parent=_text),
     values=_named_tables(_VALUE),
-    new_message=_table(("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text)),
+    keys=_table(("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text)),
     alternates=_flag,
 )
 _SPEC = _table(
@@ -279,10 +278,8 @@ def _check_whole(spec: Mapping[str, Any]) -> None:
             if table not in spec or (key and key not in spec[table]):
                 name = f"{table}.{key}" if key else table
                 raise _Fault((table,) if table in spec else (), f"the key {name!r} is missing", f"add it; {_GUIDE}")
-        if not {"user", "imitate"} & insert.keys():
-            raise _Fault(
-                ("insert",), "nothing says how a record is written", "add 'user' and 'assistant', or 'imitate'"
-            )
+        if not {"user", "keys"} & insert.keys():
+            raise _Fault(("insert",), "nothing says how a record is written", "add 'user' and 'assistant', or 'keys'")
     if ("user" in insert) != ("assistant" in insert):
         raise _Fault(("insert",), "'user' and 'assistant' go together", "add the other one")
     names = {"text", "id", "parent", "near", "first", *insert.get("values", {})}

@@ -20,15 +20,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.capabilities import RUN, Capabilities
-from compactor_cli.formats.chat_dialect import model_of
-from compactor_cli.formats.contents import arguments, media_count, result_text, shortened_result, string
-from compactor_cli.formats.frames import with_key
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.chat import model_of
+from compactor_cli.formats.contents import arguments, has_calls, media_count, result_text, shortened_result, string
+from compactor_cli.formats.jsontext import dump, gone_lines, lines_between, parse, scrubbed, with_key
 from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts, shorten
-from compactor_cli.formats.scrub import gone_lines, lines_between, scrubbed
-from compactor_cli.formats.tool_calls import has_calls
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.

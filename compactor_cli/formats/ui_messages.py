@@ -10,14 +10,21 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.arrays import array_path
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.capabilities import SESSION, Capabilities
-from compactor_cli.formats.chat_dialect import model_of
+from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, like_keys, parts, result_piece, shorten
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    Place,
+    array_path,
+    at,
+    like_keys,
+    parts,
+    result_piece,
+    shorten,
+)
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import Media, Message, Record, Role, Text, Thinking, ToolCall, Transcript
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compactor_cli.formats.capabilities import NAMES, Capabilities
+from compactor_cli.formats.base import NAMES, Capabilities
+from compactor_cli.formats.blocks import is_image
 from compactor_cli.formats.conversation import Conversation, Writing
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.images import is_image
 from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compactor_cli.formats.blocks import with_images
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import Conversation, arguments_text, system_of, tools_of
-from compactor_cli.formats.images import with_images
 from compactor_cli.formats.sent import sent
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript

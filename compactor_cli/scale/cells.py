@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.formats.conversation_rows import find_row
-from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.detect import find_row, open_transcripts
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.read.jsonl import OnInvalid, parse, read_records

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compactor_cli.archive.targets import Destination, plan_targets
-from compactor_cli.formats.conversation_rows import find_row
+from compactor_cli.formats.detect import find_row
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.jsonl import parse
 from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources

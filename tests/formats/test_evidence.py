@@ -13,8 +13,7 @@ from loaders import LIBRARIES
 
 from compactor_cli.cli.about import formats
 from compactor_cli.formats.conversation import Writing
-from compactor_cli.formats.evidence import Evidence, known
-from compactor_cli.formats.registry import all_dialects, names
+from compactor_cli.formats.registry import Evidence, all_dialects, known, names
 
 ROOT = Path(__file__).resolve().parents[2]
 # The clients by the names that the tests of clients have for them.

@@ -74,6 +74,13 @@ def test_a_file_of_one_s_own_reads_writes_and_shortens(tmp_path: Path) -> None:
     assert shortened(mine, ANSWERED, {2: "Graz."})["lookups"] == [{**LOOKUP, "found": "Graz."}]
 
 
+def test_new_records_can_be_shaped_like_the_file_s_own(tmp_path: Path) -> None:
+    insert = '[insert]\nkeys = { role = "who", text = "words", user = ["customer"], assistant = ["desk"] }\n'
+    mine = written(tmp_path, MINE.partition("[insert]")[0] + insert)
+    transcript = open_one({"chat": {"lines": [{**ASKED, "lang": "en"}, ANSWERED]}}, dialect=mine)
+    assert inserted(transcript, 1, "So far.") == [{"who": "customer", "words": "So far.", "lang": "en"}]
+
+
 def test_a_call_that_waits_for_its_result_is_read_without_one(tmp_path: Path) -> None:
     waiting = {"who": "desk", "lookups": [{key: LOOKUP[key] for key in ("no", "what", "asked")}]}
     (message,) = open_values(waiting, dialect=written(tmp_path, MINE))[0].messages

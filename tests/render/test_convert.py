@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.formats.capabilities import Capabilities
+from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.formats.sent import sent

@@ -1,9 +1,19 @@
-"""Copies: which records a boundary repeats."""
+"""What the files of sessions have in common: times, and boundaries that repeat records."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+
+def later(timestamp: str, milliseconds: int) -> str:
+    """An ISO 8601 time moved by milliseconds, in UTC; the text itself if it is not a time."""
+    try:
+        moment = datetime.fromisoformat(timestamp) + timedelta(milliseconds=milliseconds)
+    except (ValueError, OverflowError):
+        return timestamp
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def matched(keys: Sequence[str], held: Sequence[tuple[int, str]]) -> tuple[int, ...]:
