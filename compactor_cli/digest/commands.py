@@ -149,7 +149,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     command = command_of(event.arguments).strip()
     key = command_key(command)
     look = _is_look(_bare(command))
-    outcome, code = _outcome(result, look)
+    outcome, code = _outcome(result, look, _error_filter(command) and not look)
     return Run(
         command=command,
         key=key,
@@ -170,7 +170,23 @@ def command_key(command: str) -> str:
 
 def _bare(command: str) -> str:
     text = re.sub(r"^(?:\s*cd\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", command)
+    text = _grep_filter().sub("", text) if _error_filter(text) else text
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", "", text)
+
+
+@cache
+def _grep_filter() -> re.Pattern[str]:
+    quoted = r"\"[^\"\n]*\"|'[^'\n]*'|[^|&;\n\"']"
+    return re.compile(rf"[^\S\n]*\|\s*(?:e|rg\b)?grep\b(?P<what>(?:{quoted})*)(?:\|\s*wc\b[^|&;\n]*)?")
+
+
+def _error_filter(command: str) -> bool:
+    """Whether only the lines of errors are shown of a command's output: its exit code is then that of the search."""
+    return any(_asks_for_errors(found["what"]) for found in _grep_filter().finditer(command))
+
+
+def _asks_for_errors(what: str) -> bool:
+    return re.search(r"error|fail", what, re.IGNORECASE) is not None and not re.search(r"(?:^|\s)-\w*v", what)
 
 
 def _is_look(command: str) -> bool:
@@ -195,16 +211,28 @@ def _looks(words: list[str]) -> bool:
     return words[0] in _LOOKING and "-i" not in words[1:2]
 
 
-def _outcome(result: Event | None, look: bool) -> tuple[CommandOutcome, int]:
+def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[CommandOutcome, int]:
     if result is None or result.is_refusal:
         return CommandOutcome.UNKNOWN, -1
     code = _exit_code(result.text)
+    if shows_errors and code <= 1:
+        failed = any(_is_error_line(line) for line in _edges(result.text))
+        return CommandOutcome.FAILED if failed else CommandOutcome.OK, -1
     if code > 0 or result.is_error:
         return CommandOutcome.FAILED, code
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
     if code < 0 and not look and any(_failure().match(line) for line in _edges(result.text)):
         return CommandOutcome.FAILED, -1
     return CommandOutcome.OK, code
+
+
+def _is_error_line(line: str) -> bool:
+    """Whether a line that a search for errors found tells of one: a number other than 0, or the error itself."""
+    line = line.strip()
+    if line.isdigit():
+        return int(line) > 0
+    named = re.search(r"error|fail", line, re.IGNORECASE) is not None
+    return named and not _code().search(line) and not re.search(r"\b(?:0|no) (?:errors?|fail)", line, re.IGNORECASE)
 
 
 def _exit_code(text: str) -> int:
@@ -260,12 +288,20 @@ def error_line(text: str) -> str:
     if traced >= 0:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
     elif conflicts := _conflict().findall(text[:200_000]):
-        return _short(f"Merge conflict in {', '.join(dict.fromkeys(conflicts))}")
+        return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
     elif places := [line.strip() for line in lines if _place().match(line) and ": # " not in line][:_MAX_PLACES]:
         return _short(" · ".join(places))
     found = next((line for line in lines if _says_why(line)), "")
     last = found or next((line for line in reversed(lines) if not _code().search(line)), "")
     return _short(last.strip())
+
+
+MERGE_CONFLICT = "Merge conflict in "
+
+
+def conflicting_files(line: str) -> tuple[str, ...]:
+    """The files that the error line of a merge names; empty for any other line."""
+    return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
 @cache

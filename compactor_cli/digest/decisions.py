@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.quote import COLONS, QUESTION_MARKS, one_line, opening, records_of, sentences
 from compactor_cli.digest.transcript_events import Event, EventKind
 from compactor_cli.digest.user_words import last_question
@@ -21,6 +22,8 @@ _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS = 220
 _MAX_PER_MESSAGE = 3
 _REASONED_CHARS = 200
+# Messages of a turn with this many names in common are on one matter.
+_SHARED_NAMES = 2
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
@@ -130,6 +133,19 @@ def _refusal() -> re.Pattern[str]:
     return re.compile(rf"\W*{_DECLINES}", re.IGNORECASE)
 
 
+@cache
+def _owns_to_error() -> re.Pattern[str]:
+    opening_words = (
+        r"\W*(?:(?:ah|oh|hm+|yes|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
+    )
+    return re.compile(
+        opening_words + r"(?:you'?re (?:absolutely |completely )?right to (?:question|doubt|ask|push back|challenge)"
+        r"|I (?:was|am) (?:wrong|mistaken)|I (?:misread|misunderstood|got (?:that|this|it) wrong|made a mistake)"
+        r"|my (?:mistake|earlier (?:explanation|analysis|answer|claim) was)|that was (?:wrong|incorrect))",
+        re.IGNORECASE,
+    )
+
+
 def _takes_back(words: str, before: str) -> bool:
     """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
     if any(mark in words for mark in QUESTION_MARKS):
@@ -155,11 +171,18 @@ def proposes(sentence: str) -> bool:
 
 
 def overturned(events: Sequence[Event]) -> frozenset[int]:
-    """The positions of assistant messages that the user's next words take back: corrections and refusals."""
+    """The positions of assistant messages that later ones take back: the user's corrections and refusals.
+
+    So does the assistant itself, where it owns after a question of the user that what it explained was wrong.
+    """
     found: set[int] = set()
-    spoken = -1
+    spoken, explained, turn = -1, -1, -1
     for number, event in enumerate(events):
         if event.kind is EventKind.ASSISTANT:
+            if event.turn != turn and explained >= 0 and _owns_to_error().match(event.text):
+                found.add(explained)
+            if len(event.text) >= _REASONED_CHARS:
+                explained, turn = number, event.turn
             spoken = number
         elif spoken >= 0 and (
             event.is_refusal or (event.kind is EventKind.USER and _takes_back(event.text, events[spoken].text))
@@ -174,13 +197,20 @@ def overturned(events: Sequence[Event]) -> frozenset[int]:
 
 
 def _last_reasoned(events: Sequence[Event], before: int, turn: int) -> Iterator[int]:
-    """The newest long message of the turn: where the user stops a call with words, they answer what led to it."""
+    """The newest long message of the turn, and those on the same names before it.
+
+    Where the user stops a call with words, they answer what led to it.
+    """
+    newest: frozenset[str] = frozenset()
     for number in range(before, -1, -1):
         if events[number].turn != turn:
             return
         if events[number].kind is EventKind.ASSISTANT and len(events[number].text) >= _REASONED_CHARS:
+            named = frozenset(atom_texts(events[number].text))
+            if newest and len(newest & named) < _SHARED_NAMES:
+                return
             yield number
-            return
+            newest = newest or named
 
 
 def decisions(events: Sequence[Event], taken_back: frozenset[int] = frozenset()) -> tuple[Decision, ...]:
@@ -221,10 +251,25 @@ def _weight(sentence: str) -> float:
     # What would happen otherwise is a reason, not a proposal.
     if proposes(_before_reason(sentence)) or sentence.startswith(_SUGGESTS):
         return 0.0
+    # What does a thing wrongly is no choice, whatever it does it instead of.
+    if _defect().search(_before_reason(sentence)) and not _first_person().search(sentence):
+        return 1.0 * gives_reason(sentence)
     # "The problem is clear." names no reason.
     if sentence.isascii() and len(sentence.split()) < _MIN_REASON_WORDS:
         return 0.0
     return 2.0 * chooses(sentence) + 1.0 * gives_reason(sentence)
+
+
+@cache
+def _defect() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:but|still|incorrect(?:ly)?|wrong(?:ly)?|fails?|mistakenly|unexpectedly|bug)\b", re.IGNORECASE
+    )
+
+
+@cache
+def _first_person() -> re.Pattern[str]:
+    return re.compile(r"\b(?:I|we|let's|you)\b")
 
 
 def _before_reason(sentence: str) -> str:
@@ -242,12 +287,33 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     options = options_of(before.text)
     chosen = _chosen_option(answer, options)
     asked = opening(question, _MAX_CHARS)
+    if not chosen and _assent().fullmatch(answer) and _asks_of_the_text().search(question):
+        return  # it agrees to what was shown: the history quotes that
     if chosen:
         rest = tuple(opening(text, 60) for key, text in options.items() if key != chosen)
         text = f'{asked} → "{answer}": {opening(options[chosen], _MAX_OPTION_CHARS)}'
         yield Decision(text=text, records=records, weight=4.0, given_up=rest)
     else:
         yield Decision(text=f'{asked} → "{answer}"', records=records, weight=2.5)
+
+
+@cache
+def _assent() -> re.Pattern[str]:
+    words = (
+        "yes|yeah|yep|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on|go ahead|let'?s go"
+        "|please"
+    )
+    return re.compile(rf"(?:(?:{words})\b[\s,.!-]*)+", re.IGNORECASE)
+
+
+@cache
+def _asks_of_the_text() -> re.Pattern[str]:
+    return re.compile(
+        r"^\W*(?:(?:does|do|is|are) (?:that|this|these|those|it)\b|any (?:concerns|questions|objections)"
+        r"|(?:shall|should|may|can) I (?:continue|proceed|go on)\W*$|sounds? (?:good|right)"
+        r"|ready to (?:continue|proceed)\W*$)",
+        re.IGNORECASE,
+    )
 
 
 @cache

@@ -84,7 +84,7 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
         *([passed.result_record] if passed else []),
     ]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
-    other = None if passed or fixes else _other_way(run, later)
+    other = None if passed else _wider_check(run, later) or (None if fixes else _other_way(run, later))
     if other:
         status, records = Status.FIXED, [*records, other.result_record]
     return ErrorRecord(
@@ -99,12 +99,41 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
-    """The next command of the same program that went well, where it comes soon."""
-    program = run.key.split()[:1]
+    """The next command of the same programs that went well, where it comes soon."""
+    programs = _programs(run.command)
     for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
-        if other.key.split()[:1] == program and other.outcome is CommandOutcome.OK and other.key != run.key:
+        if other.outcome is CommandOutcome.OK and other.key != run.key and programs & _programs(other.command):
             return other
     return None
+
+
+def _programs(command: str) -> frozenset[str]:
+    """The programs of a command line, those with subcommands with theirs; what only shows or enters aside."""
+    found: set[str] = set()
+    for segment in re.split(r"&&|\|\||[;|\n]", re.sub(r"\"[^\"]*\"|'[^']*'", "q", command.partition("<<")[0])):
+        words = [word for word in segment.split() if not re.match(r"\w+=|-", word)]
+        if words and words[0] not in ("cd", "q", "echo", "grep", "head", "tail", "cat", "sleep", "export"):
+            found.add(" ".join(words[: 2 if words[0] in _RUNNERS else 1]))
+    return frozenset(found)
+
+
+def _wider_check(run: Run, later: Sequence[Run]) -> Run | None:
+    """The newest run without targets of another check (lint, types, not tests) of the same tools that passed."""
+    family = _check_family(run.command)
+    passed = (other for other in reversed(later) if other.outcome is CommandOutcome.OK)
+    return next((o for o in passed if family and _check_family(o.command) == family and not _targets(o.key)), None)
+
+
+def _check_family(command: str) -> str:
+    """Whose checks of the code, tests aside, a command runs; empty if it runs none that is known."""
+    if not re.search(r"\b(?:check|verify|lint|tsc|typecheck|type-check|eslint)\b", command):
+        return ""
+    return "js" if re.search(r"\b(?:npm|npx|yarn|pnpm|bun)\b", command) else ""
+
+
+def _targets(key: str) -> list[str]:
+    words = _chain(key)[-1].split() if _chain(key) else []
+    return [word for word in words if "/" in word or "." in word]
 
 
 def contains(whole: str, part: str) -> bool:
@@ -137,7 +166,8 @@ def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
 
 
 _RUNNERS = frozenset(
-    "go npm npx git yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn gradle just rake".split()
+    "go npm npx git gh docker kubectl yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn"
+    " gradle just rake".split()
 )
 
 

@@ -50,6 +50,8 @@ class FixedWords:
     stopped: str
     given_up: str
     overruled: str
+    unresolved: str
+    stashed: str
     branch: str
     uses: str
     skills: str
@@ -99,7 +101,9 @@ _TABLE = {
         stale="Passed before the newest edits of",
         stopped="Stopped by the user",
         given_up="not taken",
-        overruled="then overruled by the user",
+        overruled="overruled or taken back later",
+        unresolved="not edited since",
+        stashed="Put away by git stash",
         branch="branch",
         uses="called",
         skills="Skills in use",
@@ -139,7 +143,9 @@ _TABLE = {
         stale="在以下最新改动之前通过",
         stopped="被用户中止",
         given_up="未采用",
-        overruled="随后被用户否定",
+        overruled="之后被否定或收回",
+        unresolved="此后未编辑",
+        stashed="已被 git stash 收起",
         branch="分支",
         uses="调用",
         skills="使用中的技能",
@@ -179,7 +185,9 @@ _TABLE = {
         stale="次の最新編集より前に成功",
         stopped="利用者が中止",
         given_up="不採用",
-        overruled="その後利用者が否定",
+        overruled="その後否定または撤回",
+        unresolved="その後未編集",
+        stashed="git stash で退避済み",
         branch="ブランチ",
         uses="呼び出し",
         skills="使用中のスキル",

@@ -15,7 +15,7 @@ from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.attached import attached_items
 from compactor_cli.digest.client_summaries import whole_summaries
-from compactor_cli.digest.commands import shown
+from compactor_cli.digest.commands import MERGE_CONFLICT, conflicting_files, shown
 from compactor_cli.digest.decisions import Decision
 from compactor_cli.digest.error_records import ErrorRecord, Status
 from compactor_cli.digest.fact_items import fact_items
@@ -158,6 +158,9 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         yield Item(
             text=text, records=records_of(states[path].records[-1] for path in work.uncommitted if states[path].records)
         )
+    if work.stashed:
+        text = f"{words.stashed}{words.colon}{_listed(work.stashed, 2 * _MAX_PATHS)}"
+        yield Item(text=text, records=records_of((work.stash_record,)))
     for run, since in work.stale:
         paths = _listed(tuple(dict.fromkeys(operation.path for operation in since)), _MAX_PATHS)
         text = f"{words.stale} {paths}{words.colon}`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`"
@@ -180,13 +183,20 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     words = analysis.words
     command = opening(shown(error.command), _MAX_COMMAND_CHARS)
     where = f"`{command}`{words.colon}" if command and command not in error.line else ""
+    if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
+        left = ", ".join(path for path in conflicts if path not in error.fixes)
+        edited = [path for path in conflicts if path in error.fixes]
+        text = f"{where}{MERGE_CONFLICT}{left} — {words.unresolved}" if left else f"{where}{MERGE_CONFLICT}"
+        done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
+        return Item(text=f"{text}{done}", records=records_of(error.records))
     if error.status is Status.FAILING:
         ending = f"— {words.failing if is_test(error.command) else words.failed}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
         ending = f"— {changed if is_test(error.command) else words.failed}"
     elif error.other_way:
-        ending = f"→ {words.instead} `{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
+        how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
+        ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
         ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
     else:

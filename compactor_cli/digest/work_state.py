@@ -28,7 +28,8 @@ class WorkState:
 
     ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``stale``: test runs that passed
     before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
-    shows that commits are made. ``without_result``: positions of calls at the end that nothing answered.
+    shows that commits are made. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that
+    were not brought back. ``without_result``: positions of calls at the end that nothing answered.
     """
 
     branch: str = ""
@@ -37,6 +38,8 @@ class WorkState:
     uncommitted: tuple[str, ...] = ()
     stale: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
     without_result: tuple[int, ...] = ()
+    stashed: tuple[str, ...] = ()
+    stash_record: int = -1
 
 
 @cache
@@ -79,7 +82,7 @@ def work_state(
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change."""
     commits = tuple(_commits(events, runs))
     changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
-    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff)\b", run.command) for run in runs)
+    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs)
     last = commits[-1].event if commits else -1
     is_outside = _outside(states)
     uncommitted: list[str] = []
@@ -90,6 +93,8 @@ def work_state(
             state.commit = next((commit.hash for commit in commits if commit.event > state.changed), "")
         elif uses_git and not state.is_deleted:
             uncommitted.append(state.path)
+    stash = _last_stash(runs)
+    stashed = [path for path in uncommitted if stash and _changed_before(path, stash.event, states)]
     answered = results_of(events)
     ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
     branch, branch_record = _branch(events, runs)
@@ -97,10 +102,25 @@ def work_state(
         branch=branch,
         branch_record=branch_record,
         commits=commits,
-        uncommitted=tuple(uncommitted),
+        uncommitted=tuple(path for path in uncommitted if path not in stashed),
+        stashed=tuple(stashed),
+        stash_record=stash.result_record if stash else -1,
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in answered),
     )
+
+
+def _last_stash(runs: Sequence[Run]) -> Run | None:
+    """The newest run that put changes away, if none brought them back after it."""
+    for run in reversed(runs):
+        found = re.search(r"\bgit stash\b(?: (?!-)(\w+))?", run.command)
+        if found and run.outcome is CommandOutcome.OK and found[1] not in ("list", "show", "drop"):
+            return run if found[1] in (None, "push", "save") and "git stash pop" not in run.command else None
+    return None
+
+
+def _changed_before(path: str, event: int, states: Sequence[FileState]) -> bool:
+    return any(state.path == path and state.changed < event for state in states)
 
 
 @cache

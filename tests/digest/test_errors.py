@@ -137,3 +137,42 @@ def test_a_command_is_the_same_wherever_a_line_before_it_goes() -> None:
 )
 def test_what_one_run_says_of_another(whole: str, part: str, expected: bool) -> None:
     assert contains(whole, part) is expected
+
+
+def test_errors_that_a_search_of_the_output_shows_are_failures() -> None:
+    found = "src/a.ts(3,1): error TS2304: Cannot find name 'x'."
+    assert [one.line for one in errors(ran('npm run check 2>&1 | grep "error TS" | head -5', found))] == [found]
+    assert errors(ran('npm run check 2>&1 | grep "error" | wc -l', "0")) == []
+
+
+def test_a_search_of_the_output_that_finds_no_error_is_a_passing_run() -> None:
+    failed = ran("npm run check", "src/a.ts(3,1): error TS2304: Cannot find name 'x'.\nExit code 2", is_error=True)
+    searched = ran("npm run check 2>&1 | grep -E 'error|failed'", "Exit code 1", is_error=True)
+    assert shown(failed, EDIT, searched)[0] == []
+
+
+def test_a_wider_check_of_the_same_tools_that_passed_later_settles_an_error() -> None:
+    failed = ran("npx tsc --noEmit", "src/a.ts(3,1): error TS2304: Cannot find name 'x'.", is_error=True)
+    assert shown(failed, EDIT, ran("npm run check", "Checked 40 files. No fixes applied.")) == (
+        [],
+        ["`npx tsc --noEmit`: src/a.ts(3,1): error TS2304: Cannot find name 'x'. → passed later: `npm run check`"],
+    )
+
+
+def test_a_pipe_that_failed_and_went_well_by_the_same_program_is_settled() -> None:
+    failed = ran('query=".[]" gh api repos/a/b/comments | jq "$query"', "jq: error: no program given", is_error=True)
+    assert shown(failed, ran("gh api repos/a/b/comments | head -50", '[{"id": 1}]'))[0] == []
+
+
+def test_another_subcommand_of_the_same_program_is_no_other_way() -> None:
+    failed = ran("git checkout main", "fatal: 'main' is already used by worktree at '/w'", is_error=True)
+    found = errors(failed, ran("git push", "main -> main"))
+    assert [one.other_way for one in found] == [""]
+
+
+def test_of_a_merge_only_the_files_not_edited_since_are_open() -> None:
+    output = "\n".join(f"CONFLICT (content): Merge conflict in src/{name}.py" for name in "abc")
+    merged = ran("git merge main", f"{output}\nAutomatic merge failed", is_error=True)
+    assert shown(merged, EDIT)[0][0] == (
+        "`git merge main`: Merge conflict in src/b.py, src/c.py — not edited since; edited: src/a.py"
+    )

@@ -115,3 +115,35 @@ def test_a_superseded_choice_between_options_is_told_by_its_newest_answer_only()
     shown = rendered(one.summary)
     assert f'{question} → "SQLite after all"' in shown
     assert f'{question} → "files"' not in shown
+
+
+def test_a_yes_to_a_text_that_was_shown_is_no_decision_of_its_own() -> None:
+    design = says("The session has a field for its end. Does this look right so far?")
+    assert decided(design, user("yes, continue")) == []
+    assert decided(says("Shall I store the end as UTC?"), user("yes")) == ['Shall I store the end as UTC? → "yes"']
+
+
+def test_what_a_program_does_wrongly_is_no_choice() -> None:
+    assert decided(says("The hook runs once, but it writes four commits instead of one combined commit.")) == []
+
+
+def test_what_was_explained_is_taken_back_where_the_agent_owns_that_it_was_wrong() -> None:
+    explained = "The old sessions stayed because a reset keeps their state files and their branches. " * 4
+    found = events_of(
+        user("why four?"),
+        says(explained),
+        user("but the branches are deleted, how can they still be there?"),
+        says("Ah! Now I see the real issue. You're right to question that. Let me trace it."),
+    )
+    assert overturned(found) == {1}
+    assert overturned(found[:3]) == frozenset()
+
+
+def test_a_stop_with_words_takes_back_all_that_was_reasoned_on_the_same_names() -> None:
+    first = "HookStop and HookSessionEnd have the same input, so a new constant changes nothing in the parsing. " * 3
+    second = "Skip the comments on HookStop and HookSessionEnd: they only change what is meant, not what is done. " * 3
+    other = "The tests of parse_config and load_config pass on this machine and on the one that builds it. " * 3
+    stopped = answer("The user doesn't want to proceed with this tool use. the user said:\nplease add it", "1")
+    stopped_call = call("Bash", "1", command="git commit -m fix")
+    found = events_of(user("review"), says(other), says(first), says(second), stopped_call, stopped)
+    assert overturned(found) == {2, 3}

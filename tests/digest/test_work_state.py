@@ -56,3 +56,13 @@ def test_a_file_in_a_home_folder_is_in_no_commit_of_the_work_tree() -> None:
     assert texts(one, Section.PLAN) == []
     assert texts(one, Section.FILES)[0] == "~/.themes/dark.json — created, edited"
     assert texts(one, Section.FILES)[1] == "store.py — edited, in commit 4f1c2aa"
+
+
+def test_edits_that_were_stashed_are_put_away_until_they_are_brought_back() -> None:
+    edit = (call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e"))
+    away = ran("git stash", "Saved working directory and index state WIP on main: 1dda1ed fix")
+    one = digest(conversation(user("mend it"), edit, away), 2_000)
+    assert "Put away by git stash: src/a.py" in texts(one, Section.PLAN)
+    back = ran("git stash pop", "Dropped refs/stash@{0}")
+    one = digest(conversation(user("mend it"), edit, away, back), 2_000)
+    assert "Not committed: src/a.py" in texts(one, Section.PLAN)
