@@ -1,4 +1,4 @@
-"""Fits the constants of `compactor_cli.digest.salience_model` on real sessions.
+"""Fits the constants of `compactor_cli.digest.salience` on real sessions.
 
     python benchmarks/fit_salience.py ../shared/corpus-train --start ../shared/data/salience_weights.json [--write]
 
@@ -23,8 +23,7 @@ from pathlib import Path
 import orjson
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.counter_table import build
-from compactor_cli.digest.salience_model import features
+from compactor_cli.digest.salience import build, features
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
 from compactor_cli.evaluate.measures import forget, needs_of
 from compactor_cli.formats.detect import open_transcripts

@@ -152,12 +152,11 @@ CLIENT_FREE = ("digest", "plan", "render", "group", "model", "read", "llm", "arc
 # To be moved to formats/ as data, or models' and servers' names rather than clients'.
 NAMES_CLIENTS = {
     "archive/search.py": "an embedding model's name",
-    "digest/attached.py": "how one client loads skills",
-    "digest/clean.py": "how other clients open their summaries",
-    "digest/client_summaries.py": "how other clients head their summaries",
     "digest/commands.py": "how clients report exit codes",
-    "digest/edits.py": "the patch format has a client's name",
-    "digest/transcript_events.py": "how clients name the working directory",
+    "digest/events.py": "how clients name the working directory and open their summaries",
+    "digest/files.py": "the patch format has a client's name",
+    "digest/history.py": "how other clients head their summaries",
+    "digest/open.py": "how one client loads skills",
     "llm/breaker.py": "where the numbers come from",
     "llm/keys.py": "a provider's name",
     "llm/model.py": "a preset's name",

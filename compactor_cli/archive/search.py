@@ -31,7 +31,7 @@ from compactor_cli.archive.index import (
     text_of,
 )
 from compactor_cli.archive.restore import load_transcript
-from compactor_cli.digest.words import stop_words, terms
+from compactor_cli.digest.language import stop_words, terms
 from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.llm.omission_notice import language_of
 from compactor_cli.model.errors import CompactError, UsageError

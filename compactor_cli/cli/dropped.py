@@ -17,8 +17,8 @@ from compactor_cli.cli.console import counted, visible
 from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
 from compactor_cli.cli.text_table import table
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.dropped import Dropped
-from compactor_cli.digest.dropped import dropped as dropped_from
+from compactor_cli.digest.loss import Dropped
+from compactor_cli.digest.loss import dropped as dropped_from
 from compactor_cli.evaluate.digested import body
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import sent, sent_messages

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nlargest
 from math import log
 
-from compactor_cli.digest import words
+from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.labels import Labels
-from compactor_cli.digest.salience_model import Scores
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.names import Labels
+from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
@@ -29,7 +30,6 @@ from compactor_cli.digest.statements import (
     statements_of,
     windowed,
 )
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
@@ -84,7 +84,7 @@ class Worth:
 
     def _weigh(self, word: str) -> float:
         times, events = self._spoken.times[word], self._spoken.events[word]
-        if not times or not words.is_term(word):
+        if not times or not language.is_term(word):
             return 0.0
         is_name = self._spoken.names[word] * 2 >= events
         return (1 + 0.5 * log(times)) * log(1 + self._spoken.total / max(1, events)) * (NAME_FACTOR if is_name else 1.0)
@@ -97,7 +97,7 @@ class Worth:
         if (known := self._facts.get((text, form))) is not None:
             return known
         factor = OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
-        found = {word: factor * value for word in set(words.raw_terms(text)) if (value := self.of_word(word))}
+        found = {word: factor * value for word in set(language.raw_terms(text)) if (value := self.of_word(word))}
         for atom in atom_texts(text):
             chance = self._scores.of(atom)
             if chance >= _MIN_ATOM_CHANCE:

@@ -1,17 +1,16 @@
-"""Commands: what was run, and how it ended."""
+"""Commands: what was run, how it ended, and what it did to files."""
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from compactor_cli.digest.edits import editor_step, patch_of
-from compactor_cli.digest.quote import ELLIPSIS, head
-from compactor_cli.digest.tools import command_of
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, results_of
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
+from compactor_cli.digest.statements import ELLIPSIS, head
 
 
 class CommandOutcome(StrEnum):
@@ -111,7 +110,7 @@ def _entering() -> re.Pattern[str]:
 
 
 @cache
-def _entered() -> re.Pattern[str]:
+def _leading_cd() -> re.Pattern[str]:
     return re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
 
 
@@ -330,7 +329,7 @@ def _short(line: str) -> str:
 
 def shown(command: str) -> str:
     """A command as one line: its first that does something, an ellipsis where more follows; no leading ``cd``."""
-    command = _entered().sub("", command, count=1)
+    command = _leading_cd().sub("", command, count=1)
     first, more, rest = command.partition("\n")
     while rest.strip() and _entering().fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")
@@ -338,3 +337,157 @@ def shown(command: str) -> str:
     if len(line) > _MOST_SHOWN_CHARS:
         line, more = head(line, _MOST_SHOWN_CHARS), "more"
     return f"{line} {ELLIPSIS}" if more and line else line
+
+
+def editor_step(event: Event) -> str:
+    """What a command does in SWE-agent's editor (``open``, ``create``, ``edit 3:7``), or an empty string."""
+    found = _editor().match(command_of(event.arguments).lstrip())
+    return (found[1] or found[2]) if found else ""
+
+
+@cache
+def _editor() -> re.Pattern[str]:
+    return re.compile(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
+
+
+def viewed_file(text: str) -> str:
+    """The file that a result of SWE-agent's editor shows a part of, or an empty string."""
+    found = re.search(r"^\[File: (.+) \(\d+ lines total\)\]$", text, re.MULTILINE) if " lines total)]" in text else None
+    return found[1] if found else ""
+
+
+def patch_of(event: Event) -> str:
+    """The patch in Codex's format that a call applies, or an empty string."""
+    named = argument(event.arguments, ("input", "patch", "patchText", "patch_text"))
+    text = named or command_of(event.arguments)
+    return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""
+
+
+@cache
+def _redirect() -> re.Pattern[str]:
+    return re.compile(r"(?<![0-9&<>=-])>{1,2}\s*([^\s;&|<>()]+)")
+
+
+@cache
+def _quoted() -> re.Pattern[str]:
+    # Not the script of `sh -c "…"`, whose redirections are real.
+    return re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
+
+
+_SEGMENT = r"&&|\|\||;|\n|\|"
+
+
+_MAX_COMMAND_CHARS = 4_000
+
+
+_MAX_SCRIPT_CHARS = 20_000
+
+
+_READERS = frozenset({"cat", "sed", "head", "tail", "nl", "bat", "less", "more"})
+
+
+# Their first operand is a script or a pattern, unless it was given by an option.
+_SCRIPT_FIRST = frozenset({"sed"})
+
+
+def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str, str]]:
+    """What a command line does to files, as (action, path, target, path as written if that differs).
+
+    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, and what a Python script in a
+    here-document writes.
+
+    Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
+    that cannot be known, no path is given. A here-document's body is content, not commands.
+    """
+    shown, marker, body = command.partition("<<")
+    if marker:
+        opening, _, body = body.partition("\n")
+        shown += opening
+        # What follows the here-document is commands again.
+        word = opening.strip().lstrip("-").split()[:1]
+        end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
+        shown += body[end.end() :] if end else ""
+    shown = _quoted().sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
+    directory: str | None = ""
+    for segment in re.split(_SEGMENT, shown):
+        words = segment.split()
+        if words[:1] == ["cd"]:
+            directory = _entered(directory, words[1:])
+            continue
+        for action, path, target in _segment_operations(segment):
+            found = _located(directory, path)
+            if found:
+                written = path if path != found else ""
+                yield action, found, target if written else _located(directory, target) if target else "", written
+    if marker and "python" in shown:
+        for path in _written_by_script(body[:_MAX_SCRIPT_CHARS]):
+            yield FileAction.EDIT, path, "", ""
+
+
+def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
+    """The directory after a ``cd``; None where it cannot be known (home, back, a variable)."""
+    place = operands[0].strip("'\"") if operands else "~"
+    if place.startswith(("~", "-", "$")):
+        return None
+    if place.startswith("/"):
+        return place
+    return None if directory is None else posixpath.normpath(posixpath.join(directory, place)).removeprefix("./")
+
+
+def _located(directory: str | None, path: str) -> str:
+    if path.startswith(("/", "~")) or directory in ("", "."):
+        return path
+    return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
+
+
+def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
+    for path in _redirect().findall(segment):
+        if _looks_like_file(path := path.strip("'\"")):
+            yield FileAction.CREATE, path, ""
+    words = [word.strip("'\"") for word in _redirect().sub(" ", segment).split()]
+    while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
+        words = words[1:]
+    if not words:
+        return
+    name, operands = words[0], [word for word in words[1:] if not word.startswith("-")]
+    if name in ("rm", "tee"):
+        action = FileAction.DELETE if name == "rm" else FileAction.CREATE
+        yield from ((action, path, "") for path in operands if _looks_like_file(path))
+    elif name == "mv" and len(operands) == 2 and all(map(_looks_like_file, operands)):
+        yield FileAction.MOVE, operands[0], operands[1]
+    elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
+        if "." in posixpath.basename(operands[1]):
+            yield FileAction.CREATE, operands[1], ""
+    elif name in _READERS:
+        in_place = name == "sed" and any(word.startswith("-i") for word in words)
+        scripted = name in _SCRIPT_FIRST and not any(word in ("-e", "-f") for word in words)
+        action = FileAction.EDIT if in_place else FileAction.READ
+        files = operands[1:] if scripted else operands
+        yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
+
+
+def _looks_like_file(word: str) -> bool:
+    named = re.fullmatch(r"[\w./~@+-]*[A-Za-z][\w./~@+-]*", word) is not None
+    return named and not word.startswith("/dev/") and not word.endswith((".", "/"))
+
+
+@cache
+def _named_file() -> re.Pattern[str]:
+    return re.compile(r"^\s*(\w+)\s*=\s*(?:pathlib\.)?(?:Path\(\s*)?[\"']([^\"'\n]+)[\"']\s*\)?\s*$", re.MULTILINE)
+
+
+@cache
+def _write() -> re.Pattern[str]:
+    opened, written = (
+        r"\bopen\(\s*([^,()\n]+?)\s*,\s*(?:mode=)?[\"'][wa]",
+        r"(?:Path\(\s*([^()\n]+?)\s*\)|\b(\w+))\.write_text\(",
+    )
+    return re.compile(f"{opened}|{written}")
+
+
+def _written_by_script(script: str) -> Iterator[str]:
+    """The files that a Python script writes: literal paths, and names that one was given to on a line of its own."""
+    named: dict[str, str] = dict(_named_file().findall(script))
+    places = dict.fromkeys("".join(found) for found in _write().findall(script))
+    paths = (place.strip("\"'") if place[:1] in "\"'" else named.get(place, "") for place in places)
+    return (path for path in dict.fromkeys(paths) if _looks_like_file(path))

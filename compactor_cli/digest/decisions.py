@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.quote import COLONS, QUESTION_MARKS, one_line, opening, records_of, sentences
-from compactor_cli.digest.transcript_events import Event, EventKind
+from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, records_of, sentences
 from compactor_cli.digest.user_words import last_question
 
 _MIN_CHARS, _MAX_CHARS = 12, 320

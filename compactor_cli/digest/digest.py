@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compactor_cli.digest import state
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Worth, candidates_of, choose
 from compactor_cli.digest.decisions import chooses, gives_reason
 from compactor_cli.digest.fact_items import remembered_commands
-from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, remembered_items, turn_lines
+from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, line_of, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
-from compactor_cli.digest.memory import Memory, carried_files
-from compactor_cli.digest.name_items import name_items
-from compactor_cli.digest.quote import TokenCache
-from compactor_cli.digest.salience_model import focus_names
+from compactor_cli.digest.memory import Memory, carried_files, serialise
+from compactor_cli.digest.names import name_items
+from compactor_cli.digest.salience import focus_names
 from compactor_cli.digest.sections import (
     DROP_ORDER,
     HEADING_TOKENS,
@@ -24,8 +22,7 @@ from compactor_cli.digest.sections import (
     remembered_errors,
     texts_of,
 )
-from compactor_cli.digest.statements import Statement
-from compactor_cli.digest.turn_lines import line_of
+from compactor_cli.digest.statements import Statement, TokenCache
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
@@ -59,8 +56,8 @@ class Digest:
         summary = writer.write()
         lost, retention = loss(analysis, request.render(summary))
         summary = replace(summary, lost=lost, retention=retention)
-        memory = _memory(analysis).to_json()
-        answer = Answer(summary=summary, state=state.serialise(analysis.scores, writer.remembered, memory))
+        state = serialise(analysis.scores, writer.remembered, _memory(analysis).to_json())
+        answer = Answer(summary=summary, state=state)
         return answer, analysis
 
 

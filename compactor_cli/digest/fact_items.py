@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line, error_pattern, shown
+from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters, results_of
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.quote import ELLIPSIS, TokenCache, chosen, opening, records_of
-from compactor_cli.digest.tools import is_lookup, is_own, parameters
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, results_of
-from compactor_cli.digest.work_state import is_test
+from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, opening, records_of
+from compactor_cli.digest.statuses import is_test
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:

@@ -1,27 +1,32 @@
-"""Files: which file each call wrote, read, removed or moved, and the last state of every file by replay of that."""
+"""Files: what each call did to which file, the last state and text of every file by replay, and the files' section."""
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.edits import added_names, changes_of, editor_step, patch_of, viewed_file
-from compactor_cli.digest.tools import PATH_KEYS, argument, command_of, short_name
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, results_of
+from compactor_cli.digest.commands import editor_step, patch_of, shell_operations, viewed_file
+from compactor_cli.digest.events import (
+    PATH_KEYS,
+    Event,
+    EventKind,
+    FileAction,
+    ToolKind,
+    argument,
+    command_of,
+    results_of,
+    short_name,
+)
+from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
+from compactor_cli.model.summary import Item
 
-
-class FileAction(StrEnum):
-    """What happened to a file."""
-
-    CREATE = "create"
-    EDIT = "edit"
-    READ = "read"
-    DELETE = "delete"
-    MOVE = "move"
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +68,6 @@ class FileState:
     def is_changed(self) -> bool:
         """Whether anything but reading happened to it."""
         return self.changed >= 0 or self.is_created or self.edits > 0 or self.is_deleted or bool(self.moved_to)
-
-
-_CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
-_SEARCHING = frozenset(
-    "grep glob ls listfiles listdirectory listdir searchfiles findfiles searchfilecontent grepsearch globsearch"
-    " filesearch find codebasesearch searchtext listcodedefinitionnames searchdir finddir grepfiles".split()
-)
-_PATCH_ACTIONS = {"Add File": FileAction.CREATE, "Update File": FileAction.EDIT, "Delete File": FileAction.DELETE}
-_MAX_PATH_CHARS = 200
-_NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
-_MAX_ADDED = 40
-_PENDING_EVENTS = 8
 
 
 def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
@@ -159,128 +152,6 @@ def _by_patch(patch: str, event: Event, number: int) -> Iterator[FileOperation]:
             yield FileOperation(action=action, path=path, event=number, record=event.record, added=added)
 
 
-@cache
-def _redirect() -> re.Pattern[str]:
-    return re.compile(r"(?<![0-9&<>=-])>{1,2}\s*([^\s;&|<>()]+)")
-
-
-@cache
-def _quoted() -> re.Pattern[str]:
-    # Not the script of `sh -c "…"`, whose redirections are real.
-    return re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
-
-
-_SEGMENT = r"&&|\|\||;|\n|\|"
-_MAX_COMMAND_CHARS = 4_000
-_MAX_SCRIPT_CHARS = 20_000
-_READERS = frozenset({"cat", "sed", "head", "tail", "nl", "bat", "less", "more"})
-# Their first operand is a script or a pattern, unless it was given by an option.
-_SCRIPT_FIRST = frozenset({"sed"})
-
-
-def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str, str]]:
-    """What a command line does to files, as (action, path, target, path as written if that differs).
-
-    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, and what a Python script in a
-    here-document writes.
-
-    Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
-    that cannot be known, no path is given. A here-document's body is content, not commands.
-    """
-    shown, marker, body = command.partition("<<")
-    if marker:
-        opening, _, body = body.partition("\n")
-        shown += opening
-        # What follows the here-document is commands again.
-        word = opening.strip().lstrip("-").split()[:1]
-        end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
-        shown += body[end.end() :] if end else ""
-    shown = _quoted().sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
-    directory: str | None = ""
-    for segment in re.split(_SEGMENT, shown):
-        words = segment.split()
-        if words[:1] == ["cd"]:
-            directory = _entered(directory, words[1:])
-            continue
-        for action, path, target in _segment_operations(segment):
-            found = _located(directory, path)
-            if found:
-                written = path if path != found else ""
-                yield action, found, target if written else _located(directory, target) if target else "", written
-    if marker and "python" in shown:
-        for path in _written_by_script(body[:_MAX_SCRIPT_CHARS]):
-            yield FileAction.EDIT, path, "", ""
-
-
-def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
-    """The directory after a ``cd``; None where it cannot be known (home, back, a variable)."""
-    place = operands[0].strip("'\"") if operands else "~"
-    if place.startswith(("~", "-", "$")):
-        return None
-    if place.startswith("/"):
-        return place
-    return None if directory is None else posixpath.normpath(posixpath.join(directory, place)).removeprefix("./")
-
-
-def _located(directory: str | None, path: str) -> str:
-    if path.startswith(("/", "~")) or directory in ("", "."):
-        return path
-    return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
-
-
-def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
-    for path in _redirect().findall(segment):
-        if _looks_like_file(path := path.strip("'\"")):
-            yield FileAction.CREATE, path, ""
-    words = [word.strip("'\"") for word in _redirect().sub(" ", segment).split()]
-    while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
-        words = words[1:]
-    if not words:
-        return
-    name, operands = words[0], [word for word in words[1:] if not word.startswith("-")]
-    if name in ("rm", "tee"):
-        action = FileAction.DELETE if name == "rm" else FileAction.CREATE
-        yield from ((action, path, "") for path in operands if _looks_like_file(path))
-    elif name == "mv" and len(operands) == 2 and all(map(_looks_like_file, operands)):
-        yield FileAction.MOVE, operands[0], operands[1]
-    elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
-        if "." in posixpath.basename(operands[1]):
-            yield FileAction.CREATE, operands[1], ""
-    elif name in _READERS:
-        in_place = name == "sed" and any(word.startswith("-i") for word in words)
-        scripted = name in _SCRIPT_FIRST and not any(word in ("-e", "-f") for word in words)
-        action = FileAction.EDIT if in_place else FileAction.READ
-        files = operands[1:] if scripted else operands
-        yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
-
-
-def _looks_like_file(word: str) -> bool:
-    named = re.fullmatch(r"[\w./~@+-]*[A-Za-z][\w./~@+-]*", word) is not None
-    return named and not word.startswith("/dev/") and not word.endswith((".", "/"))
-
-
-@cache
-def _named_file() -> re.Pattern[str]:
-    return re.compile(r"^\s*(\w+)\s*=\s*(?:pathlib\.)?(?:Path\(\s*)?[\"']([^\"'\n]+)[\"']\s*\)?\s*$", re.MULTILINE)
-
-
-@cache
-def _write() -> re.Pattern[str]:
-    opened, written = (
-        r"\bopen\(\s*([^,()\n]+?)\s*,\s*(?:mode=)?[\"'][wa]",
-        r"(?:Path\(\s*([^()\n]+?)\s*\)|\b(\w+))\.write_text\(",
-    )
-    return re.compile(f"{opened}|{written}")
-
-
-def _written_by_script(script: str) -> Iterator[str]:
-    """The files that a Python script writes: literal paths, and names that one was given to on a line of its own."""
-    named: dict[str, str] = dict(_named_file().findall(script))
-    places = dict.fromkeys("".join(found) for found in _write().findall(script))
-    paths = (place.strip("\"'") if place[:1] in "\"'" else named.get(place, "") for place in places)
-    return (path for path in dict.fromkeys(paths) if _looks_like_file(path))
-
-
 def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = ()) -> tuple[FileState, ...]:
     """The state of every path after all operations, the one changed last first, files only read at the end.
 
@@ -322,3 +193,335 @@ def _apply(state: FileState, operation: FileOperation) -> None:
             state.added[name] = None
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
+
+
+def is_throwaway(path: str) -> bool:
+    """Whether a path lies where nothing is meant to stay."""
+    return path.startswith(("/tmp/", "/var/", "/private/tmp/", "/dev/"))  # noqa: S108 (a name is looked at, no file)
+
+
+_WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
+_OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
+_NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "ReplacementContent")
+_RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_range", "n_lines", "line_offset")
+_MAX_PARTS = 6
+_MAX_NAMED_CHARS = 40_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Content:
+    """What is known of a file. ``text`` is None where it was never seen whole; ``parts`` are the newest changes."""
+
+    text: str | None = None
+    parts: list[str] = field(default_factory=list)
+    records: list[int] = field(default_factory=list)
+
+
+def changes_of(call: Event, path: str) -> Iterator[tuple[str, str]]:
+    """What a call replaces in a file by what; the whole text stands against nothing where the file is written."""
+    if (written := written_text(call, path)) is not None:
+        yield "", written
+        return
+    if patch := patch_of(call):
+        yield from _hunks(_patch_section(patch, path))
+        return
+    edits: Sequence[Mapping[str, Any] | str] = _edits(call.arguments) or (call.arguments,)
+    for edit in edits:
+        old, new = argument(edit, _OLD), argument(edit, _NEW)
+        if old or new:
+            yield old, new
+
+
+def written_text(call: Event, path: str) -> str | None:
+    """The whole text that a call gives a file, if it does."""
+    if patch := patch_of(call):
+        section = _patch_section(patch, path)
+        if section.startswith("*** Add File"):
+            return "\n".join(line[1:] for line in section.split("\n")[1:] if line.startswith("+"))
+        return None
+    if call.tool is ToolKind.COMMAND:
+        return _here_document(command_of(call.arguments), path)
+    if argument(call.arguments, _OLD) or _edits(call.arguments):
+        return None
+    return argument(call.arguments, _WRITTEN) or None
+
+
+def _here_document(command: str, path: str) -> str | None:
+    """The text that ``cat > path << 'EOF'`` writes, where the command does this and nothing else."""
+    found = re.match(r"\s*cat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", command, re.DOTALL | re.M)
+    return found[4] if found and found[1].strip("'\"") == path else None
+
+
+def _edits(arguments: Mapping[str, Any] | str) -> list[Mapping[str, Any]]:
+    if isinstance(arguments, str):
+        return []
+    for key in ("edits", "replacements", "ReplacementChunks"):
+        value = arguments.get(key)
+        if isinstance(value, (list, tuple)):
+            return [edit for edit in value if isinstance(edit, Mapping)]
+        if isinstance(value, Mapping):
+            return [value]
+    return []
+
+
+def _patch_section(patch: str, path: str) -> str:
+    for section in re.split(r"^(?=\*\*\* (?:Add|Update|Delete) File: )", patch, flags=re.MULTILINE):
+        if section.partition("\n")[0].partition(": ")[2].strip() == path:
+            return section
+    return ""
+
+
+def _hunks(section: str) -> Iterator[tuple[str, str]]:
+    for hunk in re.split(r"^@@.*$", section, flags=re.MULTILINE)[1:]:
+        lines = [line for line in hunk.split("\n") if not line.startswith("***")]
+        old = "\n".join(line[1:] for line in lines if line.startswith((" ", "-")))
+        new = "\n".join(line[1:] for line in lines if line.startswith((" ", "+")))
+        if old or new:
+            yield old, new
+
+
+@cache
+def _definition() -> re.Pattern[str]:
+    # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading.
+    modifiers = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
+    return re.compile(
+        rf"^[ \t]*{modifiers}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
+        r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
+        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,3} (?P<head>[^\n]{3,50})$",
+        re.MULTILINE,
+    )
+
+
+def added_names(changes: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The names that changes define and that what they replace did not, as ``name`` or ``name()``."""
+    for old, new in changes:
+        before = set(_defined(old[:_MAX_NAMED_CHARS]))
+        yield from (name for name in dict.fromkeys(_defined(new[:_MAX_NAMED_CHARS])) if name not in before)
+
+
+def _defined(text: str) -> Iterator[str]:
+    for found in _definition().finditer(text):
+        if name := found["name"]:
+            is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
+            yield f"{name}()" if is_call else name
+        elif name := found["set"] or found["head"]:
+            yield name
+
+
+def contents(events: Sequence[Event], operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[str, Content]:
+    """The last known text of these files, after every operation on them."""
+    found = {path: Content() for path in paths}
+    answers = results_of(events)
+    for operation in operations:
+        if operation.action == "move" and operation.target in found:
+            found[operation.target] = found.get(operation.path, Content())
+        content = found.get(operation.path)
+        if content is not None:
+            _replay(content, operation, events[operation.event], answers.get(operation.event))
+    return found
+
+
+def _replay(content: Content, operation: FileOperation, call: Event, answer: Event | None) -> None:
+    content.records.append(operation.record)
+    if operation.action == "delete":
+        content.text, content.parts = None, []
+    elif operation.action == "read":
+        if answer is not None and call.tool is ToolKind.READ and _is_whole(call):
+            content.text, content.records = answer.text, [answer.record]
+    elif (written := written_text(call, operation.path)) is not None:
+        content.text, content.parts, content.records = written, [], [operation.record]
+    else:
+        for old, new in changes_of(call, operation.path):
+            _change(content, old, new)
+
+
+def _is_whole(call: Event) -> bool:
+    return isinstance(call.arguments, Mapping) and not any(call.arguments.get(key) for key in _RANGES)
+
+
+def _change(content: Content, old: str, new: str) -> None:
+    if content.text is not None:
+        # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
+        content.text = content.text.replace(old, new, 1) if old and old in content.text else None
+    content.parts = [*(part for part in content.parts if part != new), new][-_MAX_PARTS:]
+
+
+_CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
+_SEARCHING = frozenset(
+    "grep glob ls listfiles listdirectory listdir searchfiles findfiles searchfilecontent grepsearch globsearch"
+    " filesearch find codebasesearch searchtext listcodedefinitionnames searchdir finddir grepfiles".split()
+)
+_PATCH_ACTIONS = {"Add File": FileAction.CREATE, "Update File": FileAction.EDIT, "Delete File": FileAction.DELETE}
+_MAX_PATH_CHARS = 200
+_NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
+_MAX_ADDED = 40
+_PENDING_EVENTS = 8
+# Share of the section that files which were only read may always have, where there is room for a few lines.
+_READ_RATIO = 0.3
+_TIGHT_TOKENS = 100
+_PATHS_PER_LINE = 8
+_MAX_SHOWN_ADDED = 5
+_MIN_CONTENT_TOKENS = 30
+
+
+def file_items(
+    states: Sequence[FileState],
+    uncommitted: frozenset[str],
+    budget_tokens: int,
+    token_cache: TokenCache,
+    words: FixedWords,
+) -> tuple[Item, ...]:
+    """Changed files one by one, newest first; then those only read, several on a line.
+
+    Where there is no room for a line each, changed files are named together too.
+    """
+    changed = sorted((state for state in states if state.is_changed), key=lambda state: is_throwaway(state.path))
+    changed = [state for state in changed if not (state.is_deleted and is_throwaway(state.path))]
+    read = [state for state in states if not state.is_changed]
+    ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
+    reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
+    lines = _changed_items(changed, uncommitted, budget_tokens - reserve, token_cache, words)
+    left = budget_tokens - sum(token_cache.item(item) for item in lines)
+    return (*lines, *_lists(words.read, read, left, token_cache, words))
+
+
+def state_text(state: FileState, words: FixedWords) -> str:
+    """What happened to a file, in fixed words: ``created, edited ×3, read``."""
+    facts = [words.created] if state.is_created else []
+    facts += [_times(words.edited, state.edits)] if state.edits else []
+    facts += [_times(words.read, state.reads)] if state.reads and not facts else []
+    facts += [words.deleted] if state.is_deleted else []
+    facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []
+    facts += [f"{words.committed} {state.commit}"] if state.commit else []
+    return words.comma.join(facts)
+
+
+def _times(word: str, number: int) -> str:
+    return word if number == 1 else f"{word} ×{number}"
+
+
+def _changed_items(
+    states: Sequence[FileState],
+    uncommitted: frozenset[str],
+    budget_tokens: int,
+    token_cache: TokenCache,
+    words: FixedWords,
+) -> tuple[Item, ...]:
+    full = [_item(state, words, with_added=True) for state in states]
+    if sum(token_cache.item(item) for item in full) <= budget_tokens:
+        return tuple(full)
+    items = [_item(state, words, with_added=False) for state in states]
+    if sum(token_cache.item(item) for item in items) <= budget_tokens:
+        return _with_more(items, full, budget_tokens, token_cache)
+    together = _lists(words.edited, states, budget_tokens // 2, token_cache, words)
+    left = budget_tokens - sum(token_cache.item(item) for item in together)
+    single = chosen(items, left, token_cache)
+    rest = [state for state, item in zip(states, items, strict=True) if item not in single]
+    return (
+        *single,
+        *_lists(words.edited, rest, budget_tokens - sum(map(token_cache.item, single)), token_cache, words),
+    )
+
+
+def _with_more(
+    items: list[Item], full: Sequence[Item], budget_tokens: int, token_cache: TokenCache
+) -> tuple[Item, ...]:
+    """The items, the newest of them with what was added as far as it fits."""
+    left = budget_tokens - sum(token_cache.item(item) for item in items)
+    for place, item in enumerate(full):
+        more = token_cache.item(item) - token_cache.item(items[place])
+        if more <= left:
+            items[place] = item
+            left -= more
+    return tuple(items)
+
+
+def _item(state: FileState, words: FixedWords, *, with_added: bool) -> Item:
+    newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
+    added = f"{words.colon}+ {', '.join(newest)}" if newest else ""
+    # What another name was moved to is given there.
+    status = state_text(state, words)
+    text = f"{state.path} — {status}{added}" if status or added else state.path
+    return Item(text=text, records=records_of(state.records[-1:]))
+
+
+def _lists(
+    label: str, states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
+) -> tuple[Item, ...]:
+    """Paths together, a few on a line, as many as fit."""
+    items: list[Item] = []
+    left = budget_tokens
+    remaining = iter(states)
+    while batch := list(islice(remaining, _PATHS_PER_LINE)):
+        listed: list[FileState] = []
+        for state in batch:
+            if token_cache.item(_list_item(label, [*listed, state], words)) <= left:
+                listed.append(state)
+        if listed:
+            items.append(_list_item(label, listed, words))
+            left -= token_cache.item(items[-1])
+    return tuple(items)
+
+
+def _list_item(label: str, states: Sequence[FileState], words: FixedWords) -> Item:
+    return Item(text=f"{label}{words.colon}{', '.join(state.path for state in states)}")
+
+
+def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """The last known contents of the files worked on last: whole where they are short, else changes and signatures."""
+    words = analysis.words
+    there = [state for state in analysis.files if state.is_changed and not (state.is_deleted or state.moved_to)]
+    states = there[: analysis.restore_files]
+    found = contents(analysis.events, analysis.operations, [state.path for state in states])
+    known = [(state.path, content) for state in states if (content := found.get(state.path)) and _text(content)]
+    costs = [token_cache.item(_content(path, content, _text(content), words.content, words)) for path, content in known]
+    level = water_level(costs, budget_tokens)
+    items: list[Item] = []
+    for (path, content), cost in zip(known, costs, strict=True):
+        if content.text is not None and cost <= level:
+            items.append(_content(path, content, content.text, words.content, words))
+        elif level >= _MIN_CONTENT_TOKENS and (parts := _parts(path, content, level, token_cache, words)):
+            items.append(parts)
+    return tuple(items)
+
+
+def _text(content: Content) -> str:
+    return content.text if content.text is not None else "\n".join(content.parts)
+
+
+def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, words: FixedWords) -> Item | None:
+    """As many lines of the newest changes, then signatures, as fit."""
+    lines = [line.rstrip() for line in _part_lines(content) if line.strip()]
+    left = tokens - token_cache.item(_content(path, content, "", words.parts, words)) - 2
+    taken: list[str] = []
+    for line in dict.fromkeys(lines):
+        left -= token_cache.text(f"\n  {line}")
+        if left < 0:
+            taken.append(ELLIPSIS)
+            break
+        taken.append(line)
+    item = _content(path, content, "\n".join(taken), words.parts, words)
+    return item if len(taken) > 1 and token_cache.item(item) <= tokens else None
+
+
+def _part_lines(content: Content) -> Iterator[str]:
+    for part in reversed(content.parts):
+        yield from part.split("\n")
+    yield from (found[0] for found in _signature().finditer(content.text or ""))
+
+
+@cache
+def _signature() -> re.Pattern[str]:
+    return re.compile(
+        r"^ {0,4}(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
+        r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module|package)\b.*$|^#{1,3} .*$",
+        re.MULTILINE,
+    )
+
+
+def _content(path: str, content: Content, text: str, label: str, words: FixedWords) -> Item:
+    body = text.rstrip("\n")
+    # A template's list would take these lines for items of its own.
+    if any(line.lstrip().startswith("- ") for line in body.split("\n")):
+        body = "\n".join(f"| {line}" for line in body.split("\n"))
+    return Item(text=f"{path} — {label}{words.colon.rstrip()}\n{body}".rstrip(), records=records_of(content.records))

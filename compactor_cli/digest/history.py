@@ -1,19 +1,93 @@
-"""History: turn by turn, what was asked and the statements that explain what came of it."""
+"""History: turn by turn, what was asked and the statements that explain what came of it; others' summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
 
-from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.files import FileAction
-from compactor_cli.digest.labels import short_names
-from compactor_cli.digest.quote import TokenCache, listed, records_of
-from compactor_cli.digest.statements import Statement, StatementForm
-from compactor_cli.digest.turn_lines import DigestTurn, line_of, name_of, shared_line
-from compactor_cli.digest.words import terms
+from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.language import terms
+from compactor_cli.digest.names import short_names
+from compactor_cli.digest.statements import (
+    Statement,
+    StatementForm,
+    TokenCache,
+    listed,
+    one_line,
+    opening,
+    plain_line,
+    records_of,
+)
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
+
+
+_NAME_CHARS = 70
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestTurn:
+    """What was asked, and how it ended. ``first``, ``last``: positions of its events.
+
+    ``closing``: position of the last message of the assistant, -1 where it said nothing.
+    """
+
+    number: int
+    asked: str
+    first: int
+    last: int
+    closing: int
+
+
+def turns_of(events: Sequence[Event]) -> tuple[DigestTurn, ...]:
+    """The turns in order; turn 0 is what comes before the first message, if anything does."""
+    found: list[DigestTurn] = []
+    start = 0
+    for number in range(1, len(events) + 1):
+        if number == len(events) or events[number].turn != events[start].turn:
+            found.append(_turn(events, start, number))
+            start = number
+    return tuple(found) if events else ()
+
+
+def _turn(events: Sequence[Event], start: int, stop: int) -> DigestTurn:
+    asked = " ".join(one_line(event.text) for event in events[start:stop] if event.kind is EventKind.USER)
+    spoken = (number for number in range(stop - 1, start - 1, -1) if events[number].kind is EventKind.ASSISTANT)
+    return DigestTurn(number=events[start].turn, asked=asked, first=start, last=stop - 1, closing=next(spoken, -1))
+
+
+def finals(turns: Sequence[DigestTurn]) -> frozenset[int]:
+    """The positions of the messages that end a turn."""
+    return frozenset(turn.closing for turn in turns if turn.closing >= 0)
+
+
+def line_of(turn: DigestTurn, events: Sequence[Event], chars: int, changed: Sequence[str] = ()) -> str:
+    """``"asked" → changed files → how the assistant's last message begins``, in about this many characters."""
+    asked = opening(turn.asked, min(max(chars // 3, 40), _NAME_CHARS))
+    files = opening(", ".join(changed), max(chars // 3, 30))
+    left = chars - len(asked) - len(files)
+    closing = opening(events[turn.closing].text, max(40, left)) if turn.closing >= 0 else ""
+    return " → ".join(part for part in (f'"{asked}"' if asked else "", files, closing) if part)
+
+
+def shared_line(turns: Sequence[DigestTurn], events: Sequence[Event], chars: int) -> str:
+    """One line for turns of one topic: what was asked in each, and what came of the last."""
+    names = " · ".join(filter(None, map(name_of, turns)))
+    outcome = line_of(replace(turns[-1], asked=""), events, max(40, chars - len(names)))
+    return f"{names} → {outcome}" if names and outcome else names
+
+
+def name_of(turn: DigestTurn) -> str:
+    """The first words of what was asked, quoted."""
+    asked = opening(turn.asked, _NAME_CHARS)
+    return f'"{asked}"' if asked else ""
+
 
 _LINE_CHARS = 240
 # A line of a turn takes about this many tokens; this many turns of one topic share one at most.
@@ -132,3 +206,53 @@ def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
     if label and not text.startswith(label.strip("`")):
         text = f"{label}: {text}"
     return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)
+
+
+@cache
+def _heading() -> re.Pattern[str]:
+    # Markdown headings, numbered or bold lines that end with a colon, opening tags (Claude Code, Codex, Kimi, Gemini).
+    return re.compile(
+        r"^(?:#{1,6} +\S.*|\d{1,2}\. +(?:\*\*)?[^.\n]{2,60}:(?:\*\*)?|\*\*[^*\n]{2,60}\*\*:?"
+        r"|<[a-z_]+(?: [^>]*)?>)[ \t]*$",
+        re.MULTILINE,
+    )
+
+
+def whole_summaries(
+    events: Sequence[Event], own: Collection[int], budget_tokens: int, token_cache: TokenCache
+) -> tuple[Item, ...]:
+    """The summaries that fit whole, newest preferred, an item for each of their parts; ``own``: records left out."""
+    items: list[Item] = []
+    left = budget_tokens
+    for event in reversed(events):
+        if event.kind is not EventKind.SUMMARY or event.record in own or len(event.text) > left * 8:
+            continue
+        parts = [item for part in _parts(event.text) if (item := _part_item(part.split("\n"), event)).text]
+        cost = sum(map(token_cache.item, parts))
+        if parts and cost <= left:
+            items = parts + items
+            left -= cost
+    return tuple(items)
+
+
+def _parts(text: str) -> list[str]:
+    starts = _starts(text)
+    return [text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
+
+
+def _starts(text: str) -> list[int]:
+    """Where the parts of a summary start: at each heading, and at its beginning."""
+    return sorted({0, *(found.start() for found in _heading().finditer(text))})
+
+
+def _part_item(lines: Iterable[str], event: Event) -> Item:
+    listed_lines = (listed(plain_line(_untagged(line))) for line in lines)
+    return Item(text="\n".join(line for line in listed_lines if line), records=(event.record,))
+
+
+def _untagged(line: str) -> str:
+    """A line of XML sections without its tag; the tag's name stays as a heading."""
+    found = re.fullmatch(r"\s*<(/?)([a-z_]+)(?: [^>]*)?>\s*", line)
+    if found is None:
+        return line
+    return "" if found[1] else f"{found[2].replace('_', ' ')}:"

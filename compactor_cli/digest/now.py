@@ -6,22 +6,21 @@ from collections.abc import Iterator
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.quote import (
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, is_own
+from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
     TokenCache,
     chosen,
     clipped,
     head,
+    is_narration,
     one_line,
     opening,
     records_of,
     sentences,
     tail,
 )
-from compactor_cli.digest.statements import is_narration
-from compactor_cli.digest.tools import PATH_KEYS, argument, command_of, is_own
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 from compactor_cli.digest.user_words import UserMessage, last_question
 from compactor_cli.model.summary import Item
 

@@ -13,17 +13,15 @@ from functools import partial
 
 from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.attached import attached_items
-from compactor_cli.digest.client_summaries import whole_summaries
 from compactor_cli.digest.commands import MERGE_CONFLICT, conflicting_files, shown
 from compactor_cli.digest.decisions import Decision
-from compactor_cli.digest.error_records import ErrorRecord, Status
 from compactor_cli.digest.fact_items import fact_items
-from compactor_cli.digest.file_items import content_items, file_items
-from compactor_cli.digest.plan_state import plan_items
-from compactor_cli.digest.quote import ELLIPSIS, TokenCache, chosen, clipped, opening, records_of
-from compactor_cli.digest.user_words import UserMessage, water_level
-from compactor_cli.digest.work_state import is_test
+from compactor_cli.digest.files import content_items, file_items
+from compactor_cli.digest.history import whole_summaries
+from compactor_cli.digest.open import attached_items, plan_items
+from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, clipped, opening, records_of, water_level
+from compactor_cli.digest.statuses import ErrorRecord, Status, is_test
+from compactor_cli.digest.user_words import UserMessage
 from compactor_cli.model.summary import Item, Section
 
 Build = Callable[[Analysis, int, TokenCache], tuple[Item, ...]]

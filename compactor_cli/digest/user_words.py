@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.quote import QUESTION_MARKS, opening, sentences, verbatim
-from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
-from compactor_cli.digest.transcript_events import Event, EventKind
-from compactor_cli.digest.words import dense_share
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, argument, command_of
+from compactor_cli.digest.language import dense_share
+from compactor_cli.digest.statements import QUESTION_MARKS, opening, sentences, verbatim
 
 # A message of fewer words is a reply: it is read with what it replies to. Where a conversation is all talk, most
 # messages are short and hold the names and numbers that matter.
@@ -89,15 +88,3 @@ def last_question(text: str) -> str:
 def last_words(text: str) -> str:
     """What a short reply to a text answers: its last question, else its last sentence."""
     return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
-
-
-def water_level(costs: Iterable[int], budget: int) -> int:
-    """The level L with Σ min(cost, L) as large as the budget allows; the largest cost if everything fits."""
-    left = budget
-    ordered = sorted(costs)
-    for position, cost in enumerate(ordered):
-        share = left // (len(ordered) - position)
-        if cost > share:
-            return share
-        left -= cost
-    return ordered[-1] if ordered else 0

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from compactor_cli.digest.tools import PATH_KEYS, argument, command_of
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, Use, lines_of, words
 from compactor_cli.llm.bm25 import Index

@@ -20,7 +20,7 @@ from typing import Protocol
 import orjson
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.transcript_events import Event, EventKind
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.evaluate.cuts import EvalCase, plain_events
 from compactor_cli.evaluate.measures import LINE_CHARS, lines_of, pieces, view, words
 from compactor_cli.formats.detect import open_transcripts

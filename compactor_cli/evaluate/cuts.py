@@ -17,8 +17,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.digest.clean import without_block
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, events
+from compactor_cli.digest.events import Event, EventKind, ToolKind, events, without_block
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.evaluate.cuts import EvalCase
 
 # A longer line shows no neighbourhood: minified code and data would pair everything with everything.

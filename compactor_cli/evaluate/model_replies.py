@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.transcript_events import EventKind
+from compactor_cli.digest.events import EventKind
 from compactor_cli.evaluate.baselines import Count
 from compactor_cli.evaluate.cuts import EvalCase, locate, plain_events, read_cut, schema_words
 from compactor_cli.evaluate.digested import body, request_from, the_digest

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.transcript_events import events
+from compactor_cli.digest.events import events
 from compactor_cli.evaluate.baselines import Count, Method
 from compactor_cli.evaluate.cuts import CountMessage, EvalCase, Protocol
 from compactor_cli.evaluate.results import RetentionResult, label

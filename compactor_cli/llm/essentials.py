@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.counter_table import build
-from compactor_cli.digest.plan_state import State, plan_state
-from compactor_cli.digest.salience_model import score
-from compactor_cli.digest.tools import PATH_KEYS, argument, parameters
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind, events
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, events, parameters
+from compactor_cli.digest.open import State, plan_state
+from compactor_cli.digest.salience import build, score
 from compactor_cli.model.transcript import Transcript
 
 MOST_SALIENT, _MOST_OF_USER, _MOST_FILES, _MOST_STEPS = 50, 20, 40, 12

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.clean import plain, without_block
+from compactor_cli.digest.events import plain, without_block
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.transcript import Media, Message, Part, Text, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.shorten import shortened

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 
-from compactor_cli.digest.quote import listed
+from compactor_cli.digest.statements import listed
 from compactor_cli.llm.flatten import quoter
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.clean import path_stripper
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.digest import Digest
+from compactor_cli.digest.events import path_stripper, working_directory
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
-from compactor_cli.digest.name_items import name_items
-from compactor_cli.digest.quote import TokenCache, records_of
-from compactor_cli.digest.transcript_events import working_directory
+from compactor_cli.digest.names import name_items
+from compactor_cli.digest.statements import TokenCache, records_of
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
 # Of the tokens of text and supplement together.

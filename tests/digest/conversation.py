@@ -8,8 +8,8 @@ from typing import Any
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
-from compactor_cli.digest.quote import TokenCache
-from compactor_cli.digest.transcript_events import Event, events
+from compactor_cli.digest.events import Event, events
+from compactor_cli.digest.statements import TokenCache
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.summary import Answer, Item, Request, Section, Summary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind, ToolKind
 
 WORDS = [
     "src/a.py",

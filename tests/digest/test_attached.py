@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, digest, events_of, says, texts, user
 
-from compactor_cli.digest.attached import attached
-from compactor_cli.digest.transcript_events import events
+from compactor_cli.digest.events import events
+from compactor_cli.digest.open import attached
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript
 

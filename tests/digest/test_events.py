@@ -7,9 +7,15 @@ from dataclasses import replace
 import pytest
 from conversation import answer, call, conversation, events_of, says, summary, user
 
-from compactor_cli.digest import clean
-from compactor_cli.digest.tools import tool_kind
-from compactor_cli.digest.transcript_events import EventKind, ToolKind, events, working_directory
+from compactor_cli.digest.events import (
+    EventKind,
+    ToolKind,
+    events,
+    path_stripper,
+    tool_kind,
+    without_gutters,
+    working_directory,
+)
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
 
@@ -154,8 +160,8 @@ def test_the_working_directory_is_told_in_words_too(text: str) -> None:
 
 def test_a_bar_behind_a_number_is_a_gutter_only_where_a_file_was_read() -> None:
     table = "1 | red\n2 | green"
-    assert clean.without_gutters(table, surely=True) == "red\ngreen"
-    assert clean.without_gutters(table, surely=False) == table
+    assert without_gutters(table, surely=True) == "red\ngreen"
+    assert without_gutters(table, surely=False) == table
 
 
 def test_the_working_directory_of_opencode_is_found() -> None:
@@ -167,7 +173,7 @@ def test_the_working_directory_of_opencode_is_found() -> None:
 
 @pytest.mark.parametrize("path", ["c:/Work/App/src/a.py", "C:\\Work\\App\\src/a.py", "C:\\\\Work\\\\App\\\\src/a.py"])
 def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> None:
-    strip = clean.path_stripper("C:\\Work\\App")
+    strip = path_stripper("C:\\Work\\App")
     assert strip(f"see {path} now") == "see src/a.py now"
     assert strip("see C:\\Work\\Apple\\a.py") == "see C:\\Work\\Apple\\a.py"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, events_of, ran, token_cache
 
-from compactor_cli.digest.file_items import file_items, state_text
-from compactor_cli.digest.files import FileState, file_operations, replay
+from compactor_cli.digest.files import FileState, file_items, file_operations, replay, state_text
 from compactor_cli.digest.language import words_of
 
 EN = words_of("en")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from conversation import answer, call, conversation, count, digest, events_of, says, texts, user
 
 from compactor_cli.digest.choice import FOCUS_RATIO, Worth, candidates_of, choose
-from compactor_cli.digest.counter_table import build
-from compactor_cli.digest.salience_model import focus_names, score
+from compactor_cli.digest.salience import build, focus_names, score
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactor_cli.digest.choice import ITEM_TOKENS, Worth, candidates_of, choose
-from compactor_cli.digest.counter_table import build
-from compactor_cli.digest.salience_model import score
+from compactor_cli.digest.events import Event
+from compactor_cli.digest.salience import build, score
 from compactor_cli.digest.statements import Statement
-from compactor_cli.digest.transcript_events import Event
 from compactor_cli.model.summary import Section
 
 SENTENCES = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from digest_events import event
 
-from compactor_cli.digest.labels import Labels, short_names
-from compactor_cli.digest.transcript_events import EventKind, ToolKind
+from compactor_cli.digest.events import EventKind, ToolKind
+from compactor_cli.digest.names import Labels, short_names
 
 EVENTS = [
     event(EventKind.USER, "Fix it."),

@@ -6,7 +6,7 @@ import pytest
 from conversation import answer, call, events_of, token_cache
 
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.plan_state import State, plan_items, plan_state
+from compactor_cli.digest.open import State, plan_items, plan_state
 
 STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pending"))
 

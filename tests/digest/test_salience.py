@@ -8,9 +8,8 @@ import pytest
 from digest_events import event, event_lists
 from hypothesis import given
 
-from compactor_cli.digest.counter_table import build
-from compactor_cli.digest.salience_model import FREQUENCY_SHARE, features, score, weights
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.salience import FREQUENCY_SHARE, build, features, score, weights
 
 FILES = "src/one.py src/two.py src/three.py"
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from digest_events import event, event_lists
 from hypothesis import given
 
-from compactor_cli.digest import state
-from compactor_cli.digest.counter_table import Table, build
-from compactor_cli.digest.salience_model import score
+from compactor_cli.digest import memory
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.salience import Table, build, score
 from compactor_cli.digest.statements import Statement, StatementForm
-from compactor_cli.digest.transcript_events import Event, EventKind, ToolKind
 
 
 def facts_of(table: Table) -> dict[str, object]:
@@ -37,9 +36,9 @@ def test_merging_is_associative(a: list[Event], b: list[Event], c: list[Event]) 
 @given(event_lists, event_lists)
 def test_a_state_keeps_the_table(older: list[Event], newer: list[Event]) -> None:
     table = build(older)
-    data = state.serialise(score(table))
-    assert data == state.serialise(score(build(older)))
-    parsed = state.parse(data)
+    data = memory.serialise(score(table))
+    assert data == memory.serialise(score(build(older)))
+    parsed = memory.parse(data)
     assert parsed is not None
     assert facts_of(parsed.table) == facts_of(table)
     assert facts_of(parsed.table.merge(build(newer))) == facts_of(build([*older, *newer]))
@@ -85,14 +84,14 @@ def test_statements_and_extra_survive() -> None:
         at_tokens=7,
         weight=1.5,
     )
-    parsed = state.parse(state.serialise(score(table), [one], {"files": ["a"]}))
+    parsed = memory.parse(memory.serialise(score(table), [one], {"files": ["a"]}))
     assert parsed is not None
     assert parsed.statements == (one._replace(event=-1, place=0, record=-1),)
     assert parsed.extra == {"files": ["a"]}
 
 
 def test_bytes_that_are_no_state() -> None:
-    good = state.serialise(score(build([event(EventKind.USER, "src/a.py " * 50)])))
-    assert state.parse(b"") is None
-    assert state.parse(b"not a state") is None
-    assert state.parse(good[: len(good) // 2]) is None
+    good = memory.serialise(score(build([event(EventKind.USER, "src/a.py " * 50)])))
+    assert memory.parse(b"") is None
+    assert memory.parse(b"not a state") is None
+    assert memory.parse(good[: len(good) // 2]) is None

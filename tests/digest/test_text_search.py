@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.digest.text_search import TextSearch
+from compactor_cli.digest.loss import TextSearch
 
 _SEARCHES = 20
 

@@ -9,7 +9,7 @@ from compaction import LONG, round_trip, value_of
 from made_sessions import shown
 from opening import open_one
 
-from compactor_cli.digest.transcript_events import EventKind, events
+from compactor_cli.digest.events import EventKind, events
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role, ToolResult, Transcript

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.digest.words import terms
+from compactor_cli.digest.language import terms
 from compactor_cli.group.exchanges import Topic, topics
 
 GENERAL = ("file", "test", "change", "please", "check", "done", "next", "look")

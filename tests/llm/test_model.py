@@ -13,7 +13,7 @@ from llm_server.client import LlmServer
 from model_cases import FAST, WORK, asked, long_talk, request, summariser
 
 from compactor_cli.archive.restore import references
-from compactor_cli.digest import state as states
+from compactor_cli.digest import memory as states
 from compactor_cli.digest.digest import Digest
 from compactor_cli.llm.breaker import Breaker
 from compactor_cli.llm.model import OnFailure

@@ -9,10 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from compactor_cli.digest import counter_table as tables
-from compactor_cli.digest import words
-from compactor_cli.digest.salience_model import Scores, score
-from compactor_cli.digest.transcript_events import Event, events
+from compactor_cli.digest import language
+from compactor_cli.digest import salience as tables
+from compactor_cli.digest.events import Event, events
+from compactor_cli.digest.salience import Scores, score
 from compactor_cli.model.plan import Middle, Ranking
 
 # Worth of an exchange is its gain by a power of its size: many crumbs read worse than one exchange that says more.
@@ -44,7 +44,7 @@ def _facts(found: Sequence[Event], scores: Scores) -> dict[int, set[int | str]]:
         for line in event.text.split("\n"):
             facts.update(lines.atoms[lines.numbers[line.strip()]])
         if scores.terms:
-            facts.update(words.terms(event.text))
+            facts.update(language.terms(event.text))
     return covered_facts
 
 

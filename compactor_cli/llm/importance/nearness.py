@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from compactor_cli.digest.transcript_events import events
-from compactor_cli.digest.words import is_term, terms
+from compactor_cli.digest.events import events
+from compactor_cli.digest.language import is_term, terms
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm.bm25 import Index
 from compactor_cli.model.plan import Middle, Ranking

@@ -1,0 +1,580 @@
+"""Events: a transcript as a flat run of what was said, called and answered, with cleaned texts.
+
+Everything after this module (the counter table, the sections, the measures of `compactor eval`) reads
+events and never messages, so that what is counted is what is quoted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from compactor_cli.formats.harness import refusal, user_text
+from compactor_cli.formats.located_parts import at
+from compactor_cli.group.todos import PLAN_TOOLS
+from compactor_cli.group.todos import short_name as short_name
+from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
+
+
+class EventKind(StrEnum):
+    """Who or what an event comes from."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    CALL = "call"
+    RESULT = "result"
+    SUMMARY = "summary"
+
+
+class ToolKind(StrEnum):
+    """What a tool call does to the world."""
+
+    EDIT = "edit"
+    READ = "read"
+    COMMAND = "command"
+    PLAN = "plan"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened.
+
+    ``record`` is the index of the record that shows it. ``turn`` counts the user's messages among the events
+    asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
+    in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
+    sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
+    the user said when turning the call down or stopping it, None where that was not done.
+    """
+
+    kind: EventKind
+    record: int
+    text: str
+    turn: int = 0
+    tool: ToolKind = ToolKind.OTHER
+    name: str = ""
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    call: int = -1
+    is_error: bool = False
+    refusal: str | None = None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the user turned the call down, or stopped it."""
+        return self.refusal is not None
+
+
+def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
+    """The events of these records, in record order; a record without words has none.
+
+    Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
+    terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
+    name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
+    commands. Thinking is left out: clients do not send it again; so is a demonstration, which is of another task.
+    """
+    reader = _Reader(strip=path_stripper(working_directory(transcript)))
+    for index in indices:
+        if 0 <= index < len(transcript.messages):
+            value = transcript.records[index].value if index < len(transcript.records) else None
+            if not _is_marked(value, "is_demo"):
+                reader.read(index, transcript.messages[index])
+    return tuple(reader.found)
+
+
+def results_of(events: Iterable[Event]) -> dict[int, Event]:
+    """The result of each call that has one, by the call's position."""
+    return {event.call: event for event in events if event.kind is EventKind.RESULT and event.call >= 0}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    strip: Callable[[str], str]
+    found: list[Event] = field(default_factory=list)
+    waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    turn: int = 0
+
+    def read(self, index: int, message: Message) -> None:
+        if message.is_meta:
+            return
+        if message.summary is not None:
+            self._add(EventKind.SUMMARY, index, summary_words(self._clean(message.summary.text)))
+            return
+        for part in message.parts:
+            if isinstance(part, Text) and message.role is Role.ASSISTANT:
+                self._add(EventKind.ASSISTANT, index, spoken_words(self._clean(part.text)))
+            elif isinstance(part, ToolCall):
+                self._called(index, part)
+            elif isinstance(part, ToolResult) and part.is_told:
+                self._answered(index, part)
+        if message.role is not Role.ASSISTANT:
+            self._heard(index, message)
+
+    def _add(self, kind: EventKind, index: int, text: str) -> None:
+        if text:
+            self.found.append(Event(kind=kind, record=index, text=text, turn=self.turn))
+
+    def _clean(self, text: str) -> str:
+        return self.strip(without_prompt(without_block(plain(text), "system-reminder"))).strip("\n")
+
+    def _heard(self, index: int, message: Message) -> None:
+        """The user's own words; else what a client sends in the user's name, as a result without a call."""
+        if words := self._clean(user_text(message)):
+            self._new_turn(index)
+            self._add(EventKind.USER, index, words)
+        elif text := self._clean(message.text):
+            self._add(EventKind.RESULT, index, text)
+
+    def _new_turn(self, index: int) -> None:
+        last = self.found[-1] if self.found else None
+        if last is None or last.kind is not EventKind.USER or last.record != index:
+            self.turn += 1
+            # Without ids only order tells, and a call that the user spoke after gets no answer any more.
+            self.waiting.pop("", None)
+
+    def _called(self, index: int, call: ToolCall) -> None:
+        arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
+        kind = tool_kind(call.name, arguments)
+        # What a file tool or a shell calls its arguments is its schema, and carries no information on the work.
+        lines = _argument_lines(arguments) if kind is ToolKind.OTHER else _values(arguments)
+        self.waiting[call.id].append(len(self.found))
+        self.found.append(
+            Event(
+                kind=EventKind.CALL,
+                record=index,
+                text="\n".join((call.name, *lines)),
+                turn=self.turn,
+                tool=kind,
+                name=call.name,
+                arguments=arguments,
+            )
+        )
+
+    def _answered(self, index: int, result: ToolResult) -> None:
+        # By id and order: ids repeat in real files, and the oldest open call of an id is answered first.
+        waiting = self.waiting.get(result.id)
+        call = waiting.popleft() if waiting else -1
+        tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
+        name = self.found[call].name if call >= 0 else result.name
+        text = without_gutters(unfolded(self._clean(result.text)), surely=tool is ToolKind.READ)
+        self.found.append(
+            Event(
+                kind=EventKind.RESULT,
+                record=index,
+                text=text,
+                turn=self.turn,
+                tool=tool,
+                name=name,
+                call=call,
+                is_error=result.is_error,
+                refusal=refusal(result),
+            )
+        )
+
+
+# No tool's arguments are nested so deep; what is deeper was made to exhaust whoever walks through it.
+_MAX_DEPTH = 64
+
+
+def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH) -> Any:
+    if isinstance(value, str):
+        return cleaner(value)
+    if not depth and isinstance(value, Mapping | list | tuple):
+        return "…"
+    if isinstance(value, Mapping):
+        return {key: _cleaned(item, cleaner, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_cleaned(item, cleaner, depth - 1) for item in value)
+    return value
+
+
+def _argument_lines(arguments: Any, key: str = "") -> Iterator[str]:
+    """``key=value`` lines; what is nested is given by its innermost key, a list of words as one line."""
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            yield from _argument_lines(value, str(name))
+    elif isinstance(arguments, tuple) and not all(isinstance(item, str) for item in arguments):
+        for item in arguments:
+            yield from _argument_lines(item, key)
+    else:
+        yield (f"{key}=" if key else "") + _scalar(arguments)
+
+
+def _values(arguments: Any) -> Iterator[str]:
+    """The texts among the arguments; numbers, switches and modes say how a tool was used, not what on."""
+    if isinstance(arguments, Mapping):
+        for value in arguments.values():
+            yield from _values(value)
+    elif isinstance(arguments, tuple):
+        if arguments and all(isinstance(item, str) for item in arguments):
+            yield " ".join(arguments)
+        else:
+            for item in arguments:
+                yield from _values(item)
+    elif isinstance(arguments, str):
+        yield arguments
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return " ".join(value) if isinstance(value, tuple) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def working_directory(transcript: Transcript) -> str:
+    """The directory the agent worked in, as the transcript's bookkeeping or its first messages name it; else empty."""
+    for record in transcript.records:
+        if directory := _named_directory(record.value):
+            return directory
+    own = (i for i, record in enumerate(transcript.records) if not _is_marked(record.value, "is_demo"))
+    for index in islice(own, _DIRECTORY_MESSAGES):
+        if directory := _directory_in_text(transcript.messages[index].text):
+            return directory
+    return ""
+
+
+_DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
+# Codex, opencode and Copilot CLI say it deeper.
+_DEEPER = (("payload",), ("info", "path"), ("data", "context"))
+_DIRECTORY_SIGNS = frozenset((*_DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
+
+
+def _named_directory(value: Any) -> str:
+    if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
+        return ""
+    deeper = (at(value, place) for place in _DEEPER)
+    for source in (value, *(each for each in deeper if isinstance(each, Mapping))):
+        for key in _DIRECTORY_KEYS:
+            found = source.get(key)
+            if isinstance(found, str) and _is_absolute(found):
+                return found.rstrip("/\\")
+    return ""
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or path[1:3] in (":\\", ":/")
+
+
+# Messages from the first on that may say where the agent works.
+_DIRECTORY_MESSAGES = 8
+# How clients tell the model where it is: Codex, Claude Code (both spellings), Gemini and Qwen, pi, Cline and Roo,
+# SWE-agent.
+_DIRECTORY_FORMS = (
+    ("<cwd>", "</cwd>"),
+    ("Primary working directory: ", "\n"),
+    ("Working directory: ", "\n"),
+    ("working in the directory: ", "\n"),
+    ("Current working directory: ", "\n"),
+    ("Current Workspace Directory (", ")"),
+    ("(Current directory: ", ")"),
+)
+
+
+def _directory_in_text(text: str) -> str:
+    for opening, closing in _DIRECTORY_FORMS:
+        start = text.find(opening)
+        if start >= 0:
+            named_path = (
+                text[start + len(opening) : start + len(opening) + 300].partition(closing)[0].strip().strip("`'\"")
+            )
+            if _is_absolute(named_path):
+                return named_path.rstrip("/\\")
+    return ""
+
+
+def _is_marked(value: Any, mark: str) -> bool:
+    """Whether a record is marked, as SWE-agent's demonstrations are."""
+    return isinstance(value, Mapping) and value.get(mark) is True
+
+
+# Names without case, underscores and hyphens.
+_NAMES = {
+    ToolKind.EDIT: "edit write multiedit notebookedit applypatch replace writefile editfile strreplacefile createfile "
+    "writetofile applydiff searchandreplace insertcontent strreplace create insert fswrite patch multireplace "
+    "multireplacestringinfile replacestringinfile editnotebook deletefile filewrite fileedit strreplacebasededittool "
+    "strreplaceeditor savefile appendfile searchreplace multireplacefilecontent replacefilecontent replaceincode",
+    ToolKind.READ: "read grep glob ls readfile readmanyfiles listfiles listdirectory listdir searchfiles viewfile view "
+    "open findfiles searchfilecontent grepsearch globsearch filesearch find fsread readmultiplefiles cat notebookread "
+    "openfile viewimage readmediafile codebasesearch searchtext listcodedefinitionnames searchdir searchfile finddir "
+    "viewcodeitem grepfiles readnotebook scrolldown scrollup goto lsp",
+    ToolKind.COMMAND: "bash shell execcommand localshell runshellcommand executebash executecommand runcommand "
+    "terminal runinterminal shellcommand execute exec bashoutput runterminalcmd runipython executeipythoncell "
+    "containerexec cmdrun runbash powershell ipython python executecode runpython codeexecution bashcodeexecution "
+    "writestdin run process executepython jupyter submitcommand",
+}
+_KIND_OF = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_KIND_OF |= dict.fromkeys(PLAN_TOOLS, ToolKind.PLAN)
+_EDIT_WORDS = ("edit", "write", "replace", "patch", "insert", "create", "append", "delete", "save")
+_READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", "list", "show")
+_COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
+_LOOKUPS = frozenset(
+    "get find list search read fetch query check lookup think calculate show view browse web count describe can is"
+    " has".split()
+)
+_VIEWING = ("view", "view_range", "read", "open")
+PATH_KEYS = (
+    "file_path",
+    "path",
+    "absolute_path",
+    "absolutePath",
+    "filepath",
+    "filePath",
+    "file",
+    "filename",
+    "file_name",
+    "target_file",
+    "notebook_path",
+    "AbsolutePath",
+    "TargetFile",
+    "relative_workspace_path",
+    "uri",
+)
+COMMAND_KEYS = ("command", "cmd", "script", "code", "input", "chars", "CommandLine")
+
+
+def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
+    """What a call of this tool with these arguments does."""
+    short = short_name(name)
+    kind = _KIND_OF.get(short)
+    if kind is ToolKind.COMMAND and "*** Begin Patch" in command_of(arguments):
+        return ToolKind.EDIT
+    if kind is ToolKind.EDIT and _has(arguments, "command") and argument(arguments, ("command",)) in _VIEWING:
+        return ToolKind.READ
+    return kind or _by_words(short, arguments)
+
+
+# Tools by which an agent steers itself: what they answer carries no information on the work.
+_OWN_TOOLS = frozenset(
+    "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
+    " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
+    " switchmode monitor".split()
+)
+
+
+def is_own(name: str) -> bool:
+    """Whether an agent steers itself by a tool of this name."""
+    return short_name(name) in _OWN_TOOLS
+
+
+def is_lookup(name: str) -> bool:
+    """Whether a tool of this name only looks something up, as far as its first word tells."""
+    last = re.split(r"__|[.:/]", name)[-1]
+    return re.split(r"[_\-\s]|(?<=[a-z])(?=[A-Z])", last, maxsplit=1)[0].lower() in _LOOKUPS
+
+
+def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:
+    if "todo" in short:
+        return ToolKind.PLAN
+    if any(word in short for word in _COMMAND_WORDS):
+        return ToolKind.COMMAND
+    # A shop's `search_flights` or `update_order` names no file: only a path argument makes it file work.
+    if not any(_has(arguments, key) for key in PATH_KEYS):
+        return ToolKind.OTHER
+    if any(word in short for word in _EDIT_WORDS):
+        return ToolKind.EDIT
+    return ToolKind.READ if any(word in short for word in _READ_WORDS) else ToolKind.OTHER
+
+
+def _has(arguments: Mapping[str, Any] | str, key: str) -> bool:
+    return isinstance(arguments, Mapping) and isinstance(arguments.get(key), str)
+
+
+def argument(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> str:
+    """The first of these arguments that is a text, or an empty string."""
+    if isinstance(arguments, str):
+        return ""
+    return next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
+
+
+def command_of(arguments: Mapping[str, Any] | str) -> str:
+    """The command line of a command call: the script itself where a shell is called with ``-c``."""
+    if isinstance(arguments, str):
+        return arguments
+    for key in COMMAND_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (list, tuple)):
+            return _joined([str(word) for word in value])
+        if isinstance(value, Mapping):
+            return command_of(value)
+    action = arguments.get("action")
+    return command_of(action) if isinstance(action, Mapping) else ""
+
+
+def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
+    """The names of a call's arguments with their values as text, those of nested ones after their own name."""
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            nested = isinstance(value, (Mapping, list, tuple))
+            yield str(name), "" if nested else value if isinstance(value, str) else json.dumps(value, default=str)
+            yield from parameters(value)
+    elif isinstance(arguments, (list, tuple)):
+        for value in arguments:
+            yield from parameters(value)
+
+
+def _joined(words: list[str]) -> str:
+    if len(words) >= 3 and words[1] in ("-c", "-lc", "-ic", "/c", "-Command"):
+        return words[2]
+    return " ".join(words)
+
+
+# What Claude Code writes in the model's name where it did not ask it.
+_NOT_SPOKEN = frozenset({"No response requested."})
+_CONTINUED = "This session is being continued from a previous conversation"
+# A line of JSON longer than this says more than one thing; what it is broken into is about so long.
+_LONG_CHARS = 240
+_STATEMENT_CHARS = 160
+
+
+@lru_cache(maxsize=1)
+def _ansi() -> re.Pattern[str]:
+    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])|\x00")
+
+
+@lru_cache(maxsize=1)
+def _window() -> re.Pattern[str]:
+    # SWE-agent's file viewer: a head, then every line after its number.
+    return re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
+def _gutter() -> re.Pattern[str]:
+    # From the line break on: that is searched for much faster than the beginning of a line.
+    return re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
+
+
+def without_block(text: str, tag: str) -> str:
+    """``text`` without its ``<tag>…</tag>`` blocks; a block that never ends stays."""
+    opening, closing = f"<{tag}>", f"</{tag.split(' ')[0]}>" if " " not in tag else f"</{tag}>"
+    if opening not in text:
+        return text
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(opening, at)) >= 0 and (stop := text.find(closing, start)) >= 0:
+        kept.append(text[at:start])
+        at = stop + len(closing)
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+def plain(text: str) -> str:
+    """Without terminal control sequences, with ``\\n`` line ends."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text or "\x00" in text:
+        text = _ansi().sub("", text)
+    return text
+
+
+@lru_cache(maxsize=1)
+def _prompt() -> re.Pattern[str]:
+    return re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+
+
+def without_prompt(text: str) -> str:
+    """Without the prompt that SWE-agent's shell puts after every output."""
+    return _prompt().sub("", text) if text.rstrip().endswith("\nbash-$") else text
+
+
+def path_stripper(directory: str) -> Callable[[str], str]:
+    """A function that takes the working directory's prefix off every path in a text."""
+    if len(directory) < 3:
+        return lambda text: text
+    if directory[1] == ":":
+        return _windows_stripper(re.split(r"[\\/]+", directory))
+    prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
+    # Not inside a longer path or URL: `https://host/app/x` is no path below `/app`.
+    literal = re.escape(prefix)
+    pattern = re.compile(rf"{literal}(?<![\w./\\-]{literal})")
+    return lambda text: pattern.sub("", text) if prefix in text else text
+
+
+def _windows_stripper(names: Sequence[str]) -> Callable[[str], str]:
+    """As `path_stripper`: tools write either slash, also two of them, and the drive in either case."""
+    pattern = re.compile(r"(?<![\w./\\-])" + r"[\\/]+".join(map(re.escape, names)) + r"[\\/]+", re.IGNORECASE)
+    last = names[-1]
+    return lambda text: pattern.sub("", text) if last in text else text
+
+
+def without_gutters(text: str, *, surely: bool) -> str:
+    """Without numbers in front of lines (``   12→``, ``12<tab>``, ``12 | ``; ``12:`` below the head of a viewed file).
+
+    A tab is a gutter only where numbers follow one another or ``surely`` says so, a bar only where it does: a
+    table's first column may be numbers too.
+    """
+    if " lines total)]" in text and (head := _window().search(text)):
+        return text[: head.end()] + re.sub(r"^\d+:", "", text[head.end() :], flags=re.MULTILINE)
+    if "→" not in text and "\t" not in text and not (surely and " |" in text):
+        return text
+    lines = f"\n{text}"
+    first = _gutter().search(lines)
+    if first is None:
+        return text
+    if "|" in first.group() and not surely:
+        return text
+    if "→" not in first.group() and not surely:
+        second = _gutter().search(lines, first.end())
+        if second is None or int(second[1]) != int(first[1]) + 1:
+            return text
+    return _gutter().sub("\n", lines)[1:]
+
+
+def unfolded(text: str) -> str:
+    """Long lines of JSON broken between their objects and members, so that a line is a statement.
+
+    Only line breaks are added.
+    """
+    lines = text.split("\n")
+    if max(map(len, lines)) <= _LONG_CHARS:
+        return text
+    return "\n".join(map(_unfolded_line, lines))
+
+
+def _unfolded_line(line: str) -> str:
+    if len(line) <= _LONG_CHARS or line.lstrip()[:1] not in ("{", "["):
+        return line
+    lines: list[str] = []
+    for piece in _members().split(line):
+        if lines and len(lines[-1]) + len(piece) <= _STATEMENT_CHARS and not piece.lstrip().startswith("{"):
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=1)
+def _members() -> re.Pattern[str]:
+    return re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
+
+
+def spoken_words(text: str) -> str:
+    """What the model said; empty for what its client wrote in its name."""
+    text = text.strip()
+    return "" if text in _NOT_SPOKEN else text
+
+
+def summary_words(text: str) -> str:
+    """Another client's summary without its opening sentence and without the thoughts before it."""
+    text = without_block(text, "analysis")
+    if text.lstrip().startswith(_CONTINUED):
+        text = text.lstrip().partition("\n")[2]
+    _, mark, body = text.partition("\nSummary:\n")
+    return (body if mark and body.strip() else text).strip()
+
+
+class FileAction(StrEnum):
+    """What happened to a file."""
+
+    CREATE = "create"
+    EDIT = "edit"
+    READ = "read"
+    DELETE = "delete"
+    MOVE = "move"
