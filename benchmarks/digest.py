@@ -28,7 +28,7 @@ from compactor_cli.model.summary import Request, Summary
 from compactor_cli.model.transcript import Record, Transcript
 from compactor_cli.plan.tokens import shown_texts
 from compactor_cli.read.jsonl import read_records
-from compactor_cli.render.text import item_lines
+from compactor_cli.render.template import item_lines
 
 BUDGET_TOKENS = 4_000
 SESSIONS = Path("../shared/corpus-train")

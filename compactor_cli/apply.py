@@ -22,8 +22,7 @@ from compactor_cli.plan.strategies import EXCERPTS, NOTICE
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker
 from compactor_cli.render.compose import compose
-from compactor_cli.render.read import heading_names, read_client, read_ours
-from compactor_cli.render.text import Template, load_template, render
+from compactor_cli.render.template import Template, heading_names, load_template, read_client, read_ours, render
 
 
 def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> Marker:
@@ -103,7 +102,7 @@ class CompactionWork:
 
     def request(self, load_state: LoadState) -> tuple[Request, Marker]:
         """What the summariser is asked, and the marker of the summary, except for its state."""
-        from compactor_cli.render.text import render
+        from compactor_cli.render.template import render
 
         previous = previous_marker(self.transcript)
         trial = self._composed(_TRIAL)

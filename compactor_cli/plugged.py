@@ -23,7 +23,7 @@ from compactor_cli.plan.finish import Mark, appended, check_plan, refreshed, spa
 from compactor_cli.plan.strategies import BOOKKEEPING, SUPERSEDED
 from compactor_cli.plan.tokens import Counter, count_messages, sealed_tokens
 from compactor_cli.plan.trigger import TriggerDecision, Way, base_tokens, decide, is_settled
-from compactor_cli.render.text import load_template, render
+from compactor_cli.render.template import load_template, render
 
 # What messages take next to their texts, and what other hashes in the marker line may.
 _SLACK_TOKENS = 32

@@ -168,7 +168,6 @@ NAMES_CLIENTS = {
     "plan/models.py": "a model family's name",
     "plan/planner.py": "how clients ask for a summary",
     "render/convert.py": "a format's name",
-    "render/to_conversation.py": "a format's name",
 }
 
 

@@ -27,8 +27,7 @@ from compactor_cli.plan.trigger import base_tokens, previous_marker
 from compactor_cli.presets.kept import with_head
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.render.read import heading_names, read_client, read_ours
-from compactor_cli.render.text import load_template, render
+from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render
 
 # As long as the name of a stored table, which is known when the summary is written.
 _PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"

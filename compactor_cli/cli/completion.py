@@ -80,7 +80,7 @@ def _written() -> Iterable[str]:
 
 
 def _templates() -> Iterable[str]:
-    from compactor_cli.render.template_names import template_names
+    from compactor_cli.render.template import template_names
 
     return template_names()
 

@@ -28,7 +28,7 @@ from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.render.read import read_client, read_ours
+from compactor_cli.render.template import read_client, read_ours
 
 MOST_SHOWN = 25
 _SHOWN_CHARS = 96

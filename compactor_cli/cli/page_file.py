@@ -14,7 +14,7 @@ from compactor_cli.model.report import Event, RunEnded, TranscriptEnded, Transcr
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.streams import STDIN
-from compactor_cli.render.run_page import MAX_ROWS
+from compactor_cli.render.page import MAX_ROWS
 from compactor_cli.run.row import CompactedRow
 
 
@@ -60,7 +60,7 @@ class PageFile:
     def _page(self, event: RunEnded) -> str:
         if self._session and len(event.inputs) == 1 and len(self._before) == 1:
             return self._session
-        from compactor_cli.render.run_page import run_page
+        from compactor_cli.render.page import run_page
 
         worst = [(name, report) for _, _, name, report in sorted(self._worst, reverse=True)]
         one = event.inputs[0].path if len(event.inputs) == 1 else ""
@@ -85,8 +85,7 @@ def session_view(transcript: Transcript, row: CompactedRow, settings: Settings) 
     if place is None or place.line > 1 or place.row > 1:
         return ""
     from compactor_cli.plan.tokens import counter_for
-    from compactor_cli.render.page import printable
-    from compactor_cli.render.session_page import session_page
+    from compactor_cli.render.page import printable, session_page
 
     plan: Plan = row.plan
     counter = counter_for(settings.tokenizer, transcript.model)

@@ -22,8 +22,7 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Answer, Item, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 from compactor_cli.plan.tokens import shown_texts
-from compactor_cli.render.read import read_client, read_ours, read_sections
-from compactor_cli.render.text import load_template, render
+from compactor_cli.render.template import load_template, read_client, read_ours, read_sections, render
 
 TEMPLATE = Settings().template
 WriteSummary = Callable[[Summary], str]

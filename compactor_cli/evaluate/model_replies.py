@@ -36,8 +36,7 @@ from compactor_cli.model.summary import Request
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.render.read import heading_names, read_client, read_ours
-from compactor_cli.render.template_names import template_names
+from compactor_cli.render.template import heading_names, read_client, read_ours, template_names
 
 TEXT, WHOLE, DIGEST = "text alone", "whole", "digest"
 METHODS = (TEXT, WHOLE, DIGEST)

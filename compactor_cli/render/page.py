@@ -1,13 +1,31 @@
-"""Page: what all HTML pages share: the environment of their templates, and texts that a browser shows as they are."""
+"""Pages: one transcript before and after, or a whole run, as a self-contained HTML page.
+
+What stands in a transcript is never markup here: the templates escape every value, control characters are shown as
+pictures of themselves, and a page allows no script and loads nothing.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import re
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli.model.plan import USAGE, Action, Edit, Plan
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.model.transcript import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.plan.tokens import Counter, count_messages
+
 if TYPE_CHECKING:
     from jinja2 import Environment
+
 
 FOLDER = Path(__file__).with_name("pages")
 # Units of a drawing's width; its height is in pixels.
@@ -45,3 +63,535 @@ def _environment() -> Environment:
     environment.filters["count"] = lambda number: f"{number:,}"
     environment.filters["printable"] = lambda text: printable(str(text))
     return environment
+
+
+MAX_ROWS = 20
+MAX_LARGEST = 10
+MAX_FAILURES = 200
+# Sizes are sorted into doublings, of which no more than this many are drawn.
+MAX_BINS = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Transcripts of ``from_tokens`` up to twice that: how many before and after, and these in percent of the most."""
+
+    label: str
+    from_tokens: int
+    before: int
+    after: int
+    before_percent: float
+    after_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """The inputs of one folder, or one input; the percents are of the largest row, to be drawn as bars."""
+
+    name: str
+    inputs: int
+    before: int
+    after: int
+    before_percent: float
+    after_percent: float
+
+    @property
+    def saved(self) -> int:
+        """Percent of the tokens."""
+        return round(100 * (1 - self.after / self.before)) if self.before else 0
+
+
+def run_page(
+    inputs: Sequence[InputReport],
+    sizes: Sequence[tuple[int, int]],
+    retained: Sequence[tuple[str, TranscriptReport]],
+    *,
+    target_tokens: int,
+    seconds: float,
+    title: str,
+    uncounted: int = 0,
+) -> str:
+    """The page. ``sizes``: tokens before and after of every transcript; ``retained``: those that lost most, with names.
+
+    ``target_tokens``: what each was to be compacted to; 0: there is no one number. ``uncounted``: this many
+    sizes are bounds, of transcripts whose bytes already showed that they are small enough.
+    """
+    bins = _bins(sizes)
+    before, after = sum(size for size, _ in sizes), sum(size for _, size in sizes)
+    failures = [report for report in inputs if report.error]
+    return render_page(
+        "run.html",
+        title=title,
+        transcripts=len(sizes),
+        inputs=len(inputs),
+        outcomes=[(outcome.value, sum(report.outcome is outcome for report in inputs)) for outcome in Outcome],
+        before=before,
+        after=after,
+        percent=round(100 * (1 - after / before)) if before else 0,
+        seconds=seconds,
+        uncounted=uncounted,
+        bins=bins,
+        target=target_tokens,
+        target_percent=_position(bins, target_tokens),
+        projects=_projects(inputs),
+        largest=_savings(((report.path, (report,)) for report in inputs), by_after=True)[:MAX_LARGEST],
+        retained=[_retention(name, report) for name, report in retained[:MAX_ROWS]],
+        failures=[
+            {"path": printable(report.path), "error": printable(report.error), "next": printable(report.next_step)}
+            for report in failures[:MAX_FAILURES]
+        ],
+        more_failures=max(0, len(failures) - MAX_FAILURES),
+    )
+
+
+def _bins(sizes: Sequence[tuple[int, int]]) -> list[Bin]:
+    """Sizes before and after, by doublings; the smallest ones together in the first."""
+    filled = [size for pair in sizes for size in pair if size]
+    if not filled:
+        return []
+    last = max(filled).bit_length() - 1
+    first = max(min(filled).bit_length() - 1, last - MAX_BINS + 1)
+    counts = [[0, 0] for _ in range(first, last + 1)]
+    for pair in sizes:
+        for side, size in enumerate(pair):
+            counts[max(0, max(size, 1).bit_length() - 1 - first)][side] += 1
+    most = max(max(pair) for pair in counts)
+    return [
+        Bin(
+            label=_short(1 << (first + i)),
+            from_tokens=1 << (first + i),
+            before=before,
+            after=after,
+            before_percent=round(100 * before / most, 1),
+            after_percent=round(100 * after / most, 1),
+        )
+        for i, (before, after) in enumerate(counts)
+    ]
+
+
+def _short(tokens: int) -> str:
+    for unit, name in ((1 << 20, "M"), (1 << 10, "k")):
+        if tokens >= unit:
+            return f"{tokens // unit}{name}"
+    return str(tokens)
+
+
+def _position(bins: Sequence[Bin], tokens: int) -> float | None:
+    """Where on the axis this many tokens are, in percent of its width; None where that is not on it."""
+    if not bins or not tokens:
+        return None
+    place = math.log2(tokens / bins[0].from_tokens) / len(bins)
+    return round(100 * place, 2) if 0 <= place <= 1 else None
+
+
+def _projects(inputs: Sequence[InputReport]) -> list[Saving]:
+    """By folder, where there are several."""
+    folders: dict[str, list[InputReport]] = {}
+    for report in inputs:
+        folders.setdefault(os.path.dirname(report.path) or ".", []).append(report)  # noqa: PTH120 -- paths may be "-"
+    return _savings(folders.items()) if len(folders) > 1 else []
+
+
+def _savings(groups: Iterable[tuple[str, Sequence[InputReport]]], *, by_after: bool = False) -> list[Saving]:
+    """The largest savings, or what is largest still."""
+    rows = [
+        (name, len(reports), sum(item.tokens_before for item in reports), sum(item.tokens_after for item in reports))
+        for name, reports in groups
+    ]
+    rows.sort(key=lambda row: (-row[3] if by_after else row[3] - row[2], row[0]))
+    rows = [row for row in rows if row[2]][:MAX_ROWS]
+    most = max((row[2] for row in rows), default=1)
+    return [
+        Saving(
+            name=printable(name),
+            inputs=inputs,
+            before=before,
+            after=after,
+            before_percent=round(100 * before / most, 2),
+            after_percent=round(100 * after / most, 2),
+        )
+        for name, inputs, before, after in rows
+    ]
+
+
+def _retention(name: str, report: TranscriptReport) -> dict[str, object]:
+    kinds = sorted(report.retention.items(), key=lambda item: item[1])
+    return {
+        "name": printable(name),
+        "before": report.tokens_before,
+        "after": report.tokens_after,
+        "kinds": [{"kind": kind, "percent": round(100 * share)} for kind, share in kinds[:4]],
+    }
+
+
+# Of one text of the session: its beginning and its end, so that a page stays one that a browser opens at once.
+FIRST_CHARS = 6_000
+LAST_CHARS = 2_000
+# All texts of a page together; beyond it records are named with their sizes alone.
+MOST_CHARS = 12_000_000
+# Narrower slices of a strip are joined with their neighbours of the same fate.
+MIN_SLICE = 0.7
+MAX_LOST_SHOWN = 50
+
+_REFERENCES = re.compile(r"(\[\d+(?:-\d+)?(?:,\s?\d+(?:-\d+)?)*\])|`([^`\n]+)`")
+_NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+class Fate(StrEnum):
+    """What became of a record, in the words of the page; the values are its classes of style."""
+
+    KEPT = "kept"
+    SHORTENED = "shortened"
+    SUMMARISED = "summarised"
+    LEFT_OUT = "left-out"
+    SUMMARY = "summary"  # not a record: what stands for the summarised ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarSlice:
+    """A piece of a strip, in units of its width; ``record`` is what it leads to, from 1 (0: the summary)."""
+
+    x: float
+    width: float
+    fate: Fate
+    record: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFragment:
+    """A run of a line of the summary: plain, a link to ``record`` (from 1), or code."""
+
+    text: str
+    record: int = 0
+    is_code: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageLine:
+    """A line of the summary: ``kind`` is heading, item, text, or marker."""
+
+    kind: str
+    depth: int
+    pieces: tuple[PageFragment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPart:
+    """A part of a record as it is shown; ``label`` says what it is, empty for plain words."""
+
+    label: str
+    text: str
+    is_code: bool = False
+    now: str = ""
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRecord:
+    """A record of the session, or a run of bookkeeping records without ``parts``."""
+
+    number: int
+    last: int
+    role: str
+    fate: Fate
+    rule: str
+    tokens: int
+    time: str
+    parts: tuple[ShownPart, ...]
+    note: str = ""
+
+
+def session_page(
+    transcript: Transcript, plan: Plan, summary: str, report: TranscriptReport, *, counter: Counter, title: str
+) -> str:
+    """The page. ``summary`` is the text that stands for the covered records; empty if there is none."""
+    tokens = count_messages(counter, transcript.messages)
+    fates = _fates(plan, len(transcript.records))
+    after = _tokens_after(transcript, plan, tokens, fates, counter)
+    scale = PAGE_WIDTH / max(sum(tokens), 1)
+    changes = report.outcome is Outcome.COMPACTED
+    records = tuple(_records(transcript, plan, tokens, fates))
+    summary_tokens = report.tokens_after - sum(after) if summary else 0
+    return render_page(
+        "session.html",
+        title=title,
+        report=report,
+        model=transcript.model,
+        changes=changes,
+        kept=fates.count(Fate.KEPT),
+        percent=round(100 * (1 - report.tokens_after / report.tokens_before)) if report.tokens_before else 0,
+        before=_before(transcript, tokens, fates, scale),
+        after=_after(plan, after, fates, summary_tokens, scale) if changes else (),
+        turns=_turns(transcript, tokens, scale),
+        legend=_legend(fates, tokens, after, summary_tokens),
+        summary=tuple(_summary_lines(summary, len(transcript.records))),
+        kinds=_kinds(report),
+        groups=_groups(records),
+    )
+
+
+def _fates(plan: Plan, count: int) -> list[Fate]:
+    fates = [Fate.KEPT] * count
+    edited = {edit.record for edit in plan.edits if edit.part != USAGE}
+    for span in plan.spans:
+        for i in range(span.start, span.stop):
+            if span.action is Action.COVER:
+                fates[i] = Fate.SUMMARISED
+            elif span.action is Action.PRUNE:
+                # A record whose counter alone is set anew says the same as before.
+                counted = any(edit.record == i for edit in plan.edits)
+                fates[i] = Fate.SHORTENED if i in edited else Fate.KEPT if counted else Fate.LEFT_OUT
+    return fates
+
+
+def _tokens_after(
+    transcript: Transcript, plan: Plan, tokens: Sequence[int], fates: Sequence[Fate], counter: Counter
+) -> list[int]:
+    """Tokens of each record in the output; those of summarised and left out records are 0."""
+    after = [count if fate in (Fate.KEPT, Fate.SHORTENED) else 0 for count, fate in zip(tokens, fates, strict=True)]
+    for edit in plan.edits:
+        if edit.part != USAGE:
+            saved = counter.count(_text_of(transcript.messages[edit.record].parts[edit.part])) - counter.count(
+                edit.text
+            )
+            after[edit.record] = max(0, after[edit.record] - saved)
+    return after
+
+
+def _before(transcript: Transcript, tokens: Sequence[int], fates: Sequence[Fate], scale: float) -> tuple[BarSlice, ...]:
+    titles = (
+        f"{i + 1} · {message.role.value} · {count:,} tokens · {_word(fate)}"
+        for i, (message, count, fate) in enumerate(zip(transcript.messages, tokens, fates, strict=True))
+    )
+    sized = [(i + 1, count, fates[i], title) for i, (count, title) in enumerate(zip(tokens, titles, strict=True))]
+    return tuple(_slices(sized, scale))
+
+
+def _after(
+    plan: Plan, tokens: Sequence[int], fates: Sequence[Fate], summary_tokens: int, scale: float
+) -> tuple[BarSlice, ...]:
+    summary = (0, summary_tokens, Fate.SUMMARY, f"the summary · {summary_tokens:,} tokens")
+    sized: list[tuple[int, int, Fate, str]] = []
+    for i, count in enumerate(tokens):
+        if summary_tokens and i == plan.summary_at:
+            sized.append(summary)
+        sized.append((i + 1, count, fates[i], f"{i + 1} · {count:,} tokens · {_word(fates[i])}"))
+    if summary_tokens and plan.summary_at >= len(tokens):
+        sized.append(summary)
+    return tuple(_slices(sized, scale))
+
+
+def _slices(sized: Sequence[tuple[int, int, Fate, str]], scale: float) -> Iterator[BarSlice]:
+    """The records side by side; what is too narrow to be seen is joined with its neighbours of the same fate."""
+    x = width = 0.0
+    first: tuple[int, int, Fate, str] | None = None
+    last = 0
+    for item in sized:
+        if not item[1]:
+            continue
+        if first and (item[2] is not first[2] or width >= MIN_SLICE):
+            yield _joined(first, last, x, width)
+            x, width, first = x + width, 0.0, None
+        first = first or item
+        last = item[0]
+        width += item[1] * scale
+    if first:
+        yield _joined(first, last, x, width)
+
+
+def _joined(first: tuple[int, int, Fate, str], last: int, x: float, width: float) -> BarSlice:
+    title = first[3] if last == first[0] else f"{first[0]}-{last} · {_word(first[2])}"
+    return BarSlice(x=round(x, 2), width=round(width, 2), fate=first[2], record=first[0], title=printable(title))
+
+
+def _turns(transcript: Transcript, tokens: Sequence[int], scale: float) -> tuple[BarSlice, ...]:
+    """Where the user spoke, as marks over the strip."""
+    found: list[BarSlice] = []
+    x = 0.0
+    for i, (message, count) in enumerate(zip(transcript.messages, tokens, strict=True)):
+        if message.role.value == "user" and count and message.text.strip() and not message.results:
+            title = printable(" ".join(message.text[:300].split())[:120])
+            found.append(BarSlice(x=round(x, 2), width=0.0, fate=Fate.KEPT, record=i + 1, title=f"{i + 1} · {title}"))
+        x += count * scale
+    return tuple(found)
+
+
+def _legend(
+    fates: Sequence[Fate], tokens: Sequence[int], after: Sequence[int], summary_tokens: int
+) -> list[dict[str, object]]:
+    """What each colour means, and how many records and tokens it stands for."""
+    counts, before_tokens, after_tokens = Tally(fates), Tally[Fate](), Tally[Fate]()
+    for fate, count, later in zip(fates, tokens, after, strict=True):
+        before_tokens[fate] += count
+        after_tokens[fate] += later
+    rows: list[dict[str, object]] = [
+        {
+            "fate": fate,
+            "word": _word(fate) if before_tokens[fate] else f"{_word(fate)} (bookkeeping)",
+            "records": counts[fate],
+            "before": before_tokens[fate],
+            "after": after_tokens[fate],
+        }
+        for fate in Fate
+        if counts[fate]
+    ]
+    if summary_tokens:
+        rows.append({"fate": Fate.SUMMARY, "word": "the summary", "records": 0, "before": 0, "after": summary_tokens})
+    return rows
+
+
+def _word(fate: Fate) -> str:
+    return fate.value.replace("-", " ")
+
+
+def _summary_lines(summary: str, records: int) -> Iterator[PageLine]:
+    """The summary as headings, items and paragraphs; references to records are links."""
+    for line in summary.splitlines():
+        text = line.strip()
+        if not text:
+            continue
+        depth = (len(line) - len(line.lstrip())) // 2
+        if heading := re.match(r"(#+)\s+(.*)", text):
+            yield PageLine(kind="heading", depth=len(heading[1]), pieces=tuple(_pieces(heading[2], records)))
+        elif item := re.match(r"[-*•]\s+(.*)", text):
+            yield PageLine(kind="item", depth=min(depth, 4), pieces=tuple(_pieces(item[1], records)))
+        elif re.match(r"\[compact/\d+ ", text):
+            yield PageLine(kind="marker", depth=0, pieces=(PageFragment(text=printable(text)),))
+        else:
+            yield PageLine(kind="text", depth=min(depth, 4), pieces=tuple(_pieces(text, records)))
+
+
+def _pieces(text: str, records: int) -> Iterator[PageFragment]:
+    at = 0
+    for found in _REFERENCES.finditer(text):
+        if found.start() > at:
+            yield PageFragment(text=printable(text[at : found.start()]))
+        if found[2] is not None:
+            yield PageFragment(text=printable(found[2]), is_code=True)
+        else:
+            yield from _links(found[1], records)
+        at = found.end()
+    if at < len(text):
+        yield PageFragment(text=printable(text[at:]))
+
+
+def _links(reference: str, records: int) -> Iterator[PageFragment]:
+    """``[8,64-66]`` with a link for each number that is one of a record."""
+    at = 0
+    for found in _NUMBERS.finditer(reference):
+        if found.start() > at:
+            yield PageFragment(text=reference[at : found.start()])
+        number = int(found[1]) if len(found[1]) < 10 else 0
+        yield PageFragment(text=found[0], record=number if 1 <= number <= records else 0)
+        at = found.end()
+    yield PageFragment(text=reference[at:])
+
+
+def _kinds(report: TranscriptReport) -> list[dict[str, object]]:
+    """What of the summarised records is found in the summary, by kind, the worst first; and what is not."""
+    rows: list[dict[str, object]] = []
+    for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
+        lost = report.lost.get(kind, ())
+        shown = [printable(text[:400]) for text in lost[:MAX_LOST_SHOWN]]
+        rows.append({"kind": kind, "percent": round(100 * share), "lost": shown, "more": len(lost) - len(shown)})
+    return rows
+
+
+def _records(transcript: Transcript, plan: Plan, tokens: Sequence[int], fates: Sequence[Fate]) -> Iterator[ShownRecord]:
+    """Every record with what it says; runs of bookkeeping as one."""
+    rules = {i: span.name for span in plan.spans if span.action is Action.PRUNE for i in range(span.start, span.stop)}
+    edits = {(edit.record, edit.part): edit for edit in plan.edits}
+    chars = 0
+    i = 0
+    while i < len(transcript.messages):
+        message = transcript.messages[i]
+        stop = i + 1
+        while message.is_meta and stop < len(fates) and transcript.messages[stop].is_meta and fates[stop] is fates[i]:
+            stop += 1
+        parts = () if message.is_meta else tuple(_parts(message, i, edits))
+        chars += sum(len(part.text) for part in parts)
+        yield ShownRecord(
+            number=i + 1,
+            last=stop,
+            role="bookkeeping" if message.is_meta else message.role.value,
+            fate=fates[i],
+            rule=rules.get(i, "") if fates[i] in (Fate.SHORTENED, Fate.LEFT_OUT) else "",
+            tokens=sum(tokens[i:stop]),
+            time=message.timestamp[:19].replace("T", " "),
+            parts=parts if chars <= MOST_CHARS else (),
+            note="not sent: an earlier compaction stands for it" if message.superseded else "",
+        )
+        i = stop
+
+
+def _parts(message: Message, record: int, edits: dict[tuple[int, int], Edit]) -> Iterator[ShownPart]:
+    for number, part in enumerate(message.parts):
+        edit = edits.get((record, number))
+        now = _clipped(edit.text) if edit else ""
+        if isinstance(part, Text):
+            yield ShownPart(label="", text=_clipped(part.text), now=now)
+        elif isinstance(part, Thinking):
+            yield ShownPart(label="thinking", text=_clipped(part.text), now=now)
+        elif isinstance(part, ToolCall):
+            label = f"calls {printable(part.name)}"
+            yield ShownPart(label=label, text=_clipped(_arguments(part)), is_code=True, now=now)
+        elif isinstance(part, ToolResult):
+            media = f", {part.media_count} images or files" if part.media_count else ""
+            label = (
+                f"{'error' if part.is_error else 'result'}{f' of {printable(part.name)}' if part.name else ''}{media}"
+            )
+            yield ShownPart(label=label, text=_clipped(part.text), is_code=True, now=now, is_error=part.is_error)
+        elif isinstance(part, Media):
+            yield ShownPart(label=f"{printable(part.kind)}, {part.size_bytes:,} bytes", text="")
+
+
+def _arguments(call: ToolCall) -> str:
+    """One argument a line; texts as they read, everything else as JSON."""
+    if isinstance(call.arguments, str):
+        return call.arguments
+    values = (
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        for name, value in call.arguments.items()
+    )
+    return "\n".join(f"{name}: {value}" for name, value in values)
+
+
+def _text_of(part: Part) -> str:
+    return part.text if isinstance(part, Text | Thinking | ToolResult) else ""
+
+
+def _clipped(text: str) -> str:
+    """The text, of a long one its beginning and its end."""
+    left_out = len(text) - FIRST_CHARS - LAST_CHARS
+    if left_out <= 0:
+        return printable(text)
+    return printable(f"{text[:FIRST_CHARS]}\n\n… {left_out:,} characters are not shown here …\n\n{text[-LAST_CHARS:]}")
+
+
+def _groups(records: Sequence[ShownRecord]) -> list[dict[str, object]]:
+    """Runs of records of one fate, to be folded together; bookkeeping goes with what is around it."""
+    groups: list[list[ShownRecord]] = []
+    for record in records:
+        fate = record.fate
+        is_loose = record.role == "bookkeeping" or fate is Fate.LEFT_OUT
+        if groups and (is_loose or _main_fate(groups[-1]) in (fate, None)):
+            groups[-1].append(record)
+        else:
+            groups.append([record])
+    return [
+        {
+            "fate": _main_fate(group) or group[0].fate,
+            "word": _word(_main_fate(group) or group[0].fate),
+            "first": group[0].number,
+            "last": group[-1].last,
+            "tokens": sum(record.tokens for record in group),
+            "records": group,
+        }
+        for group in groups
+    ]
+
+
+def _main_fate(group: Sequence[ShownRecord]) -> Fate | None:
+    found = (record.fate for record in group if record.role != "bookkeeping" and record.fate is not Fate.LEFT_OUT)
+    return next(found, None)

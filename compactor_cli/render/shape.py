@@ -1,17 +1,139 @@
-"""Shape: how a transcript is written, where that is not as it was read."""
+"""Shape: how a transcript is written, where that is not as it was read: as rows of columns, texts to read, windows."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
+from compactor_cli.formats.base import read_messages
+from compactor_cli.formats.registry import get
+from compactor_cli.formats.sent import sent
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.model.transcript import Container, Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.plan.tokens import arguments_text
 from compactor_cli.render.convert import Conversion, check_writable, convert
-from compactor_cli.render.document import DOCUMENTS, Document, document
-from compactor_cli.render.to_columns import as_columns
+
+# Where rows hold messages.
+_CONVERSATIONS = ("messages", "conversations", "prompt", "completion", "chosen", "rejected")
+_ALWAYS: Mapping[str, Any] = {"content": "", "tool_calls": [], "tool_call_id": ""}
+_ARGUMENTS = ("arguments", "args", "input")
+
+
+def as_columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row as Arrow and the loaders on it want it, of one set of keys and one type for each.
+
+    Arrow unites the keys of all objects it meets at a place and fills the missing ones with null: schemas of tools and
+    arguments of calls come out changed, and a list here and a null there is an error. So ``tools``, arguments and
+    every other object are JSON strings, and a message has the keys of every message.
+    """
+    found = {
+        key: [_message(item) for item in value] if key in _CONVERSATIONS and isinstance(value, list) else _cell(value)
+        for key, value in row.items()
+    }
+    return {**found, "tools": _text(row.get("tools") or [])}
+
+
+def _message(message: Any) -> Any:
+    if not isinstance(message, dict):
+        return message
+    cells = {key: _calls(value) if key == "tool_calls" else _cell(value) for key, value in message.items()}
+    missing = {key: value for key, value in _ALWAYS.items() if "role" in message and cells.get(key) is None}
+    return {**cells, **missing}
+
+
+def _calls(calls: Any) -> list[Any]:
+    return [_call(call) for call in calls] if isinstance(calls, list) else []
+
+
+def _call(call: Any) -> Any:
+    """The call with its arguments, in ``function`` or next to its id, as a JSON string."""
+    if not isinstance(call, dict):
+        return call
+    inner = {"function": _call(call["function"])} if isinstance(call.get("function"), dict) else {}
+    texts = {key: _text(call[key]) for key in _ARGUMENTS if key in call}
+    return {**call, **inner, **texts}
+
+
+def _cell(value: Any) -> Any:
+    """A value of one type: objects, and lists with objects in them, as JSON."""
+    is_nested = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
+    return _text(value) if is_nested else value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+class Document(StrEnum):
+    """How a document is marked up; the values are what ``--to`` takes."""
+
+    MARKDOWN = "markdown"
+    TEXT = "text"
+
+
+DOCUMENTS = tuple(item.value for item in Document)
+
+
+def document(transcript: Transcript, markup: Document) -> bytes:
+    """The document, as UTF-8; it ends with a line feed, and an empty transcript gives an empty one.
+
+    It says what the client would send, in that order: words, thinking, calls with their arguments, results; of images
+    and files that there is one. It is not read back.
+    """
+    parts = _in_markdown if markup is Document.MARKDOWN else _in_text
+    head = "## {}\n\n" if markup is Document.MARKDOWN else "{}:\n"
+    blocks = []
+    for i in sent(transcript):
+        message = transcript.messages[i]
+        body = "\n\n".join(filter(None, parts(message)))
+        if body:
+            blocks.append(head.format(message.role.value) + body)
+    text = "\n\n".join(blocks)
+    return f"{text}\n".encode("utf-8", "replace") if text else b""
+
+
+def _in_markdown(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield part.text.strip()
+        elif isinstance(part, Thinking):
+            yield "\n".join(f"> {line}".rstrip() for line in part.text.strip().splitlines())
+        elif isinstance(part, ToolCall):
+            yield f"**{part.name}**\n{_fenced(arguments_text(part), 'json')}"
+        elif isinstance(part, ToolResult):
+            yield _fenced(part.text) + _media(part)
+        elif isinstance(part, Media):
+            yield f"({part.kind})"
+
+
+def _in_text(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield part.text.strip()
+        elif isinstance(part, Thinking):
+            yield f"(thinking) {part.text.strip()}"
+        elif isinstance(part, ToolCall):
+            yield f"{part.name} {arguments_text(part)}"
+        elif isinstance(part, ToolResult):
+            yield part.text.rstrip() + _media(part)
+        elif isinstance(part, Media):
+            yield f"({part.kind})"
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """The text in a fence that nothing in it closes."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def _media(result: ToolResult) -> str:
+    return f"\n({result.media_count} images or files)" if result.media_count else ""
 
 
 class Cells(StrEnum):
@@ -76,3 +198,39 @@ def _columns(output: bytes) -> bytes:
         raise InputError("is no row on a line of its own", next_step="name a format with --to") from error
     values = (as_columns(row) if isinstance(row, dict) else row for row in rows)
     return b"".join(json.dumps(value, ensure_ascii=False).encode() + b"\n" for value in values)
+
+
+def windows(transcript: Transcript) -> tuple[Transcript, ...]:
+    """The session as it stood before each boundary in it, and as it stands; itself alone where there is none.
+
+    What a later window holds as well is none of its own: a boundary that took nothing away ends no window.
+    """
+    if transcript.frame.container is Container.ARRAY:
+        return (transcript,)
+    stages = [_until(transcript, end) for end in _ends(transcript)]
+    later = (*stages[1:], transcript)[: len(stages)]
+    own = [stage for stage, following in zip(stages, later, strict=True) if _shown(stage) - _shown(following)]
+    return (*own, transcript)
+
+
+def _ends(transcript: Transcript) -> Iterator[int]:
+    """Where the records of each boundary begin: its summary, and the client's mark right before it."""
+    for i, message in enumerate(transcript.messages):
+        if message.summary is None:
+            continue
+        end = i
+        while end and (before := transcript.messages[end - 1]).is_meta and before.superseded:
+            end -= 1
+        if end:
+            yield end
+
+
+def _until(transcript: Transcript, end: int) -> Transcript:
+    records = transcript.records[:end]
+    dialect = get(transcript.dialect)
+    digest = hashlib.sha256(b"".join(record.raw + record.ending for record in records)).hexdigest()
+    return replace(transcript, records=records, messages=read_messages(dialect, records, transcript.row), sha256=digest)
+
+
+def _shown(transcript: Transcript) -> set[int]:
+    return set(sent(transcript))

@@ -158,7 +158,7 @@ class RowMaker:
             return self.passed(transcript, transcript.fault)
         if self.shape is None or not self.shape.is_split:
             return self._whole(transcript)
-        from compactor_cli.render.windows import windows
+        from compactor_cli.render.shape import windows
         from compactor_cli.run.merge_windows import merge_windows
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])

@@ -23,7 +23,7 @@ from compactor_cli.model.transcript import (
     ToolResult,
     Transcript,
 )
-from compactor_cli.render.text import load_template, render
+from compactor_cli.render.template import load_template, render
 
 MARKER = Marker(transcript="0" * 16, first=1, last=2, records=3, tokens=4, end="f" * 16)
 

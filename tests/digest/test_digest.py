@@ -27,8 +27,7 @@ from hypothesis import strategies as st
 from compactor_cli.digest.digest import Digest
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript
-from compactor_cli.render.read import read_client, read_sections
-from compactor_cli.render.text import load_template
+from compactor_cli.render.template import load_template, read_client, read_sections
 
 WORDS = [
     "src/app/main.py", "parse_items", "https://host.example/x?id=77", "4711", "#88", "--fast", "读取", "配置文件",

@@ -6,8 +6,8 @@ from compactor_cli.formats.previous import previous_summary
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Role
-from compactor_cli.render.text import FOLDER as TEMPLATES
-from compactor_cli.render.text import load_template, render
+from compactor_cli.render.template import FOLDER as TEMPLATES
+from compactor_cli.render.template import load_template, render
 
 OURS = str(Marker(transcript="a" * 16, first=2, last=9, records=12, tokens=4000, end="b" * 16))
 CODEX = (

@@ -9,7 +9,7 @@ from compactor_cli.llm import prompts
 from compactor_cli.llm.check_reply import ReplyFault
 from compactor_cli.llm.outline import headings_of, read_reply
 from compactor_cli.llm.prompts import ASKED, LANGUAGES, PromptInput, PromptWording, Stage
-from compactor_cli.render.template_names import template_names
+from compactor_cli.render.template import template_names
 
 
 def wording(language: str = "en", template: str = "hermes", **more: str) -> PromptWording:
@@ -108,7 +108,7 @@ def test_sections_in_tags_are_read() -> None:
 
     from conversation import MARKER
 
-    from compactor_cli.render.text import load_template, render
+    from compactor_cli.render.template import load_template, render
 
     kimi = headings_of(partial(render, template=load_template("kimi"), marker=MARKER), "en")
     text = "<current_focus>do it [2]</current_focus>\n<active_issues>- broken\n**To do:**\n- a\n</active_issues>"

@@ -8,7 +8,7 @@ from llm_server.client import LlmServer
 from model_cases import request, summariser
 
 from compactor_cli.model.summary import Answer, Section, Source
-from compactor_cli.render.text import load_template
+from compactor_cli.render.template import load_template
 
 ASKED = "Move the importer to the new feed, and never write to the live database while you test it, please."
 STOPPED = (

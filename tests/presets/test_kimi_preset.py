@@ -21,7 +21,7 @@ from preset_cases import (
 from compactor_cli.llm.flatten import flatten
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, prompt, rules
 from compactor_cli.model.summary import Section
-from compactor_cli.render.text import load_template
+from compactor_cli.render.template import load_template
 
 KIMI = preset("kimi")
 

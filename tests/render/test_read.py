@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from compactor_cli.model.marker import Marker, without_marker
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
-from compactor_cli.render.read import read_client, read_ours, read_sections
-from compactor_cli.render.template_names import template_names
-from compactor_cli.render.text import load_template, render
+from compactor_cli.render.template import load_template, read_client, read_ours, read_sections, render, template_names
 
 MARKER = Marker(transcript="ab" * 8, first=4, last=120, records=160, tokens=41_234, end="cd" * 8)
 LINE = (

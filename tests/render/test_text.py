@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
-from compactor_cli.render.read import read_sections
-from compactor_cli.render.template_names import template_names
-from compactor_cli.render.text import load_template, record_tag, render
+from compactor_cli.render.template import load_template, read_sections, record_tag, render, template_names
 
 MARKER = Marker(transcript="ab" * 8, first=4, last=120, records=160, tokens=41_234, end="cd" * 8)
 LINE = (

@@ -25,8 +25,7 @@ from compactor_cli.llm.prompts import asked
 from compactor_cli.model.summary import Request, Source
 from compactor_cli.model.transcript import Role
 from compactor_cli.plan.tokens import counter_for
-from compactor_cli.render.read import heading_names, read_client
-from compactor_cli.render.text import load_template, render
+from compactor_cli.render.template import heading_names, load_template, read_client, render
 
 OWN = "claude-code"
 TEMPLATES = (OWN, "hermes", "kimi", "gemini", "suna", "l06")

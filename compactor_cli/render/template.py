@@ -1,0 +1,344 @@
+"""Templates: a summary's text, and back from a text to its sections; of clients' own summaries, too."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.digest.language import LANGUAGES, words_of
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.marker import Marker
+from compactor_cli.model.summary import Item, Section, SectionItems, Summary
+
+FOLDER = Path(__file__).with_name("templates")
+
+
+def template_names() -> tuple[str, ...]:
+    """The names that `load_template` knows."""
+    return tuple(sorted(entry.name[:-5] for entry in FOLDER.iterdir() if entry.name.endswith(".toml")))
+
+
+def check_template(name: str) -> None:
+    """Raises UsageError, with the known names, if no template is called so."""
+    if name not in (names := template_names()):
+        raise UsageError(f"no template is called {name!r}", next_step=f"known: {', '.join(names)}")
+
+
+class Style(StrEnum):
+    """How a section is set off from the next."""
+
+    MARKDOWN = "markdown"  # ## Heading
+    XML = "xml"  # <name> … </name>
+    PLAIN = "plain"  # Heading:
+    NUMBERED = "numbered"  # 3. Heading:
+
+
+ByLanguage = Mapping[str, str]
+# Below this size, a summary stands under the brief preface.
+BRIEF_TOKENS = 800
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What a section stands under, by language. Neighbours of one name share it, each under its ``label``.
+
+    ``number`` counts the headings of a template from 1; ``known`` are other names that clients gave the section.
+    """
+
+    name: ByLanguage
+    label: ByLanguage
+    number: int
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The frame, and the order and headings of the sections; English where a language is missing.
+
+    ``preface`` stands before the marker line, ``opening`` after it, ``closing`` at the end. ``brief`` is the preface
+    of a small summary, where there is one of its own. ``states`` are what stands for the fixed words of a plan
+    (done, doing, open) where the template has signs for them.
+    """
+
+    style: Style
+    preface: ByLanguage
+    opening: ByLanguage
+    closing: ByLanguage
+    headings: Mapping[Section, Heading]
+    states: ByLanguage = field(default_factory=dict)
+    brief: ByLanguage = field(default_factory=dict)
+
+    def sized(self, summary_tokens: int) -> Template:
+        """The template for a summary of this many tokens in all: its preface takes no tenth of it if it can be
+        helped.
+        """
+        return replace(self, preface=self.brief) if self.brief and summary_tokens < BRIEF_TOKENS else self
+
+    def head(self, section: Section, language: str) -> str:
+        """The line that opens this section's heading."""
+        heading = self.headings[section]
+        name = in_language(heading.name, language)
+        return {
+            Style.XML: f"<{name}>",
+            Style.MARKDOWN: f"## {name}",
+            Style.NUMBERED: f"{heading.number}. {name}:",
+            Style.PLAIN: f"{name}:",
+        }[self.style]
+
+
+def in_language(texts: ByLanguage, language: str) -> str:
+    """The text in this language, else in English, else in the only one there is; empty if there is none."""
+    return texts.get(language) or texts.get("en") or next(iter(texts.values()), "")
+
+
+@cache
+def load_template(name: str) -> Template:
+    """The template of this name, or a UsageError that lists the known ones."""
+    check_template(name)
+    data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    if "like" in data:
+        return _behind(data["before"], load_template(data["like"]))
+    return Template(
+        style=Style(data["style"]),
+        preface=data["preface"],
+        opening=data.get("opening", {}),
+        closing=data.get("closing", {}),
+        headings=_headings(data["sections"]),
+        states=data.get("states", {}),
+        brief=data.get("brief", {}),
+    )
+
+
+def _behind(words: str, template: Template) -> Template:
+    """The template with these words before its prefaces."""
+
+    def led(texts: ByLanguage) -> ByLanguage:
+        return {language: f"{words}{text}" for language, text in texts.items()}
+
+    return replace(template, preface=led(template.preface), brief=led(template.brief))
+
+
+def _headings(entries: Iterable[dict[str, Any]]) -> dict[Section, Heading]:
+    found: dict[Section, Heading] = {}
+    names: list[ByLanguage] = []
+    for entry in entries:
+        section, label = Section(entry.pop("section")), entry.pop("label", {})
+        known = tuple(entry.pop("known", ()))
+        if entry not in names:
+            names.append(entry)
+        found[section] = Heading(name=entry, label=label, number=names.index(entry) + 1, known=known)
+    return found
+
+
+def render(summary: Summary, template: Template, marker: Marker) -> str:
+    """The whole text of a summary message: preface, marker line, sections in the template's order, closing.
+
+    Sections without items are left out. The text ends without a line break.
+    """
+    language = summary.language
+    preface = in_language(template.preface, language).strip()
+    lines = [preface.replace("{transcript}", marker.transcript), str(marker)]
+    lines += filter(None, [in_language(template.opening, language).strip()])
+    if summary.prose:
+        lines += ["", summary.prose.strip()]
+    lines += _all_sections({part.section: part.items for part in summary.sections}, template, language)
+    closing = in_language(template.closing, language).strip()
+    return "\n".join([*lines, "", closing] if closing else lines)
+
+
+def _all_sections(items: Mapping[Section, tuple[Item, ...]], template: Template, language: str) -> Iterator[str]:
+    filled = [section for section in template.headings if items.get(section)]
+    for head, group in groupby(filled, key=lambda section: template.head(section, language)):
+        yield from ("", head)
+        for section in group:
+            if label := in_language(template.headings[section].label, language):
+                yield f"**{label}:**"
+            yield from item_lines(_stated(item, section, template, language) for item in items[section])
+        if template.style is Style.XML:
+            yield f"</{head[1:]}"
+
+
+def _stated(item: Item, section: Section, template: Template, language: str) -> Item:
+    """A step of a plan with the template's sign in place of the fixed word for its state."""
+    if section is Section.PLAN:
+        words = words_of(language)
+        for state, sign in template.states.items():
+            label = f"{getattr(words, state)}{words.colon}"
+            if item.text.startswith(label):
+                return replace(item, text=f"{sign} {item.text.removeprefix(label)}")
+    return item
+
+
+def item_lines(items: Iterable[Item]) -> Iterator[str]:
+    """Items as a list; the records of an item follow it in brackets, unless the line above names them already."""
+    shown: tuple[int, ...] = ()
+    for item in items:
+        tag = "" if item.records == shown and item.depth else record_tag(item.records)
+        shown = item.records
+        indent = "  " * item.depth
+        text = item.text.replace("\n", f"\n{indent}  ")
+        yield f"{indent}- {text}{tag}"
+
+
+def record_tag(records: tuple[int, ...]) -> str:
+    """The records in brackets, counted from 1: ``[12]``, ``[12-15]``, ``[3,12]``; of many, the first and the last."""
+    if not records:
+        return ""
+    first, last = records[0] + 1, records[-1] + 1
+    if first == last:
+        return f" [{first}]"
+    return f" [{first},{last}]" if len(records) == 2 and last > first + 1 else f" [{first}-{last}]"
+
+
+_CLOSING_TAG = re.compile(r"^\s*</[a-z_]+>\s*$")
+_LABEL = re.compile(r"^\*\*(?P<label>.+):\*\*$")
+# What clients put around a heading, none of which says anything.
+_AROUND_HEADING = re.compile(
+    r"^\s*(?:#{1,6}\s+|\d{1,2}\.\s+)?(?:\*\*)?(?P<name>[^*<>\n]{2,60}?)(?:\*\*)?:?(?:\*\*)?\s*$"
+)
+_TAG = re.compile(r"^\s*<(?P<name>[a-z_]+)>\s*$")
+_BULLET = re.compile(r"^(?P<indent>\s*)(?:[-*•]|\d{1,3}[.)])\s+(?P<text>.*)$")
+# Fewer headings than this may stand in any text.
+_LEAST_HEADINGS = 2
+
+
+def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
+    """The sections of a text that `render` wrote with this template, in any of its languages.
+
+    Nothing that an item quotes can be taken for a heading: lines of an item are indented.
+    """
+    heads = _heads(template)
+    labels = {label: section for section, heading in template.headings.items() for label in heading.label.values()}
+    found: dict[Section, list[Item]] = {}
+    current: list[Item] | None = None
+    for line in _body(text, template).split("\n"):
+        label = _LABEL.match(line)
+        section = labels.get(label["label"]) if label else heads.get(line)
+        if section is not None:
+            current = found.setdefault(section, [])
+        elif current is not None and not _CLOSING_TAG.match(line):
+            _read_line(line, current)
+    return _sections(found, template)
+
+
+def read_ours(body: str) -> tuple[SectionItems, ...]:
+    """The sections of a summary written by compact after its marker, by the template that has the most headings in
+    it.
+    """
+    lines = set(body.split("\n"))
+    best = max(template_names(), key=lambda name: (len(lines & _heads(load_template(name)).keys()), name))
+    return read_sections(body, load_template(best))
+
+
+def read_client(text: str) -> tuple[SectionItems, ...]:
+    """The sections of a client's own summary, by the template made after it; empty if no template has two headings.
+
+    Lines and list entries are items; what stands before the first heading is left out.
+    """
+    best = max(template_names(), key=lambda name: (_headings_in(text, load_template(name)), name))
+    template = load_template(best)
+    if _headings_in(text, template) < _LEAST_HEADINGS:
+        return ()
+    return _sections(_read_foreign(text, template), template)
+
+
+def _heads(template: Template) -> dict[str, Section]:
+    """The lines that open headings, in every language; of sections that share one, the first."""
+    order = tuple(template.headings)[::-1]
+    return {template.head(section, language): section for language in LANGUAGES for section in order}
+
+
+def _headings_in(text: str, template: Template) -> int:
+    names = _known_names(template)
+    return len({names[name] for line in text.split("\n") if (name := _name_of(line, template)) in names})
+
+
+def _read_foreign(text: str, template: Template) -> dict[Section, list[Item]]:
+    names = _known_names(template)
+    found: dict[Section, list[Item]] = {}
+    current: list[Item] | None = None
+    for line in text.split("\n"):
+        name = _name_of(line, template)
+        if name in names:
+            current = found.setdefault(names[name], [])
+        elif line.startswith("#"):
+            current = None  # a heading that no template knows
+        elif current is not None and line.strip() and not _CLOSING_TAG.match(line):
+            _read_foreign_line(line, current)
+    return found
+
+
+@cache
+def heading_names(template_name: str) -> Mapping[str, Section]:
+    """All names by which sections of a template are known, lower case; of headings that sections share, the first."""
+    return _known_names(load_template(template_name))
+
+
+def _known_names(template: Template) -> Mapping[str, Section]:
+    """All names of the template's headings, lower case; of headings that sections share, the first one's."""
+    found: dict[str, Section] = {}
+    for section, heading in template.headings.items():
+        for name in (*heading.name.values(), *heading.known):
+            found.setdefault(name.lower(), section)
+    return found
+
+
+def _name_of(line: str, template: Template) -> str:
+    """What a line would be called if it is a heading, without a remark in brackets; empty if it cannot be one."""
+    found = _TAG.match(line) if template.style is Style.XML else _AROUND_HEADING.match(line)
+    return re.sub(r"\s*\([^()]*\)$", "", found["name"].strip()).lower() if found else ""
+
+
+def _read_foreign_line(line: str, items: list[Item]) -> None:
+    bullet = _BULLET.match(line)
+    if bullet:
+        items.append(Item(text=bullet["text"].strip(), depth=1 if items and len(bullet["indent"]) > 1 else 0))
+    elif items and line.startswith(" "):
+        items[-1] = Item(text=f"{items[-1].text}\n{line.strip()}", depth=items[-1].depth)
+    else:
+        items.append(Item(text=line.strip()))
+
+
+def _body(text: str, template: Template) -> str:
+    """The text without the template's closing."""
+    for closing in template.closing.values():
+        text = text.removesuffix(closing.strip())
+    return text.rstrip("\n")
+
+
+def _sections(found: Mapping[Section, list[Item]], template: Template) -> tuple[SectionItems, ...]:
+    return tuple(
+        SectionItems(section=section, items=tuple(_unsigned(item, section, template) for item in items))
+        for section, items in found.items()
+        if items
+    )
+
+
+def _unsigned(item: Item, section: Section, template: Template) -> Item:
+    """A step of a plan with the fixed word for its state in place of the template's sign."""
+    if section is Section.PLAN:
+        words = words_of("en")
+        for state, sign in template.states.items():
+            if item.text.startswith(f"{sign} "):
+                state_text = item.text.removeprefix(f"{sign} ")
+                return Item(
+                    text=f"{getattr(words, state)}{words.colon}{state_text}", records=item.records, depth=item.depth
+                )
+    return item
+
+
+def _read_line(line: str, items: list[Item]) -> None:
+    body = line.lstrip(" ")
+    if body.startswith("- ") and (len(line) - len(body)) in (0, 2):
+        items.append(Item(text=body[2:], depth=(len(line) - len(body)) // 2))
+    elif body and items and line.startswith("  "):
+        last = items[-1]
+        continued = line[2 * last.depth + 2 :]
+        items[-1] = Item(text=f"{last.text}\n{continued}", depth=last.depth)
