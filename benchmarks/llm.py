@@ -33,10 +33,9 @@ from llm_server.client import LlmServer, running  # noqa: E402
 
 from compactor_cli.archive.restore import transcripts_in  # noqa: E402
 from compactor_cli.llm import llm  # noqa: E402
+from compactor_cli.llm.limits import RateLimits, SpendLimits  # noqa: E402
 from compactor_cli.llm.model import ModelOptions  # noqa: E402
 from compactor_cli.llm.model_calls import Call, ChatMessage, Secret, Speaker  # noqa: E402
-from compactor_cli.llm.rate_limiter import RateLimits  # noqa: E402
-from compactor_cli.llm.spend import SpendLimits  # noqa: E402
 from compactor_cli.model.errors import InputError  # noqa: E402
 from compactor_cli.model.marker import Marker  # noqa: E402
 from compactor_cli.model.summary import Request  # noqa: E402

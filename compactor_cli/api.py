@@ -314,9 +314,9 @@ def _model_orders(options: Options, settings: model_settings.Settings) -> ModelC
     """What the model is asked with; no reply is cached, for no file is written."""
     from pathlib import Path
 
-    from compactor_cli.llm.keys import NO_KEYS, read_keys
+    from compactor_cli.llm.limits import SpendLimits
     from compactor_cli.llm.model import ModelOptions
-    from compactor_cli.llm.spend import SpendLimits
+    from compactor_cli.llm.model_calls import NO_KEYS, read_keys
     from compactor_cli.run.model_run import ModelConfig
 
     model = options["model"]

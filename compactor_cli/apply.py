@@ -195,7 +195,7 @@ def _writer(plan: Plan, summariser: Summariser) -> Summariser:
 
         return Retrieval()
     if NOTICE in names:
-        from compactor_cli.llm.omission_notice import OmissionNotice
+        from compactor_cli.archive.search import OmissionNotice
 
         return OmissionNotice()
     return summariser

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from compactor_cli.group.exchanges import group
-from compactor_cli.llm.importance import importance_of
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import Compaction as Compaction
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import NEWEST, Keep, Settings
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.finish import check_plan, unchanged
 from compactor_cli.plan.planner import make_plan
@@ -36,7 +35,16 @@ def plan_transcript(
 ) -> Plan:
     """What `compact_transcript` would do, without doing it."""
     grouping, counter = group(transcript.messages), OnceCounter(counter)
-    return make_plan(transcript, grouping, settings, counter, mode, importance or importance_of(settings.keep))
+    return make_plan(transcript, grouping, settings, counter, mode, importance or _importance(settings.keep))
+
+
+def _importance(keep: Keep) -> Importance | None:
+    """What ranks the middle, imported only where it is ranked. Raises UsageError for a name that nothing has."""
+    if keep.by == NEWEST:
+        return None
+    from compactor_cli.llm.importance import importance_of
+
+    return importance_of(keep)
 
 
 def compact_transcript(
@@ -62,7 +70,7 @@ def compact_transcript(
     """
     grouping, counter = group(transcript.messages), OnceCounter(counter)
     if plan is None:
-        plan = make_plan(transcript, grouping, settings, counter, mode, importance or importance_of(settings.keep))
+        plan = make_plan(transcript, grouping, settings, counter, mode, importance or _importance(settings.keep))
     else:
         check_plan(plan, transcript, grouping)
         _check_mode(plan, mode)

@@ -31,13 +31,12 @@ from compactor_cli.archive.index import (
     text_of,
 )
 from compactor_cli.archive.restore import load_transcript
-from compactor_cli.digest.language import stop_words, terms
+from compactor_cli.digest.language import detect, stop_words, terms
 from compactor_cli.group.exchanges import is_user_words
-from compactor_cli.llm.omission_notice import language_of
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.marker import record_id
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.transcript import Role, Transcript
 
 if TYPE_CHECKING:
     import sqlite3
@@ -455,6 +454,22 @@ SALIENT_WORDS = 32
 # What is left of the budget for excerpts where the frame around them took more than was thought.
 _SHRINK_RATIO = 0.85
 _ROUNDS = 12
+
+
+class OmissionNotice:
+    """A summariser that carries no information of the covered records but that they were there."""
+
+    def summarise(self, request: Request) -> Answer:
+        """A summary without sections, in the language of the conversation."""
+        return Answer(summary=Summary(source=Source.NOTICE, sections=(), language=language_of(request)))
+
+
+def language_of(request: Request) -> str:
+    """The language that is asked for, else that of the user's words among the covered records."""
+    if request.language != "auto":
+        return request.language
+    messages = request.transcript.messages
+    return detect(messages[i].text for i in request.covered if messages[i].role is Role.USER)
 
 
 class Retrieval:

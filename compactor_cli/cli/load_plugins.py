@@ -20,7 +20,7 @@ def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
     """Fields of `RunConfig`. Raises UsageError for names that nothing installed has."""
     found: dict[str, Any] = {}
     if settings.keep.by not in KEPT_BY:
-        from compactor_cli.llm.importance.plugin import plugin_importance
+        from compactor_cli.llm.importance import plugin_importance
 
         found["importance"] = plugin_importance(settings.keep.by, run_options.when_failing, _console(run_options).warn)
     if run_options.engine:

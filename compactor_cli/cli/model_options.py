@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from compactor_cli.cli.console import Console
-    from compactor_cli.llm.estimate import Estimate
-    from compactor_cli.llm.model import ModelOptions
+    from compactor_cli.llm.limits import Spent
+    from compactor_cli.llm.model import Estimate, ModelOptions
     from compactor_cli.llm.prompts import Stage
-    from compactor_cli.llm.spend import Spent
     from compactor_cli.model.report import Listener
     from compactor_cli.run.model_run import ModelConfig, ModelRun
 
@@ -66,8 +65,7 @@ def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfi
         return run_config
     if run_config.settings.keep.by != SEMANTIC:
         raise UsageError("--embedding-model is about --keep semantic", next_step="add --keep semantic")
-    from compactor_cli.llm.importance.local import PREFIX, local
-    from compactor_cli.llm.importance.meaning import Meaning, Unasked
+    from compactor_cli.llm.importance import PREFIX, Meaning, Unasked, local
 
     if name.startswith(PREFIX):
         return dataclasses.replace(run_config, importance=Meaning(local(name.removeprefix(PREFIX))))
@@ -93,11 +91,10 @@ def asked_line(row: CompactedRow, model: str) -> str:
 
 def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
     """The orders. Raises UsageError for files that cannot be read, and tasks that there are not."""
-    from compactor_cli.llm.keys import NO_KEYS, read_keys
+    from compactor_cli.llm.limits import RateLimits, SpendLimits
+    from compactor_cli.llm.model_calls import NO_KEYS, read_keys
     from compactor_cli.llm.model_client import Fallback
-    from compactor_cli.llm.rate_limiter import RateLimits
-    from compactor_cli.llm.spend import SpendLimits
-    from compactor_cli.llm.user_dirs import breaker_file, replies_file
+    from compactor_cli.llm.reply_cache import breaker_file, replies_file
     from compactor_cli.run.model_run import ModelConfig
 
     fallback = (
@@ -126,8 +123,8 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
 
 def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
     from compactor_cli.llm.model import ModelOptions, OnFailure
-    from compactor_cli.llm.prices import read_price
-    from compactor_cli.llm.update import Previous
+    from compactor_cli.llm.model_calls import read_price
+    from compactor_cli.llm.sources import Previous
 
     rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
     given = ModelOptions(

@@ -22,7 +22,7 @@ from compactor_cli.cli.console import Color, Console, counted, is_terminal, pain
 from compactor_cli.cli.progress import Progress
 from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
 from compactor_cli.cli.view import message_fields
-from compactor_cli.llm.flatten import call_text
+from compactor_cli.llm.sources import call_text
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.presets import units as values

@@ -17,7 +17,7 @@ from typing import Any
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, Use, lines_of, words
-from compactor_cli.llm.bm25 import Index
+from compactor_cli.llm.importance import Index
 
 # What is said in fewer words is said by chance, too.
 LEAST_LINE_WORDS = 4

@@ -24,9 +24,7 @@ from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_
 from compactor_cli.evaluate.questions import Question, is_misled, read_questions, score_answer
 from compactor_cli.evaluate.tables import NOTHING, columns, percent
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.llm.check_reply import CheckInput, Verdict, check
-from compactor_cli.llm.essentials import essentials
-from compactor_cli.llm.grounding import SourceRecords
+from compactor_cli.llm.check_reply import CheckInput, SourceRecords, Verdict, check, essentials
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of, own_words
 from compactor_cli.llm.prompts import asked

@@ -1,21 +1,301 @@
-"""Check: whether a reply is the summary that was asked for, and what of it does not hold.
+"""Whether a reply is the summary that was asked for, and what of it does not hold.
 
-Limits come from real compactions of clients, against replies that are none: see tests/replies. Only a reply that is
-no summary of these records is refused; single names that nobody wrote are marked, single items are taken out.
+It is held against the records as they were written, not as a prompt showed them (a prompt leaves much out): what it
+names or quotes must stand there, and of what a summary of them has to name (changed files, the user's things, open
+steps, names) it must tell enough. Limits come from real compactions of clients, against replies that are none: see
+tests/replies. Only a reply that is no summary of these records is refused; single names that nobody wrote are marked,
+single items are taken out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
+from itertools import islice
 
-from compactor_cli.llm.essentials import Coverage, Essential, coverage
-from compactor_cli.llm.grounding import MARK, Named, SourceRecords, false_quotes, marked, quotes
+from compactor_cli.digest.atoms import AtomKind, atom_kinds, atom_texts
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, events, parameters
+from compactor_cli.digest.open import plan_state
+from compactor_cli.digest.salience import build, score
+from compactor_cli.formats.harness import user_text
+from compactor_cli.group.todos import State
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import Outline, OutlineHeading, as_text, read_reply
+from compactor_cli.llm.sources import call_text
 from compactor_cli.model.summary import Item, Section, SectionItems
+from compactor_cli.model.transcript import Role, Text, ToolCall, ToolResult, Transcript
+
+MARK = " (?)"
+# Shorter numbers are counts and sums as often as not: a summary may reckon.
+_LONG_NUMBER_DIGITS = 7
+# Names in a text that nobody would look for in a transcript.
+_REMARK_NAMES = frozenset({"N/A", "n/a", "I/O", "CI/CD", "TCP/IP", "GitHub", "JavaScript", "TypeScript", "OpenAI"})
+_WORDS_AND_SLASHES = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?:/[^\W\d_]+(?:['’-][^\W\d_]+)*)+")
+_TAG = re.compile(r"</?[A-Za-z][A-Za-z_-]*(?:\s[^<>\n]*)?/?>")
+_LINE_NUMBER = re.compile(r":\d+(?:[-:,]\d+)*$")
+# A request in quotation marks that a text lays in the user's mouth.
+_QUOTE = re.compile(r"[\"“「『]([^\"“”「」『』\n]{1,400})[\"”」』]")
+_LEAST_QUOTE_CHARS = 12
+_BY_USER = re.compile(
+    r"\b(?:user|they|he|she)\b[^.\n\"“]{0,60}\b(?:said|says|asked|asks|requested|wrote|writes|wants|demanded|insisted"
+    r"|told|instructed|confirmed|replied|answered|stated|ordered)\b[^.\n\"“]{0,30}$|用户[^。\n「“\"]{0,20}$",
+    re.IGNORECASE,
+)
+_LEFT_OUT = re.compile(r"\.{3}|…|\[[^\]]*\]")
+_WORD = re.compile(r"\w+")
+_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_RUN_WORDS = 3
+# Clients and models shorten quotations; so much of one must be in the user's words as it stands.
+_LEAST_QUOTED_RATIO = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What a text names: how many names there are, those without a source, and numbers without one."""
+
+    names: int
+    unfound: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+    @property
+    def unfound_ratio(self) -> float:
+        """The share of the names that has no source, 0 to 1."""
+        return len(self.unfound) / self.names if self.names else 0.0
+
+
+class SourceRecords:
+    """Full records, searched for what a text names. The texts are put together when first needed.
+
+    ``shown``: texts that a model was given besides (its instructions, a list of facts, an earlier summary).
+    """
+
+    def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]], shown: Sequence[str] = ()) -> None:
+        self._parts = tuple(parts)
+        self._shown = tuple(shown)
+
+    def named(self, text: str) -> Named:
+        """What the text names; tags, words with a slash between them and the records' own spelling aside."""
+        names = 0
+        unfound: list[str] = []
+        numbers: list[str] = []
+        for name, kind in atom_kinds(_TAG.sub(" ", text)).items():
+            if name in _REMARK_NAMES or (kind is AtomKind.PATH and _WORDS_AND_SLASHES.fullmatch(name)):
+                continue
+            is_number = kind is AtomKind.DATE or (kind is AtomKind.NUM and not _is_long(name))
+            names += not is_number
+            if not self.holds(name):
+                (numbers if is_number else unfound).append(name)
+        return Named(names=names, unfound=tuple(unfound), numbers=tuple(numbers))
+
+    def holds(self, name: str) -> bool:
+        """Whether a name stands somewhere, in whatever case, as a whole or (a path) in two pieces."""
+        if any(name in text for text in self._shown) or name in self._text:
+            return True
+        folded = _LINE_NUMBER.sub("", name).casefold()
+        if folded in self._folded:
+            return True
+        pieces = folded.split("/")
+        if "." not in folded and pieces[0] and all(piece in self._folded for piece in pieces):
+            return len(pieces) > 1  # names set side by side, each of them known
+        cuts = range(1, len(pieces))
+        return any(self._has_both("/".join(pieces[:cut]), "/".join(pieces[cut:])) for cut in cuts)
+
+    def _has_both(self, folder: str, rest: str) -> bool:
+        return bool(rest) and rest in self._folded and (not folder or folder in self._folded)
+
+    def said_by_user(self, text: str) -> bool:
+        """Whether most of a text are words that a user said."""
+        runs = _runs(text)
+        return not runs or sum(run in self._user_runs for run in runs) >= _LEAST_QUOTED_RATIO * len(runs)
+
+    def is_quoted(self, quotation: str) -> bool:
+        """Whether a quotation is mostly the user's words, or else stands in the records: what was left out aside."""
+        pieces = [words for piece in _LEFT_OUT.split(quotation) if (words := " ".join(_WORD.findall(piece.casefold())))]
+        return all(self.said_by_user(piece) or f" {piece} " in self._spaced for piece in pieces)
+
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(text for transcript, indices in self._parts for text in _texts(transcript, indices))
+
+    @cached_property
+    def _folded(self) -> str:
+        return "\n".join((self._text, *self._shown)).casefold()
+
+    @cached_property
+    def _spaced(self) -> str:
+        return f" {' '.join(_WORD.findall(self._folded.replace(chr(92) + 'n', ' ')))} "
+
+    @cached_property
+    def _user_runs(self) -> frozenset[tuple[str, ...]]:
+        known_runs: set[tuple[str, ...]] = set()
+        for transcript, indices in self._parts:
+            for index in indices:
+                message = transcript.messages[index]
+                if message.role is Role.USER or message.results:
+                    known_runs.update(_runs(user_text(message)))
+                    known_runs.update(
+                        run for result in message.results if result.is_error for run in _runs(result.text)
+                    )
+                if message.summary is not None:
+                    known_runs.update(_runs(message.summary.text))
+        for text in self._shown:
+            known_runs.update(_runs(text))
+        return frozenset(known_runs)
+
+
+def _is_long(number: str) -> bool:
+    return number.isdigit() and len(number) >= _LONG_NUMBER_DIGITS
+
+
+def _texts(transcript: Transcript, indices: Sequence[int]) -> Iterable[str]:
+    """The texts of records, then the records as they were written: bookkeeping names directories and branches."""
+    for index in indices:
+        for part in transcript.messages[index].parts:
+            if isinstance(part, Text | ToolResult):
+                yield part.text
+            elif isinstance(part, ToolCall):
+                yield call_text(part)
+        if index < len(transcript.records):
+            yield transcript.records[index].raw.decode("utf-8", "replace")
+
+
+def _runs(text: str) -> list[tuple[str, ...]]:
+    """Each three words in a row, in lower case; of a shorter text, all of its words; characters where dense."""
+    words = [piece for word in _WORD.findall(text.casefold()) for piece in (word if _DENSE.search(word) else (word,))]
+    if len(words) <= _RUN_WORDS:
+        return [tuple(words)] if words else []
+    return [tuple(words[at : at + _RUN_WORDS]) for at in range(len(words) - _RUN_WORDS + 1)]
+
+
+def marked(text: str, names: Iterable[str]) -> str:
+    """The text with a question mark in brackets after the first place of each of these names."""
+    for name in sorted(names, key=len, reverse=True):
+        pattern = re.compile(rf"(?<![\w/]){re.escape(name)}(?![\w/])(?P<tick>`?)(?! \(\?\))")
+        text = pattern.sub(lambda found: f"{found[0]}{MARK}", text, count=1)
+    return text
+
+
+def quotes(text: str) -> tuple[str, ...]:
+    """What stands in quotation marks."""
+    return tuple(_QUOTE.findall(text))
+
+
+def false_quotes(text: str, is_quoted: Callable[[str], bool]) -> tuple[str, ...]:
+    """What the text says in quotation marks that the user said, and nobody did."""
+    found = []
+    for quotation in _QUOTE.finditer(text):
+        before = text[max(0, quotation.start() - 120) : quotation.start()]
+        if len(quotation[1]) >= _LEAST_QUOTE_CHARS and _BY_USER.search(before) and not is_quoted(quotation[1]):
+            found.append(quotation[1])
+    return tuple(found)
+
+
+MOST_SALIENT, _MOST_OF_USER, _MOST_FILES, _MOST_STEPS = 50, 20, 40, 12
+# Where there are few names, words stand for them.
+_LEAST_NAMES, _MOST_WORDS = 6, 6
+_FILE_WEIGHT, _STEP_WEIGHT = 3.0, 2.0
+_LEAST_STEP_RATIO = 0.6
+_STEP_WORD_CHARS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Essential:
+    """One of them. ``words``: what a text must hold to tell it, in lower case; ``records``: where it stands last."""
+
+    name: str
+    words: tuple[str, ...]
+    record: str
+    weight: float = 1.0
+
+    def is_in(self, folded: str) -> bool:
+        """Whether a text, in lower case, tells it."""
+        held = sum(word in folded for word in self.words)
+        return held >= _LEAST_STEP_RATIO * len(self.words)
+
+    def __str__(self) -> str:
+        return f"{self.name} [{self.record}]" if self.record else self.name
+
+
+def essentials(parts: Iterable[tuple[Transcript, Sequence[int], str]], focus: str = "") -> tuple[Essential, ...]:
+    """Those of these records (each with the prefix of its numbers), the weightiest first.
+
+    Names of tools' parameters are none, whatever their count. Linear in the records' text.
+    """
+    found: list[Event] = []
+    where: dict[int, str] = {}
+    for transcript, indices, prefix in parts:
+        for event in events(transcript, indices):
+            if event.kind is not EventKind.SUMMARY:
+                where[len(found)] = f"{prefix}{event.record + 1}"
+                found.append(event)
+    scores = score(build(found), focus=focus)
+    schema = {name for event in found if event.kind is EventKind.CALL for name, _ in parameters(event.arguments)}
+    names = [name for name in scores.top(4 * MOST_SALIENT) if name not in schema]
+    ranked = _unique((*_changed_files(found), *_open_steps(found), *_of_user(found, names), *names[:MOST_SALIENT]))
+    if len(ranked) < _LEAST_NAMES:
+        words = sorted(scores.terms, key=lambda term: (-scores.terms[term], term))[:_MOST_WORDS]
+        ranked = _unique((*ranked, *words))
+    return tuple(_located(one, found, where) for one in ranked)
+
+
+def _changed_files(found: Sequence[Event]) -> Iterator[Essential]:
+    """The files that calls changed, newest first, by name: a summary may shorten a path."""
+    edits = (e for e in reversed(found) if e.kind is EventKind.CALL and e.tool is ToolKind.EDIT)
+    paths = dict.fromkeys(path for edit in edits if (path := argument(edit.arguments, PATH_KEYS)))
+    for path in islice(paths, _MOST_FILES):
+        word = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].casefold()
+        yield Essential(name=path, words=(word,), record="", weight=_FILE_WEIGHT)
+
+
+def _open_steps(found: Sequence[Event]) -> Iterator[Essential]:
+    state = plan_state(found)
+    for step in (*state.of(State.DOING), *state.of(State.OPEN))[:_MOST_STEPS]:
+        words = tuple(dict.fromkeys(w for w in step.text.casefold().split() if len(w) >= _STEP_WORD_CHARS))
+        yield Essential(name=step.text, words=words or (step.text.casefold(),), record="", weight=_STEP_WEIGHT)
+
+
+def _of_user(found: Sequence[Event], names: Sequence[str]) -> list[str]:
+    """The names that the user used, the most salient first."""
+    user_names = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
+    return [name for name in names if name in user_names][:_MOST_OF_USER]
+
+
+def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:
+    """Each thing once, names as essentials of their own."""
+    unique: dict[tuple[str, ...], Essential] = {}
+    for one in found:
+        fact = one if isinstance(one, Essential) else Essential(name=one, words=(one.casefold(),), record="")
+        unique.setdefault(fact.words, fact)
+    return tuple(unique.values())
+
+
+def _located(fact: Essential, found: Sequence[Event], where: dict[int, str]) -> Essential:
+    place = next((n for n in range(len(found) - 1, -1, -1) if fact.name in found[n].text), None)
+    if place is None:
+        return fact
+    return Essential(name=fact.name, words=fact.words, record=where[place], weight=fact.weight)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How much of the essentials a text tells: by weight (0 to 1), and which are missing."""
+
+    ratio: float
+    missing: tuple[Essential, ...]
+    total: int
+
+
+def coverage(text: str, wanted: Sequence[Essential]) -> Coverage:
+    """The coverage of a text; 1 where there is nothing that it must tell."""
+    folded = text.casefold()
+    missing = tuple(fact for fact in wanted if not fact.is_in(folded))
+    weight = sum(fact.weight for fact in wanted)
+    ratio = 1 - sum(fact.weight for fact in missing) / weight if weight else 1.0
+    return Coverage(ratio=ratio, missing=missing, total=len(wanted))
+
 
 # The share of the essentials that a summary tells at least; without headings it has to prove more.
 LEAST_COVERAGE, LEAST_COVERAGE_OF_PROSE, LEAST_COVERAGE_OF_PART = 0.3, 0.45, 0.2

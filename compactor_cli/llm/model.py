@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,28 +12,72 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
-from compactor_cli.llm import tree
-from compactor_cli.llm.estimate import Estimate, estimated
-from compactor_cli.llm.failures import ModelFailure
-from compactor_cli.llm.flatten import flatten, quoter
-from compactor_cli.llm.keys import provider_of
-from compactor_cli.llm.model_calls import NO_SECRET, Call, Delivery, Secret
+from compactor_cli.llm import prompts, sources
+from compactor_cli.llm.model_calls import NO_SECRET, Call, Delivery, ModelFailure, Secret, provider_of
 from compactor_cli.llm.outline import heading_lines, headings_of
-from compactor_cli.llm.prompts import PromptWording, Stage, asked
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
+from compactor_cli.llm.redact import Redactor
+from compactor_cli.llm.sources import Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
-from compactor_cli.llm.update import Earlier, LoadOriginal, Previous, earlier
-from compactor_cli.llm.writer import Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
+from compactor_cli.llm.writer import REPLY_RATIO, Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError
+from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Answer, Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.shorten import shortened
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.event_loop import BackgroundEventLoop
-    from compactor_cli.llm.model_client import ModelClient
-    from compactor_cli.llm.prices import Price
+    from compactor_cli.llm.model_calls import Price
+    from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
     from compactor_cli.llm.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a summary would take at least: without retries, each reply as long as asked for."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: Estimate) -> Estimate:
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Estimate(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
+
+def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call) -> Estimate:
+    """The leaves as they are, and the levels above them as if every reply had the length asked for."""
+    total = Estimate()
+    sizes: list[int] = []
+    for call in leaves:
+        sent = sum(task.count(message.text) for message in call.messages)
+        sizes.append(int(call.max_tokens / REPLY_RATIO))
+        total += _priced(call, sent, sizes[-1])
+    fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)
+    room = sources.rooms(merge.model, task.budget_tokens, fixed).leaf_tokens
+    while len(sizes) > 1:
+        groups = sources.merge_groups(sizes, room)
+        above: list[int] = []
+        for start, stop in groups:
+            above.append(sizes[start] if stop - start == 1 else task.budget_tokens)
+            if stop - start > 1:
+                total += _priced(merge, sum(sizes[start:stop]) + fixed, above[-1])
+        sizes = above
+    return total
+
+
+def _priced(call: Call, input_tokens: int, output_tokens: int) -> Estimate:
+    price = call.known_price
+    cost_usd = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else None
+    return Estimate(requests=1, input_tokens=input_tokens, output_tokens=output_tokens, cost_usd=cost_usd)
+
 
 AUTO, SAME = "auto", "same-as-main"
 # How long results of tools are cut in the prompt, where the preset has no rule.
@@ -268,7 +313,7 @@ class _Case:
         quoted = [quoter(forbidden)(shortened(text, half, half)) for text in (*requests[:1], *requests[1:][-1:])]
         return dict(zip(("goal", "latest"), map(self._clean, quoted), strict=False))
 
-    def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[tree.BlockSlice]:
+    def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[sources.BlockSlice]:
         strands = self.earlier.strands
         blocks = [
             (number, block)
@@ -282,12 +327,12 @@ class _Case:
             )
         ]
         texts = [block.text for _, block in blocks]
-        begins = [tree.borders(strand.transcript.messages) for strand in strands]
+        begins = [sources.borders(strand.transcript.messages) for strand in strands]
         clean = self.redactor.redact_all(texts) if self.redactor else texts
         for (number, block), text in zip(blocks, clean, strict=True):
             tokens = self.request.count(text) + 1
             border = begins[number][block.record]
-            yield tree.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
+            yield sources.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(text) if self.redactor and text else text
@@ -343,3 +388,49 @@ def _language(request: Request) -> str:
     """What the user speaks, in what is covered and what is kept."""
     messages = request.transcript.messages
     return detect(user_text(messages[i]) for i in (*request.covered, *request.kept))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """Makes rows of ``messages``: the rules, the material, and the summary as the answer.
+
+    The material is what a model would be asked with, all in one prompt, whoever wrote the summary; secrets are taken
+    out of both. ``template``: the name of the summary's.
+    """
+
+    template: str
+
+    def __call__(self, request: Request, summary: str) -> bytes:
+        """The line of one summary, as it stands in the output, its marker aside."""
+        redactor = Redactor()
+        wording = self._wording(request)
+        rules = prompts.rules(wording, Stage.LEAF)
+        prompt = prompts.prompt(wording, self._prompt_input(request, redactor))
+        turns = (("system", rules), ("user", prompt), ("assistant", redactor.redact(without_marker(summary))))
+        marker = find_marker(summary)
+        row = {
+            "messages": [{"role": role, "content": text} for role, text in turns],
+            "transcript": marker.transcript if marker else "",
+        }
+        return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+    def _wording(self, request: Request) -> PromptWording:
+        spoken = (request.transcript.messages[i] for i in (*request.covered, *request.kept))
+        language = request.language if request.language in LANGUAGES else detect(map(user_text, spoken))
+        headings = asked(headings_of(request.render, language))
+        return PromptWording(template=self.template, language=language, headings=headings, focus=request.focus)
+
+    def _prompt_input(self, request: Request, redactor: Redactor) -> PromptInput:
+        messages = request.transcript.messages
+        new = [i for i in request.covered if messages[i].summary is None]
+        earlier = [found.text for i in request.covered if (found := messages[i].summary)]
+        forbidden = heading_lines(request.render, LANGUAGES)
+        blocks = flatten(request.transcript, new, rule=_RULE, headings=forbidden)
+        return PromptInput(
+            stage=Stage.LEAF,
+            texts=tuple(redactor.redact_all([block.text for block in blocks])),
+            tokens=request.budget_tokens,
+            first=blocks[0].name if blocks else "",
+            last=blocks[-1].name if blocks else "",
+            previous=redactor.redact("\n\n".join(earlier)),
+        )

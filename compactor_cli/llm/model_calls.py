@@ -1,13 +1,95 @@
-"""One call of a model and its reply, as values."""
+"""One call of a model, its reply and its failures as values; what it costs, who answers it, and with which key.
+
+The failures, each of which says whether asking again can help:
+
+ModelFailure
+├── Passing             asking again later can help
+│   ├── RateLimited         the provider wants fewer requests (429)
+│   ├── ServerTrouble       the provider or the way to it fails (5xx, overloaded, no connection)
+│   ├── TimedOut            no reply within the time allowed
+│   └── Broken              the reply broke off or cannot be read
+├── ContextTooLong      the prompt does not fit the model: ask with less text
+├── Refused             bad request, content policy: asking again is of no use
+│   └── Unusable            wrong key, unknown model, no money: no other request would be answered either
+├── GaveUp              every model failed: the last reason of each
+├── LimitReached        a limit of the run (cost, requests, tokens) would be passed; nothing was sent
+└── CircuitOpen         too many failures in a row: nothing is sent for now
+
+No text of these holds a key: what a provider says is scrubbed before it gets here. Prices and providers come from the
+table in litellm's wheel, read as a file: litellm is not imported.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from compactor_cli.llm.prices import Price, price_of
+from compactor_cli.model.errors import UsageError
+from compactor_cli.plan.models import table_entry
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per token. ``cached_usd`` is for tokens that the provider has in its prompt cache."""
+
+    input_usd: float
+    output_usd: float
+    cached_usd: float
+
+    def cost_usd(self, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """The price of a call; ``cached_tokens`` are among ``input_tokens``."""
+        fresh = max(0, input_tokens - cached_tokens)
+        return fresh * self.input_usd + cached_tokens * self.cached_usd + output_tokens * self.output_usd
+
+
+def read_price(text: str, place: str = "--price") -> Price | None:
+    """A price as people write it: US dollars per million tokens, ``IN,OUT``; None for an empty text.
+
+    Raises `UsageError`.
+    """
+    if not text:
+        return None
+    try:
+        input_usd, output_usd = (float(part) / _MILLION for part in text.split(","))
+    except ValueError:
+        input_usd = output_usd = -1.0
+    if not (0 <= input_usd < float("inf") and 0 <= output_usd < float("inf")):
+        advice = "write US dollars per million tokens: --price 0.15,0.60"
+        raise UsageError(f"“{text}” is no price", next_step=advice, place=place)
+    return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=input_usd)
+
+
+@lru_cache(maxsize=64)
+def price_of(model: str) -> Price | None:
+    """The price of a model by its name in litellm's table (also without provider, date or mark); None if unknown."""
+    entry = table_entry(model)
+    input_usd, output_usd = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if not isinstance(input_usd, int | float) or not isinstance(output_usd, int | float):
+        return None
+    cached = entry.get("cache_read_input_token_cost")
+    cached_usd = cached if isinstance(cached, int | float) else input_usd
+    return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=cached_usd)
+
+
+def batch_price_of(model: str) -> Price | None:
+    """The price within a provider's batch job, where the table has it; else the usual one, an upper bound."""
+    entry, price = table_entry(model), price_of(model)
+    input_usd, output_usd = (entry.get(f"{way}_cost_per_token_batches") for way in ("input", "output"))
+    if price is None or not isinstance(input_usd, int | float) or not isinstance(output_usd, int | float):
+        return price
+    return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=input_usd)
+
 
 # Where nothing was counted: English and code have 3 to 4 bytes a token, so this errs on the side of too many.
 BYTES_PER_TOKEN = 3
@@ -147,3 +229,162 @@ class Reply:
     has_tool_call: bool = False
     request_id: str = ""
     origin: Origin = Origin.MODEL
+
+
+_LINE = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$")
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
+# Shorter values are words and numbers that a text may hold for other reasons.
+_LEAST_CHARS = 12
+# Where litellm's name is not the provider's own with _API_KEY after it.
+_NAMES = {
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "huggingface": ("HUGGINGFACE_API_KEY", "HF_TOKEN"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
+    "fireworks_ai": ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "openai": ("OPENAI_API_KEY",),
+}
+# Those that answer nobody without a key of this kind. Others take credentials of a cloud, a login, or none.
+KEYED_PROVIDERS = frozenset(
+    "openai anthropic gemini mistral groq deepseek xai openrouter together_ai fireworks_ai cohere cerebras moonshot"
+    " deepinfra dashscope codestral nvidia_nim perplexity replicate novita nebius volcengine voyage wandb".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys of a key file: by litellm's names, or one bare key for ``provider`` only."""
+
+    by_name: Mapping[str, Secret] = field(default_factory=dict)
+    bare: Secret = NO_SECRET
+    provider: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def for_model(self, model: str) -> Secret:
+        """The key for a model; empty: litellm looks in the environment. No key goes to another's provider."""
+        for name in environment_names(model):
+            if name in self.by_name:
+                return self.by_name[name]
+        return self.bare if provider_of(model) == self.provider else NO_SECRET
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """All of them, for the redactor."""
+        return (*self.by_name.values(), *((self.bare,) if self.bare else ()))
+
+
+NO_KEYS = Keys()
+
+
+def provider_of(model: str) -> str:
+    """litellm's name of a model's provider: its prefix, else what the table of models says; maybe empty."""
+    prefix, slash, _ = model.partition("/")
+    return prefix.lower() if slash else str(table_entry(model).get("litellm_provider", ""))
+
+
+def environment_names(model: str) -> tuple[str, ...]:
+    """The variables that hold the key for a model's provider, by litellm's names."""
+    provider = provider_of(model)
+    return _NAMES.get(provider, (f"{provider.upper().replace('-', '_')}_API_KEY",))
+
+
+def missing_key(model: str, keys: Keys, environ: Mapping[str, str] = os.environ) -> str:
+    """The variable that should hold the key for a model and does not; empty where nothing is known to be missing."""
+    names = environment_names(model)
+    if provider_of(model) not in KEYED_PROVIDERS or keys.for_model(model) or any(environ.get(n) for n in names):
+        return ""
+    return names[0]
+
+
+def server_of(call: Call, environ: Mapping[str, str] = os.environ) -> str:
+    """Who answers a call and at whose expense: the host (else the provider), and a fingerprint of the key."""
+    host = urlsplit(call.api_base).netloc.rpartition("@")[2] or provider_of(call.model) or call.model
+    in_environment = next((environ[name] for name in environment_names(call.model) if environ.get(name)), "")
+    key = call.key.reveal() or in_environment
+    return f"{host} (key {hashlib.sha256(key.encode()).hexdigest()[:8]})" if key else host
+
+
+def read_keys(path: Path, model: str) -> Keys:
+    """A key file: lines ``NAME=key`` under litellm's names (comments, quotes and ``export`` allowed), or one bare key.
+
+    A bare key is for the provider of ``model``. Warns if others than the owner may read the file. Raises
+    `UsageError`, which names the file and never what is in it.
+    """
+    try:
+        mode = path.stat().st_mode
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"the key file cannot be read ({reason})", place=str(path)) from None
+    lines = [line for line in lines if line and not line.startswith("#")]
+    open_to_others = mode & (stat.S_IRWXG | stat.S_IRWXO)
+    warnings = (f"{path}: others may read this key file: chmod 600 it",) if open_to_others else ()
+    named = [_LINE.match(line) for line in lines]
+    if len(lines) == 1 and not named[0]:
+        return Keys(bare=Secret(lines[0]), provider=provider_of(model), warnings=warnings)
+    if not lines or not all(named):
+        raise UsageError("the key file is not understood", place=str(path), next_step="lines NAME=key, or one bare key")
+    return Keys(by_name={m[1]: Secret(m[2].strip().strip("'\"")) for m in named if m}, warnings=warnings)
+
+
+def environment_secrets(environ: Mapping[str, str] = os.environ) -> tuple[Secret, ...]:
+    """The values of variables named like secrets, so that a transcript which shows one does not send it out."""
+    found = (value for name, value in sorted(environ.items()) if _SECRET_NAME.search(name.upper()))
+    return tuple(Secret(value) for value in found if len(value) >= _LEAST_CHARS and "/" not in value[:1])
+
+
+class ModelFailure(Exception):  # noqa: N818 -- named for what happened
+    """A call of a model that gave no reply. ``reason`` is one line for people, without keys."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Passing(ModelFailure):
+    """Asking again later can help, not before ``retry_after_seconds`` (0: the provider named no time)."""
+
+    def __init__(self, reason: str, *, retry_after_seconds: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RateLimited(Passing):
+    """The provider wants fewer requests or tokens per minute."""
+
+
+class ServerTrouble(Passing):
+    """The provider, or the way to it, fails."""
+
+
+class TimedOut(Passing):
+    """No reply within the time allowed. The provider may have charged for it."""
+
+
+class Broken(Passing):
+    """The reply broke off, or cannot be read. The provider may have charged for it."""
+
+
+class ContextTooLong(ModelFailure):
+    """The prompt is longer than the model reads."""
+
+
+class Refused(ModelFailure):
+    """The provider will not do this, however often it is asked."""
+
+
+class Unusable(Refused):
+    """The provider answers no request with this key to this model."""
+
+
+class GaveUp(ModelFailure):
+    """All attempts with all models failed. ``reason`` tells the last failure of each model."""
+
+
+class LimitReached(ModelFailure):
+    """A limit that the user set would be passed. Nothing was sent."""
+
+
+class CircuitOpen(ModelFailure):
+    """Too many failures in a row. Nothing was sent."""

@@ -1,4 +1,4 @@
-"""Replies: a cache on this disk, so that a run which was killed does not pay twice.
+"""Replies and where they are kept: a cache on this disk, so that a run which was killed does not pay twice.
 
 One SQLite file with a write-ahead log: whole after a crash, shared by processes, only its owner may read it.
 It holds replies, with secrets already taken out, and hashes of prompts; never a prompt, never a key.
@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +20,7 @@ from compactor_cli.llm.model_calls import Call, Origin, Reply, Wanted
 
 if TYPE_CHECKING:
     import sqlite3
+
 
 T = TypeVar("T")
 _LOCK_SECONDS = 10.0
@@ -209,3 +210,18 @@ def _body(reply: Reply) -> dict[str, object]:
         "cost_usd": reply.cost_usd,
         "request_id": reply.request_id,
     }
+
+
+def replies_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """The cache of replies: may be deleted at any time, at the cost of paying again."""
+    return _folder(environ, "XDG_CACHE_HOME", ".cache") / "compact" / "replies.sqlite3"
+
+
+def breaker_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """What the circuit breaker knows."""
+    return _folder(environ, "XDG_STATE_HOME", ".local/state") / "compact" / "breaker.json"
+
+
+def _folder(environ: Mapping[str, str], name: str, otherwise: str) -> Path:
+    folder = Path(environ.get(name) or "")
+    return folder if folder.is_absolute() else Path.home() / otherwise

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compactor_cli.llm.secret_keys import key_blocks
-from compactor_cli.llm.text_scan import Found, Scan
+from compactor_cli.llm.secret_forms import Found, Scan, key_blocks
 
 _FLAG_CHARS = 32
 _NAME_CHARS = 64

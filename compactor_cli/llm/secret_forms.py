@@ -1,20 +1,93 @@
-"""Forms of secrets that are known by how they look: keys and tokens that their makers gave a prefix.
+"""Secrets known by how they look: keys and tokens that their makers gave a prefix, and private keys.
 
 Sources: the makers' own documentation and the list of supported patterns of GitHub's secret scanning; lengths are
 lower bounds where a maker names none. Each form has literals, found first and fast, and an expression that is
 matched where one was found: parts of bounded length and at most one without a bound, at the end. It thus fails within
-`SecretForm.failing_chars`, and what it takes is not looked at again: linear time.
+`SecretForm.failing_chars`, and what it takes is not looked at again. Private keys: armour of PEM and PGP, one end
+missing, numbered or escaped lines, no armour, base64 of all that.
+
+`Scan` is a text looked through in bounded steps, which are counted. Whoever looks for secrets looks at a window of a
+fixed length from each place where a literal stands, and goes on after what it found. What lies far ahead (a closing
+quote) is looked for once, not from every place again. So the work is proportional to the length of the text, whatever
+stands in it; ``steps`` is an upper bound of it in characters.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from compactor_cli.llm.text_scan import Found, Scan
+Found = tuple[int, int, str]  # start, stop, kind
+
+
+class Scan:
+    """One text. ``lowered`` has the same offsets as ``text``. ``steps``: characters looked at, literals aside."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        lowered = text.lower()
+        # İ is the one letter that grows.
+        self.lowered = lowered if len(lowered) == len(text) else text.replace("İ", "I").lower()
+        self.steps = 0
+        self._next: dict[str, tuple[int, int]] = {}
+
+    def hits(self, literal: str, *, lowered: bool = False) -> Iterator[int]:
+        """Where a literal stands."""
+        text = self.lowered if lowered else self.text
+        at = text.find(literal)
+        while at >= 0:
+            self.steps += len(literal)
+            yield at
+            at = text.find(literal, at + 1)
+
+    def match(self, pattern: re.Pattern[str], at: int, most: int, failing: int = 0) -> re.Match[str] | None:
+        """The pattern matched at a place, within ``most`` characters; where it fails it has looked at ``failing``."""
+        found = pattern.match(self.text, at, at + most)
+        self.steps += found.end() - at if found else failing or most
+        return found
+
+    def search(self, pattern: re.Pattern[str], at: int, most: int) -> re.Match[str] | None:
+        """The pattern searched for from a place on, within ``most`` characters."""
+        found = pattern.search(self.text, at, at + most)
+        self.steps += (found.end() if found else min(len(self.text), at + most)) - at
+        return found
+
+    def line_from(self, at: int, most: int) -> str:
+        """The rest of the line, at most so long."""
+        end = self.next_of("\n", at)
+        stop = min(end if end >= 0 else len(self.text), at + most)
+        self.steps += stop - at
+        return self.text[at:stop]
+
+    def next_of(self, literal: str, at: int) -> int:
+        """Where the literal next stands; -1: nowhere. Asked from rising places, all answers together take one pass."""
+        start, found = self._next.get(literal, (0, -2))
+        if found != -2 and start <= at and (found == -1 or at <= found):
+            return found
+        found = self.text.find(literal, at)
+        self.steps += (found if found >= 0 else len(self.text)) - at
+        self._next[literal] = (at, found)
+        return found
+
+    def closing(self, quote: str, at: int, most: int) -> int:
+        """Where the quotation ends that ``quote`` (with its backslashes) opened before ``at``; -1: not in this line."""
+        limit = min(len(self.text), at + most)
+        line = self.next_of("\n", at)
+        limit = min(limit, line) if line >= 0 else limit
+        end = self.next_of(quote, at)
+        for _ in range(4):
+            if not 0 <= end < limit:
+                return -1
+            if end == at or self.text[end - 1] != "\\":
+                return end
+            end = self.next_of(quote, end + 1)
+        return -1
+
 
 # What has no bound is taken to its end, and then not looked at again.
 _MOST_CHARS = 1 << 40
@@ -364,3 +437,127 @@ def piece_after(scan: Scan, stop: int) -> int:
         return stop
     run = scan.match(_RUN, found.end(), 2_000)
     return run.end() if run else stop
+
+
+_KEY_BLOCK_CHARS = 20_000
+_KEY_LINES = 200
+_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+_ARMOUR = re.compile(r"-----(?P<end>BEGIN|END) (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?(?:-----)?")
+# How private keys begin in base64: DER (RSA, PKCS 8, EC), OpenSSH's own, and a PEM file packed once more.
+_BODIES = ("MII", "MIG", "MHcCAQ", "MHQCAQ", "MIGk", "MC4CAQ", "b3BlbnNzaC1rZXktdjE")
+_PACKED = "LS0tLS1CRUdJTi"
+_BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
+_HEAD_CHARS = 96
+
+
+def key_blocks(scan: Scan) -> Iterator[Found]:
+    """The private keys of a text. Linear time: every part between two lines of armour is passed once each way."""
+    if "PRIVATE KEY" in scan.text:
+        yield from _armoured(scan)
+    for body in _BODIES:
+        yield from _bare(scan, body, _is_private_der)
+    yield from _bare(scan, _PACKED, _is_packed_pem)
+
+
+def _armoured(scan: Scan) -> Iterator[Found]:
+    text = scan.text
+    marks = list(_ARMOUR.finditer(text))
+    scan.steps += len(text)
+    done = 0
+    for i, mark in enumerate(marks):
+        following = marks[i + 1] if i + 1 < len(marks) else None
+        if mark["end"] == "BEGIN":
+            is_whole = following and following["end"] == "END" and following.start() - mark.end() <= _KEY_BLOCK_CHARS
+            limit = following.start() if following else len(text)
+            done = following.end() if is_whole and following else _block_stop(scan, mark.end(), limit)
+            yield mark.start(), done, "private-key"
+        elif mark.start() >= done:
+            yield _block_start(scan, mark.start(), done), mark.end(), "private-key"
+            done = mark.end()
+
+
+def _block_stop(scan: Scan, stop: int, limit: int) -> int:
+    """After the last line that looks like a part of the key that begins before ``stop``."""
+    text = scan.text
+    limit = min(limit, stop + _KEY_BLOCK_CHARS)
+    rest = text[stop:limit]
+    scan.steps += len(rest)
+    stop += len(rest) - len(rest.lstrip(_BASE64 + "-\\"))
+    for _ in range(_KEY_LINES):
+        if not text.startswith("\n", stop) or stop >= limit:
+            break
+        next_stop = text.find("\n", stop + 1, limit)
+        next_stop = limit if next_stop < 0 else next_stop
+        line = text[stop + 1 : next_stop]
+        if not _is_key_line(line):
+            # The last line of a key may be short.
+            return next_stop if line and not line.strip(_BASE64) else stop
+        stop = next_stop
+    return stop
+
+
+def _block_start(scan: Scan, head: int, done: int) -> int:
+    """Where the lines before a lone END begin that look like a key."""
+    text = scan.text
+    begin = max(done, head - _KEY_BLOCK_CHARS)
+    scan.steps += head - begin
+    start = begin + len(text[begin:head].rstrip(_BASE64 + "\\"))
+    while start > begin and text[start - 1] == "\n":
+        line = text.rfind("\n", begin, start - 1) + 1 or begin
+        if not _is_key_line(text[line : start - 1]):
+            break
+        start = line
+    return start
+
+
+def _is_key_line(line: str) -> bool:
+    words = line[:400].split()
+    return 0 < len(words) <= 3 and any(
+        len(word) >= 16 and not word.strip(_BASE64 + "→|:0123456789\"',\\+-") for word in words
+    )
+
+
+def _bare(scan: Scan, literal: str, is_key: Callable[[bytes], bool]) -> Iterator[Found]:
+    """Runs of base64 that begin with the literal and are a key by their first bytes; with the lines after them."""
+    done = 0
+    for at in scan.hits(literal):
+        if at < done or (at and scan.text[at - 1] in _BASE64):
+            continue
+        head = _BASE64_RUN.match(scan.text, at, at + _KEY_BLOCK_CHARS)
+        scan.steps += (head.end() - at) if head else 40
+        if head is None:
+            continue
+        done = head.end()
+        if is_key(_decoded(head[0][:_HEAD_CHARS])):
+            done = _block_stop(scan, done, len(scan.text)) if scan.text.startswith("\n", done) else _escaped(scan, done)
+            yield at, done, "private-key"
+
+
+_ESCAPED_LINES = re.compile(r"(?:\\{1,4}r)?(?:\\{1,4}n[A-Za-z0-9+/]{4,100}={0,2}){1,200}")
+
+
+def _escaped(scan: Scan, at: int) -> int:
+    found = scan.match(_ESCAPED_LINES, at, _KEY_BLOCK_CHARS) if scan.text.startswith("\\", at) else None
+    return found.end() if found else at
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text[: len(text) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _is_private_der(data: bytes) -> bool:
+    """A sequence that begins with the version 0 or 1, as private keys do and certificates and public keys do not."""
+    if data.startswith(b"openssh-key-v1"):
+        return True
+    if data[:1] != b"\x30" or len(data) < 8:
+        return False
+    length_bytes = data[1] & 0x7F if data[1] & 0x80 else 0
+    inner = data[2 + length_bytes :]
+    return inner[:3] in (b"\x02\x01\x00", b"\x02\x01\x01") and inner[3:4] in (b"\x02", b"\x30", b"\x04")
+
+
+def _is_packed_pem(data: bytes) -> bool:
+    return data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data

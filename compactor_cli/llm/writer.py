@@ -6,24 +6,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from compactor_cli.llm import prompts, tree
-from compactor_cli.llm.check_reply import CheckInput, ReplyFault, Verdict, check, is_enough, shortened
-from compactor_cli.llm.essentials import essentials
-from compactor_cli.llm.failures import ContextTooLong, GaveUp, ModelFailure
-from compactor_cli.llm.flatten import encodable, quoter
-from compactor_cli.llm.grounding import SourceRecords
-from compactor_cli.llm.ledger import check_list, digest_outline, joined_outline, not_shown
-from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Speaker
+from compactor_cli.llm import prompts, sources
+from compactor_cli.llm.check_reply import (
+    CheckInput,
+    ReplyFault,
+    SourceRecords,
+    Verdict,
+    check,
+    essentials,
+    is_enough,
+    shortened,
+)
+from compactor_cli.llm.model_calls import Call, ChatMessage, ContextTooLong, GaveUp, ModelFailure, Reply, Speaker
 from compactor_cli.llm.model_client import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
-from compactor_cli.llm.update import Strand
+from compactor_cli.llm.sources import Strand, encodable, quoter
+from compactor_cli.llm.supplement import check_list, digest_outline, joined_outline, not_shown
 from compactor_cli.model.summary import Section
 from compactor_cli.plan.models import table_entry
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.event_loop import BackgroundEventLoop
-    from compactor_cli.llm.model_client import ModelClient
+    from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
     from compactor_cli.llm.redact import Redactor
 
 # What a reply may take of tokens beyond what was asked: models count by feel. Cut off is worse than long.
@@ -60,7 +64,7 @@ class SummaryTask:
     """
 
     strands: tuple[Strand, ...]
-    pieces: tuple[tree.BlockSlice, ...]
+    pieces: tuple[sources.BlockSlice, ...]
     wording: PromptWording
     budget_tokens: int
     count: Callable[[str], int]
@@ -94,7 +98,7 @@ class _Part:
     outline: Outline
     text: str
     tokens: int
-    parts: tree.Leaf
+    parts: sources.Leaf
     invented: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     is_healed: bool = False
@@ -109,7 +113,7 @@ class _Job:
 
     call: Call
     ground: CheckInput
-    parts: tree.Leaf
+    parts: sources.Leaf
     joins: tuple[_Part, ...] = ()
 
     @property
@@ -153,18 +157,18 @@ class SummaryWriter:
 
     def prompts(self, task: SummaryTask) -> list[Call]:
         """The calls of the leaves, none of them sent."""
-        leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
+        leaves = sources.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
         return [job.call for job in self._jobs(task, leaves)]
 
-    def _jobs(self, task: SummaryTask, leaves: Sequence[tree.Leaf]) -> list[_Job]:
+    def _jobs(self, task: SummaryTask, leaves: Sequence[sources.Leaf]) -> list[_Job]:
         return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
     def _leaves(self, task: SummaryTask) -> tuple[list[_Job], list[_Part]]:
         """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
-        leaves = tree.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
+        leaves = sources.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
         places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task, leaves)]
         for _ in range(SHRINK_ROUNDS + 1):
-            tree.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
+            sources.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
             asked = self._accepted([job for job, part in places if part is None], task)
             answers = iter(asked)
             places = [(job, part or next(answers)) for job, part in places]
@@ -180,22 +184,22 @@ class SummaryWriter:
         job, part = place
         if part:
             return [place]
-        halves = tree.split(job.parts, task.count)
+        halves = sources.split(job.parts, task.count)
         total = max(places + len(halves) - 1, 2)
         return [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
 
-    def _rooms(self, task: SummaryTask, stage: Stage) -> tree.Rooms:
+    def _rooms(self, task: SummaryTask, stage: Stage) -> sources.Rooms:
         prompt_parts = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
         fixed = task.count(prompt_parts) + task.count(task.previous) + 2_000
-        return tree.rooms(self.through(self.calls[stage]).model, task.budget_tokens, fixed)
+        return sources.rooms(self.through(self.calls[stage]).model, task.budget_tokens, fixed)
 
     def _budget(self, task: SummaryTask, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
         """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one."""
         reply_tokens = self._rooms(task, stage).reply_tokens
         whole = min(task.budget_tokens, reply_tokens)
-        return whole if is_whole else tree.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
+        return whole if is_whole else sources.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
 
-    def _leaf(self, task: SummaryTask, leaf: tree.Leaf, part: int, parts: int) -> _Job:
+    def _leaf(self, task: SummaryTask, leaf: sources.Leaf, part: int, parts: int) -> _Job:
         """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
         alone = parts == 1
         tokens = sum(piece.tokens for piece in leaf)
@@ -215,7 +219,7 @@ class SummaryWriter:
         source_tokens = tokens + (task.count(task.previous) if alone else 0)
         return self._job(task, prompt_input, leaf, source_tokens)
 
-    def _ledger(self, task: SummaryTask, leaf: tree.Leaf, tokens: int) -> str:
+    def _ledger(self, task: SummaryTask, leaf: sources.Leaf, tokens: int) -> str:
         wording = task.wording
         text = check_list(_strands(task, leaf), tokens, task.count, focus=wording.focus, language=wording.language)
         text = self.redactor.redact(text) if self.redactor else text
@@ -225,7 +229,7 @@ class SummaryWriter:
         self,
         task: SummaryTask,
         prompt_input: PromptInput,
-        parts: tree.Leaf,
+        parts: sources.Leaf,
         source_tokens: int,
         joins: tuple[_Part, ...] = (),
     ) -> _Job:
@@ -253,7 +257,7 @@ class SummaryWriter:
         """The parts joined, level by level, the earlier summary with the last of them."""
         room = self._rooms(task, Stage.MERGE).leaf_tokens
         while len(parts) > 1:
-            groups = tree.merge_groups([part.tokens for part in parts], room)
+            groups = sources.merge_groups([part.tokens for part in parts], room)
             wanted = [(start, stop) for start, stop in groups if stop - start > 1]
             jobs = [self._merge(task, parts[start:stop], is_last=len(groups) == 1) for start, stop in wanted]
             done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
@@ -395,7 +399,7 @@ def _part(verdict: Verdict, job: _Job, task: SummaryTask) -> _Part:
     )
 
 
-def _strands(task: SummaryTask, leaf: tree.Leaf) -> list[Strand]:
+def _strands(task: SummaryTask, leaf: sources.Leaf) -> list[Strand]:
     """The records of these pieces by transcript."""
     by_strand: dict[int, list[int]] = {}
     for piece in leaf:

@@ -26,7 +26,7 @@ from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 from compactor_cli.run.row import CompactedRow, kept, row_of
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.estimate import Estimate
+    from compactor_cli.llm.model import Estimate
     from compactor_cli.llm.redact import Redactor
     from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Answer, Request, Summariser
@@ -165,8 +165,7 @@ class RowMaker:
 
     def _redacting(self, transcript: Transcript) -> tuple[Transcript, RowMaker, Redactor]:
         """The transcript without secrets, and who works on it so that its summary has none either."""
-        from compactor_cli.llm.redact import Redactor
-        from compactor_cli.llm.redact_output import Redacted, redact_transcript
+        from compactor_cli.llm.redact import Redacted, Redactor, redact_transcript
 
         redactor, summariser = Redactor(), self.summariser
         maker = replace(self, redacts=False, summariser=lambda feedback: Redacted(summariser(feedback), redactor))

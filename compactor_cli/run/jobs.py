@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.llm.flatten import quoter
 from compactor_cli.llm.outline import heading_lines
+from compactor_cli.llm.sources import quoter
 from compactor_cli.llm.supplement import CompletedText, completed
 from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, Place, UnknownShape
 from compactor_cli.model.plan import Mode, Plan
@@ -286,7 +286,7 @@ def _rows(
     """Every transcript of the input, done, one at a time."""
     maker = _maker(job, run_config)
     if outputs.training_rows:
-        from compactor_cli.llm.example import Examples
+        from compactor_cli.llm.model import Examples
 
         maker.example = Examples(template=run_config.settings.template)
     account = Account(job.source.path, outputs.emit)

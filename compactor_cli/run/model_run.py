@@ -12,20 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.breaker import Breaker
-from compactor_cli.llm.estimate import Estimate
-from compactor_cli.llm.event_loop import BackgroundEventLoop
-from compactor_cli.llm.importance.embeddings import asked
-from compactor_cli.llm.importance.local import PREFIX as LOCAL
-from compactor_cli.llm.importance.meaning import Meaning
-from compactor_cli.llm.keys import NO_KEYS, Keys, environment_secrets, missing_key, provider_of
-from compactor_cli.llm.model import AUTO, SAME, ModelOptions, ModelSummariser
-from compactor_cli.llm.model_client import Fallback, ModelClient
-from compactor_cli.llm.prices import price_of
-from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
+from compactor_cli.llm.importance import PREFIX as LOCAL
+from compactor_cli.llm.importance import Meaning, asked
+from compactor_cli.llm.limits import Breaker, RateLimiter, RateLimits, Spend, SpendLimits
+from compactor_cli.llm.model import AUTO, SAME, Estimate, ModelOptions, ModelSummariser
+from compactor_cli.llm.model_calls import NO_KEYS, Keys, environment_secrets, missing_key, price_of, provider_of
+from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
-from compactor_cli.llm.spend import Spend, SpendLimits
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Importance
 from compactor_cli.model.report import Listener

@@ -12,7 +12,7 @@ from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.finish import planned_report
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.estimate import Estimate
+    from compactor_cli.llm.model import Estimate
 
 LEFT_AS_IT_WAS = "left as it was"
 

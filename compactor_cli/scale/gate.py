@@ -11,10 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.model_calls import NO_SECRET, Call, Reply
-from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
-from compactor_cli.llm.spend import Charge, Reservation, Spend, SpendLimits, Spent, Try
+from compactor_cli.llm.limits import Charge, RateLimiter, RateLimits, Reservation, Spend, SpendLimits, Spent, Try
+from compactor_cli.llm.model_calls import NO_SECRET, Call, LimitReached, Reply
 
 _NO_LIMIT = 1 << 20
 

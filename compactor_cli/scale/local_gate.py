@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.llm.event_loop import BackgroundEventLoop
-from compactor_cli.llm.rate_limiter import RateLimits
-from compactor_cli.llm.spend import SpendLimits, Spent
+from compactor_cli.llm.limits import RateLimits, SpendLimits, Spent
+from compactor_cli.llm.model_client import BackgroundEventLoop
 from compactor_cli.model.errors import CompactError
 from compactor_cli.scale.gate import Gate
 

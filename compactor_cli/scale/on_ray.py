@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.llm.keys import NO_KEYS
-from compactor_cli.llm.spend import Spent
+from compactor_cli.llm.limits import Spent
+from compactor_cli.llm.model_calls import NO_KEYS
 from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.scale.gate import Gate
 from compactor_cli.scale.run_shards import ShardResult, failed, try_gated, try_shard

@@ -14,15 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.llm.failures import ModelFailure
-from compactor_cli.llm.faults import scrubbed
-from compactor_cli.llm.keys import provider_of
-from compactor_cli.llm.llm import ENDED, Batches, batch_reply
+from compactor_cli.llm.limits import RateLimiter, Spend
+from compactor_cli.llm.llm import ENDED, Batches, batch_reply, scrubbed
 from compactor_cli.llm.model import AUTO
-from compactor_cli.llm.model_calls import Call
-from compactor_cli.llm.prices import Price, batch_price_of
-from compactor_cli.llm.rate_limiter import RateLimiter
-from compactor_cli.llm.spend import Spend
+from compactor_cli.llm.model_calls import Call, ModelFailure, Price, batch_price_of, provider_of
 from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.run.model_run import ModelConfig
 from compactor_cli.scale.batch_job_log import BatchJobLog, LoggedRequest, ProviderJob, RequestFault

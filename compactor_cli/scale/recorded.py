@@ -12,9 +12,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from compactor_cli.llm.failures import ContextTooLong, GaveUp
 from compactor_cli.llm.llm import Batches
-from compactor_cli.llm.model_calls import Call, Reply
+from compactor_cli.llm.model_calls import Call, ContextTooLong, GaveUp, Reply
 from compactor_cli.llm.model_client import ModelClient, redacted
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import key_of

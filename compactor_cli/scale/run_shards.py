@@ -15,7 +15,7 @@ from compactor_cli.scale.shards import Shard
 from compactor_cli.scale.step import compact_shard
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.spend import Spent
+    from compactor_cli.llm.limits import Spent
     from compactor_cli.run.model_run import ModelRun
     from compactor_cli.scale.local_gate import GateAddress
 

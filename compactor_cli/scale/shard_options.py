@@ -73,7 +73,7 @@ class ShardOptions:
         """The orders for models with the keys of this machine."""
         if self.models is None or not self.key_file:
             return self.models
-        from compactor_cli.llm.keys import read_keys
+        from compactor_cli.llm.model_calls import read_keys
 
         return dataclasses.replace(self.models, keys=read_keys(Path(self.key_file), self.models.model_options.model))
 

@@ -12,10 +12,9 @@ from conversation import MARKER, WORK, answer, call, conversation, count, says, 
 from llm_server.client import LlmServer
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.event_loop import BackgroundEventLoop
 from compactor_cli.llm.model import ModelOptions, ModelSummariser
 from compactor_cli.llm.model_calls import Secret
-from compactor_cli.llm.model_client import Fallback, ModelClient, Retries
+from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, Retries
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.model.summary import Request

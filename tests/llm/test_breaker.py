@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.llm.breaker import Breaker
-from compactor_cli.llm.failures import CircuitOpen, ModelFailure, Refused, ServerTrouble
+from compactor_cli.llm.limits import Breaker
+from compactor_cli.llm.model_calls import CircuitOpen, ModelFailure, Refused, ServerTrouble
 
 SERVER = "api.example.com (key 0123abcd)"
 

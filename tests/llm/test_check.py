@@ -3,9 +3,7 @@ from __future__ import annotations
 import pytest
 from conversation import WORK, answer, call, conversation, count, rendered, says, user
 
-from compactor_cli.llm.check_reply import CheckInput, ReplyFault, check
-from compactor_cli.llm.essentials import essentials
-from compactor_cli.llm.grounding import SourceRecords
+from compactor_cli.llm.check_reply import CheckInput, ReplyFault, SourceRecords, check, essentials
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of
 from compactor_cli.llm.prompts import asked

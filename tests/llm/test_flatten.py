@@ -4,8 +4,8 @@ from conversation import answer, call, conversation, says, summary, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.llm.flatten import encodable, flatten, quoter
 from compactor_cli.llm.prompts import marks
+from compactor_cli.llm.sources import encodable, flatten, quoter
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolResult
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, ran, says, user
 
-from compactor_cli.llm.importance import importance_of
-from compactor_cli.llm.importance.by_salience import Salience
-from compactor_cli.llm.importance.nearness import WordOverlap, task
+from compactor_cli.llm.importance import Salience, WordOverlap, importance_of, task
 from compactor_cli.model.plan import Middle
 from compactor_cli.model.settings import SEMANTIC, SMART, Keep
 from compactor_cli.model.transcript import Transcript

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.keys import (
+from compactor_cli.llm.model_calls import (
     KEYED_PROVIDERS,
     NO_KEYS,
+    NO_SECRET,
+    Call,
+    Secret,
     environment_names,
     environment_secrets,
     missing_key,
@@ -20,7 +23,6 @@ from compactor_cli.llm.keys import (
     read_keys,
     server_of,
 )
-from compactor_cli.llm.model_calls import NO_SECRET, Call, Secret
 from compactor_cli.model.errors import UsageError
 
 MODEL = "anthropic/claude-haiku-4-5"

@@ -12,17 +12,13 @@ from typing import Any
 import pytest
 from llm_server.client import LlmServer
 
-from compactor_cli.llm import failures as f
 from compactor_cli.llm import llm
-from compactor_cli.llm.breaker import Breaker
-from compactor_cli.llm.event_loop import BackgroundEventLoop
-from compactor_cli.llm.keys import Keys
-from compactor_cli.llm.model_calls import Call, ChatMessage, Origin, Reply, Secret, Speaker
-from compactor_cli.llm.model_client import Fallback, ModelClient, Retries
-from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
+from compactor_cli.llm import model_calls as f
+from compactor_cli.llm.limits import Breaker, RateLimiter, RateLimits, Spend, SpendLimits
+from compactor_cli.llm.model_calls import Call, ChatMessage, Keys, Origin, Reply, Secret, Speaker
+from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, Retries
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
-from compactor_cli.llm.spend import Spend, SpendLimits
 
 PASSWORD = "Tr0ub4dor" + "and3"
 TEXT = f"## Task\nfix src/login.py\npassword: {PASSWORD}\n"

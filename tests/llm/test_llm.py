@@ -13,12 +13,11 @@ from email.utils import format_datetime
 import pytest
 from llm_server.client import LlmServer
 
-from compactor_cli.llm import failures as f
 from compactor_cli.llm import llm
-from compactor_cli.llm.event_loop import BackgroundEventLoop
-from compactor_cli.llm.faults import failure_of
-from compactor_cli.llm.llm import batch_reply
+from compactor_cli.llm import model_calls as f
+from compactor_cli.llm.llm import batch_reply, failure_of
 from compactor_cli.llm.model_calls import Call, ChatMessage, Delivery, Reply, Secret, Speaker
+from compactor_cli.llm.model_client import BackgroundEventLoop
 
 KEY = "sk-loopback-0123456789abcdef"
 PROVIDERS = ("openai", "anthropic")
@@ -273,7 +272,7 @@ def look(host, *rest, **more):
 socket.getaddrinfo = look
 from compactor_cli.llm import llm
 from compactor_cli.llm.model_calls import Call, ChatMessage, Secret, Speaker
-from compactor_cli.llm.event_loop import BackgroundEventLoop
+from compactor_cli.llm.model_client import BackgroundEventLoop
 assert "litellm" not in sys.modules
 said = (ChatMessage(speaker=Speaker.USER, text="see src/a.py"),)
 with BackgroundEventLoop(at_end=llm.close) as loop:

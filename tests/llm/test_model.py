@@ -15,14 +15,13 @@ from model_cases import FAST, WORK, asked, long_talk, request, summariser
 from compactor_cli.archive.restore import references
 from compactor_cli.digest import memory as states
 from compactor_cli.digest.digest import Digest
-from compactor_cli.llm.breaker import Breaker
+from compactor_cli.llm.limits import Breaker, Spend, SpendLimits
 from compactor_cli.llm.model import OnFailure
 from compactor_cli.llm.model_client import ModelClient
 from compactor_cli.llm.outline import headings_of
 from compactor_cli.llm.prompts import asked as asked_headings
 from compactor_cli.llm.prompts import marks
-from compactor_cli.llm.spend import Spend, SpendLimits
-from compactor_cli.llm.update import Previous
+from compactor_cli.llm.sources import Previous
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.settings import PruneRule

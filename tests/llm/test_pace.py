@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.llm.event_loop import BackgroundEventLoop
-from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
+from compactor_cli.llm.limits import RateLimiter, RateLimits
+from compactor_cli.llm.model_client import BackgroundEventLoop
 
 
 class Time:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from compactor_cli.llm.model_calls import Call, ChatMessage, Origin, Reply, Secret, Speaker
-from compactor_cli.llm.reply_cache import CacheStats, ReplyCache
-from compactor_cli.llm.user_dirs import breaker_file, replies_file
+from compactor_cli.llm.reply_cache import CacheStats, ReplyCache, breaker_file, replies_file
 
 CALL = Call(
     model="openai/m",

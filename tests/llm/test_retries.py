@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from compactor_cli.llm import failures as f
+from compactor_cli.llm import model_calls as f
+from compactor_cli.llm.limits import RateLimiter
 from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Speaker
 from compactor_cli.llm.model_client import Fallback, ModelClient, Retries
-from compactor_cli.llm.rate_limiter import RateLimiter
 
 REPLY = Reply(text="done", model="m")
 FIRST = Call(model="first", messages=(ChatMessage(speaker=Speaker.USER, text="hello"),), max_tokens=10)

@@ -15,14 +15,10 @@ import pytest
 from llm_server.client import LlmServer
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.event_loop import BackgroundEventLoop
-from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Secret, Speaker
-from compactor_cli.llm.model_client import ModelClient, Retries
-from compactor_cli.llm.prices import Price
-from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
+from compactor_cli.llm.limits import RateLimiter, RateLimits, Spend, SpendLimits
+from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Price, Reply, Secret, Speaker
+from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient, Retries
 from compactor_cli.llm.reply_cache import ReplyCache
-from compactor_cli.llm.spend import Spend, SpendLimits
 
 CALLBACKS = ("callbacks", "input_callback", "success_callback", "failure_callback")
 CALLBACKS += ("_async_input_callback", "_async_success_callback", "_async_failure_callback")

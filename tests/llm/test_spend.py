@@ -6,10 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Speaker
-from compactor_cli.llm.prices import price_of
-from compactor_cli.llm.spend import Charge, Spend, SpendLimits, Spent, Try
+from compactor_cli.llm.limits import Charge, Spend, SpendLimits, Spent, Try
+from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Reply, Speaker, price_of
 
 SAID = (ChatMessage(speaker=Speaker.USER, text="x" * 3_000),)
 PRICED = Call(model="anthropic/claude-haiku-4-5", messages=SAID, max_tokens=200, input_tokens=1_000)

@@ -5,8 +5,17 @@ from conversation import WORK, count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.llm.flatten import Block
-from compactor_cli.llm.tree import BlockSlice, Border, CoverageError, borders, check_coverage, cut, merge_groups, split
+from compactor_cli.llm.sources import (
+    Block,
+    BlockSlice,
+    Border,
+    CoverageError,
+    borders,
+    check_coverage,
+    cut,
+    merge_groups,
+    split,
+)
 
 
 def piece(number: int, tokens: int, border: Border = Border.RECORD) -> BlockSlice:

@@ -15,10 +15,8 @@ from conversation import MARKER
 from llm_server.client import LlmServer
 from model_cases import summariser
 
-from compactor_cli.llm import tree
-from compactor_cli.llm.check_reply import CheckInput, ReplyFault, Verdict, check
-from compactor_cli.llm.essentials import essentials
-from compactor_cli.llm.grounding import SourceRecords
+from compactor_cli.llm import sources
+from compactor_cli.llm.check_reply import CheckInput, ReplyFault, SourceRecords, Verdict, check, essentials
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import OutlineHeading, as_text, headings_of, own_words
 from compactor_cli.llm.prompts import asked
@@ -133,9 +131,9 @@ def test_a_server_that_replies_with_them_is_asked_once_each(
     llm_server: LlmServer, summaries: tuple[ClientSummary, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The clients' models took each of these sessions whole.
-    monkeypatch.setattr(tree, "DEFAULT_WINDOW_TOKENS", 1_000_000)
+    monkeypatch.setattr(sources, "DEFAULT_WINDOW_TOKENS", 1_000_000)
     chosen = summaries[::4]
-    sources = []
+    written_by = []
     for number, one in enumerate(chosen):
         template = TEMPLATES[number % len(TEMPLATES)]
         text = one.text if template == OWN else rewritten(one, template)
@@ -144,10 +142,10 @@ def test_a_server_that_replies_with_them_is_asked_once_each(
         wanted = request_for(one, template, int(COUNT(text) * 1.5) + 400)
         with summariser(llm_server, "replay", template=template) as model:
             answer = model.summarise(wanted)
-        sources.append(answer.summary.source)
+        written_by.append(answer.summary.source)
         assert COUNT(wanted.render(answer.summary)) <= wanted.budget_tokens
         assert len(llm_server.requests()) == 1, answer.notes
-    assert sources == [Source.MODEL] * len(chosen)
+    assert written_by == [Source.MODEL] * len(chosen)
 
 
 def request_for(one: ClientSummary, template: str, budget_tokens: int) -> Request:

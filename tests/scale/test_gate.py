@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.llm.failures import LimitReached
+from compactor_cli.llm.limits import Charge, RateLimiter, RateLimits, SpendLimits
 from compactor_cli.llm.model import ModelOptions
-from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Secret, Speaker
-from compactor_cli.llm.rate_limiter import RateLimiter, RateLimits
-from compactor_cli.llm.spend import Charge, SpendLimits
+from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Reply, Secret, Speaker
 from compactor_cli.run.model_run import ModelConfig
 from compactor_cli.scale.gate import Gate, SharedRateLimiter, SharedSpend
 from compactor_cli.scale.shard_options import ShardOptions

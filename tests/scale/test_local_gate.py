@@ -9,10 +9,8 @@ import pytest
 from llm_server.client import LlmServer
 from scale_cases import Batch, joined, row
 
-from compactor_cli.llm.failures import LimitReached
-from compactor_cli.llm.model_calls import Call
-from compactor_cli.llm.rate_limiter import RateLimits
-from compactor_cli.llm.spend import SpendLimits, Try
+from compactor_cli.llm.limits import RateLimits, SpendLimits, Try
+from compactor_cli.llm.model_calls import Call, LimitReached
 from compactor_cli.scale.gate import SharedSpend
 from compactor_cli.scale.local_gate import local_gate, wait
 

@@ -1,0 +1,371 @@
+"""What of the middle is worth staying as it is: exchanges ranked by salience, by nearness to the task, or by a plug-in.
+
+By salience: the scores are the digest's. What the kept records show already counts nothing, and what a chosen exchange
+says counts nothing in another: lazy greedy coverage (Minoux 1978), gain / cost. By nearness to the task (the newest
+messages of the user, and the focus): by the words they share (BM25 as in Robertson and Zaragoza, "The Probabilistic
+Relevance Framework: BM25 and Beyond", 2009) or by the cosine of embeddings, which a model gives through the line to the
+models (redacted, cached and within the limits of the run) or a static model on this machine. A plug-in is found by an
+entry point of the group ``compact.importance``.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+import math
+import re
+from array import array
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.digest.events import Event, events
+from compactor_cli.digest.language import is_term, terms
+from compactor_cli.digest.salience import Scores, build, score
+from compactor_cli.formats.harness import user_text
+from compactor_cli.llm.model_calls import Broken, Call, ChatMessage, ModelFailure, Reply, Speaker, Wanted, provider_of
+from compactor_cli.model.errors import PluginFailed, UsageError
+from compactor_cli.model.plan import Importance, Middle, Ranking
+from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed, plugin_names
+from compactor_cli.model.settings import KEPT_BY, SEMANTIC, SMART, Keep
+
+if TYPE_CHECKING:
+    from compactor_cli.llm.model_calls import Price
+    from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
+    from compactor_cli.llm.redact import Redactor
+    from compactor_cli.model.plan import Importance
+
+
+def importance_of(keep: Keep) -> Importance | None:
+    """What ranks the middle by these settings, offline; None where the tail is unbroken.
+
+    Raises UsageError for a name that neither is built in nor has a plug-in.
+    """
+    if keep.by == SMART:
+        return Salience()
+    if keep.by == SEMANTIC:
+        return WordOverlap()
+    return None if keep.by in KEPT_BY else plugin_importance(keep.by, WhenFailing.FAIL)
+
+
+# Worth of an exchange is its gain by a power of its size: many crumbs read worse than one exchange that says more.
+COST_POWER = 1.0
+
+
+class Salience:
+    """Ranks by density of the digest's scores. Deterministic; time is linear in the transcript, except for sorting."""
+
+    def rank(self, middle: Middle) -> Ranking:
+        """The blocks by what they add to those before them."""
+        messages = middle.transcript.messages
+        sent = [i for i, message in enumerate(messages) if not message.superseded]
+        found = events(middle.transcript, sent)
+        table = build(found)
+        scores = score(table, focus=middle.focus)
+        facts = _facts(found, scores)
+        shown = {fact for record in middle.kept for fact in facts.get(record, ())}
+        blocks = [{fact for record in block for fact in facts.get(record, ())} - shown for block in middle.blocks]
+        return Ranking(order=_greedy(blocks, middle.tokens, _values(scores)))
+
+
+def _facts(found: Sequence[Event], scores: Scores) -> dict[int, set[int | str]]:
+    """What each record says: rows of atoms, and words in conversations that are not about code."""
+    lines = scores.table.lines
+    covered_facts: dict[int, set[int | str]] = {}
+    for event in found:
+        facts = covered_facts.setdefault(event.record, set())
+        for line in event.text.split("\n"):
+            facts.update(lines.atoms[lines.numbers[line.strip()]])
+        if scores.terms:
+            facts.update(terms(event.text))
+    return covered_facts
+
+
+def _values(scores: Scores) -> dict[int | str, float]:
+    values: dict[int | str, float] = dict(enumerate(scores.rows))
+    values.update(scores.terms)
+    return values
+
+
+def _greedy(blocks: Sequence[set[int | str]], tokens: Sequence[int], values: dict[int | str, float]) -> list[int]:
+    """Blocks by gain / cost, each gain without what the blocks before it say; those without any are left out."""
+
+    def worth(number: int) -> float:
+        gain = sum(values.get(fact, 0.0) for fact in blocks[number])
+        return gain / float(tokens[number] ** COST_POWER)
+
+    heap = [(-worth(number), number) for number in range(len(blocks))]
+    heapq.heapify(heap)
+    order: list[int] = []
+    covered_facts: set[int | str] = set()
+    while heap:
+        _, number = heapq.heappop(heap)
+        blocks[number].difference_update(covered_facts)
+        now = -worth(number)
+        if not now:
+            continue
+        if heap and (now, number) > heap[0]:
+            heapq.heappush(heap, (now, number))
+            continue
+        order.append(number)
+        covered_facts |= blocks[number]
+    return order
+
+
+# The usual constants.
+K1 = 1.2
+B = 0.75
+
+
+class Index:
+    """Documents, each a run of words, that can be searched by words."""
+
+    def __init__(self, documents: Sequence[Iterable[str]]) -> None:
+        counts = [Tally(document) for document in documents]
+        lengths = [count.total() for count in counts]
+        mean = sum(lengths) / len(counts) if counts else 1.0
+        self._norms = [K1 * (1 - B + B * length / (mean or 1.0)) for length in lengths]
+        self._postings: dict[str, list[tuple[int, int]]] = {}
+        for i, count in enumerate(counts):
+            for word, number in count.items():
+                self._postings.setdefault(word, []).append((i, number))
+
+    def scores(self, query: Iterable[str]) -> dict[int, float]:
+        """The score of every document that holds one of these words, by its number; repeated words count once."""
+        found: dict[int, float] = {}
+        for word in dict.fromkeys(query):
+            postings = self._postings.get(word, [])
+            idf = math.log(1 + (len(self._norms) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for i, count in postings:
+                found[i] = found.get(i, 0.0) + idf * count * (K1 + 1) / (count + self._norms[i])
+        return found
+
+
+# The messages of the user that say what the task is now.
+NEWEST_MESSAGES = 3
+
+_NAME = re.compile(r"[A-Za-z]+_\w+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+")
+_WITHIN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+class WordOverlap:
+    """Ranks by BM25: the words that an exchange shares with the task, the rarer the better."""
+
+    def rank(self, middle: Middle) -> Ranking:
+        """The blocks that share a word with the task, best first; of equals the newest."""
+        index = Index([_terms(text) for text in texts(middle)])
+        scores = index.scores(term for text in task(middle) for term in _terms(text))
+        return Ranking(order=sorted(scores, key=lambda number: (-scores[number], -number)))
+
+
+def task(middle: Middle) -> tuple[str, ...]:
+    """The newest messages of the user, newest last, and the focus."""
+    messages = middle.transcript.messages
+    spoken = (user_text(message) for message in reversed(messages))
+    newest = [text for text, _ in zip(filter(None, spoken), range(NEWEST_MESSAGES), strict=False)]
+    return (*reversed(newest), *((middle.focus,) if middle.focus else ()))
+
+
+def texts(middle: Middle) -> tuple[str, ...]:
+    """What each block says: words, calls and results."""
+    found = events(middle.transcript, sorted(_records(middle.blocks)))
+    by_record: dict[int, list[str]] = {}
+    for event in found:
+        by_record.setdefault(event.record, []).append(event.text)
+    return tuple("\n".join(text for i in block for text in by_record.get(i, ())) for block in middle.blocks)
+
+
+def _terms(text: str) -> Iterator[str]:
+    """The words that carry meaning, and those within names: ``tide_table`` and ``TideTable`` are about tables."""
+    yield from terms(text)
+    for name in _NAME.findall(text):
+        yield from filter(is_term, (word.lower() for word in _WITHIN.findall(name)))
+
+
+def _records(blocks: Iterable[range]) -> Iterable[int]:
+    return (i for block in blocks for i in block)
+
+
+Vector = Sequence[float]
+# The vectors of texts, in their order; raises ModelFailure.
+Embed = Callable[[Sequence[str]], Sequence[Vector]]
+# Embedding models read a few hundred to a few thousand tokens; of longer texts the first part and the last.
+FIRST_CHARS = 3_000
+LAST_CHARS = 1_000
+
+
+class Meaning:
+    """Ranks by the largest cosine to a newest message of the user or the focus."""
+
+    def __init__(self, embed: Embed) -> None:
+        self._embed = embed
+
+    def rank(self, middle: Middle) -> Ranking:
+        """The blocks, the nearest first; of equals the newest. By words, and with a note, where the model fails."""
+        asked, candidates = task(middle), texts(middle)
+        if not asked:
+            return Ranking(order=())
+        try:
+            vectors = [_unit(vector) for vector in self._embed([_short(text) for text in (*asked, *candidates)])]
+        except ModelFailure as failure:
+            return _by_words(middle, failure.reason)
+        wanted, found = vectors[: len(asked)], vectors[len(asked) :]
+        near = [max(_dot(vector, other) for other in wanted) for vector in found]
+        return Ranking(order=sorted(range(len(found)), key=lambda number: (-near[number], -number)))
+
+
+class Unasked:
+    """Ranks by words and says so: for looks, which send nothing."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+
+    def rank(self, middle: Middle) -> Ranking:
+        """As `WordOverlap` does."""
+        return _by_words(middle, f"{self._model} is only asked when something is done")
+
+
+def _by_words(middle: Middle, reason: str) -> Ranking:
+    return replace(WordOverlap().rank(middle), note=f"what stays was chosen by words, not by meaning: {reason}")
+
+
+def _short(text: str) -> str:
+    if len(text) <= FIRST_CHARS + LAST_CHARS:
+        return text or " "
+    return f"{text[:FIRST_CHARS]}\n…\n{text[-LAST_CHARS:]}"
+
+
+def _unit(vector: Vector) -> Vector:
+    length = sqrt(_dot(vector, vector)) or 1.0
+    return [value / length for value in vector]
+
+
+def _dot(one: Vector, other: Vector) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+# Texts a request: at about 1,000 tokens each far below what providers take at once.
+BATCH = 64
+
+
+def asked(
+    line: ModelClient,
+    loop: BackgroundEventLoop,
+    model: str,
+    *,
+    api_base: str = "",
+    price: Price | None = None,
+    new_redactor: Callable[[], Redactor] | None = None,
+) -> Embed:
+    """A function from texts to the vectors that this model gives them."""
+    name = f"openai/{model}" if api_base and not provider_of(model) else model
+
+    def embed(texts: Sequence[str]) -> Sequence[Vector]:
+        redactor = new_redactor() if new_redactor else None
+        clean = redactor.redact_all(list(texts)) if redactor else list(texts)
+        starts = range(0, len(clean), BATCH)
+        calls = [replace(_call(name, api_base, clean[start : start + BATCH]), price=price) for start in starts]
+        replies = loop.run(_all(line, calls))
+        return [vector for reply, call in zip(replies, calls, strict=True) for vector in _vectors(reply, call)]
+
+    return embed
+
+
+def _call(model: str, api_base: str, texts: Sequence[str]) -> Call:
+    messages = tuple(ChatMessage(speaker=Speaker.USER, text=text) for text in texts)
+    return Call(model=model, messages=messages, max_tokens=0, api_base=api_base, wanted=Wanted.VECTORS)
+
+
+async def _all(line: ModelClient, calls: Sequence[Call]) -> Sequence[Reply]:
+    import asyncio
+
+    return await asyncio.gather(*(line.ask(call) for call in calls))
+
+
+def _vectors(reply: Reply, call: Call) -> list[Vector]:
+    found = [array("f", base64.b64decode(text)) for text in json.loads(reply.text)]
+    if len(found) != len(call.messages) or len({len(vector) for vector in found}) > 1:
+        raise Broken("the reply does not hold a vector of one length for each text")
+    return list(found)
+
+
+PREFIX = "local:"
+
+
+def local(name: str) -> Embed:
+    """A function from texts to the vectors of the model ``name``: a folder, or a name in the Hugging Face cache.
+
+    Raises UsageError where model2vec is not installed, or no such model is on this machine.
+    """
+    try:
+        from model2vec import StaticModel
+    except ImportError as error:
+        step = "pip install 'compactor-cli[embed]'"
+        raise UsageError("a local embedding model needs model2vec", next_step=step) from error
+    folder = name if Path(name).is_dir() else _cached(name)
+    try:
+        model: Any = StaticModel.from_pretrained(folder)
+    except Exception as error:
+        raise UsageError(f"no embedding model can be read ({error})", place=folder) from error
+
+    def embed(texts: Sequence[str]) -> Sequence[Vector]:
+        found: list[Vector] = model.encode(list(texts)).tolist()
+        return found
+
+    return embed
+
+
+def _cached(name: str) -> str:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return str(snapshot_download(name, local_files_only=True))
+    except Exception as error:
+        step = "name a folder, or download it first: hf download NAME"
+        raise UsageError(f"no embedding model {name} is on this machine", next_step=step) from error
+
+
+class PluginImportance:
+    """Asks the plug-in; where it fails, the newest exchanges stay. The plan says why, and ``warn`` is called once."""
+
+    def __init__(self, name: str, when_failing: WhenFailing, warn: Callable[[str], object]) -> None:
+        self._name = name
+        self._when_failing = when_failing
+        self._warn = warn
+        self._is_warned = False
+
+    def rank(self, middle: Middle) -> Ranking:
+        """Its ranking. Raises PluginFailed only where the run is strict."""
+        try:
+            importance: Importance = load_plugin(PluginGroup.IMPORTANCE, self._name)
+            ranking = importance.rank(middle)
+            if not all(0 <= number < len(middle.blocks) for number in ranking.order):
+                raise PluginFailed(f"the importance {self._name} failed (it ranks what is not there)")
+        except Exception as error:
+            failure = plugin_failed(PluginGroup.IMPORTANCE, self._name, error)
+            if self._when_failing is WhenFailing.FAIL:
+                raise failure from error
+            note = f"{failure.what}: the newest stay"
+            if not self._is_warned:
+                self._is_warned = True
+                self._warn(note)
+            return Ranking(order=(), note=note)
+        return ranking
+
+
+def _silent(text: str) -> None:
+    """Nobody is given."""
+
+
+def plugin_importance(
+    name: str, when_failing: WhenFailing, warn: Callable[[str], object] = _silent
+) -> PluginImportance:
+    """The ranking of this name. Raises UsageError if nothing installed has it."""
+    names = plugin_names(PluginGroup.IMPORTANCE)
+    if name not in names:
+        raise UsageError(f"nothing keeps by {name!r}", next_step=f"known: {', '.join((*KEPT_BY, *names))}")
+    return PluginImportance(name, when_failing, warn)

@@ -1,0 +1,438 @@
+"""Limits of a run, for all its transcripts: how fast it asks, how often a server may fail it, what it may spend."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from compactor_cli.llm.model_calls import Call, CircuitOpen, LimitReached, Passing, Reply
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+WINDOW_SECONDS = 60.0
+Sleep = Callable[[float], Awaitable[None]]
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """``concurrency``: requests under way at once. Per minute, 0: no limit."""
+
+    concurrency: int = 8
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+
+
+async def sleep_seconds(seconds: float) -> None:
+    """asyncio's sleep, imported when it is needed."""
+    import asyncio
+
+    await asyncio.sleep(seconds)
+
+
+class RateLimiter:
+    """Lets requests through, first come first served, so that no minute holds more than the tempo allows.
+
+    Any 60 seconds in a row are such a minute. A single request that is larger than the tokens of a minute waits
+    until nothing else is in the minute, then goes. Belongs to one event loop.
+    """
+
+    def __init__(
+        self, rate_limits: RateLimits | None = None, *, clock: Clock = time.monotonic, sleep: Sleep = sleep_seconds
+    ) -> None:
+        self._rate_limits = rate_limits or RateLimits()
+        self._clock = clock
+        self._sleep = sleep
+        self._sent: deque[tuple[float, int]] = deque()
+        self._tokens = 0
+        self._paused_until = 0.0
+        self._gates: tuple[asyncio.Semaphore, asyncio.Lock] | None = None
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[None]:
+        """One request of about ``tokens`` (prompt and reply); it may be sent within the block."""
+        places, queue = self._open()
+        async with places:
+            async with queue:  # its waiters are served in order, so a large request is not overtaken for ever
+                while (seconds := self._wait_seconds(tokens)) > 0:
+                    await self._sleep(seconds)
+                self._sent.append((self._clock(), tokens))
+                self._tokens += tokens
+            yield
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing for so long: the provider said when to come back."""
+        self._paused_until = max(self._paused_until, self._clock() + seconds)
+
+    def _open(self) -> tuple[asyncio.Semaphore, asyncio.Lock]:
+        if self._gates is None:
+            import asyncio
+
+            self._gates = asyncio.Semaphore(max(1, self._rate_limits.concurrency)), asyncio.Lock()
+        return self._gates
+
+    def _wait_seconds(self, tokens: int) -> float:
+        now = self._clock()
+        while self._sent and self._sent[0][0] <= now - WINDOW_SECONDS:
+            self._tokens -= self._sent.popleft()[1]
+        return max(self._paused_until - now, self._window_seconds(tokens, now))
+
+    def _window_seconds(self, tokens: int, now: float) -> float:
+        """How long until enough of the last minute is over."""
+        rate_limits, count, sum_tokens = self._rate_limits, len(self._sent), self._tokens
+        seconds = 0.0
+        for sent, its_tokens in self._sent:
+            too_many = rate_limits.requests_per_minute and count >= rate_limits.requests_per_minute
+            too_much = rate_limits.tokens_per_minute and sum_tokens + tokens > rate_limits.tokens_per_minute
+            if not (too_many or too_much):
+                break
+            count, sum_tokens = count - 1, sum_tokens - its_tokens
+            seconds = sent + WINDOW_SECONDS - now
+        return seconds
+
+
+FAILURES = 3  # Claude Code's number
+COOL_DOWN_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """Of one server. ``opened`` 0: closed. ``probed``: when the last probe was let through. Unix seconds."""
+
+    failures: int = 0
+    opened: float = 0.0
+    probed: float = 0.0
+    reason: str = ""
+
+
+class Breaker:
+    """Counts calls that failed one after another, by server (host and key); for all transcripts of a run.
+
+    A call fails when its last attempt ends in a `Passing` failure; what the server refuses, and a reply that is no
+    use, do not count. Closed: everything goes, but until a server has answered in this run, and again after a
+    failure, no more calls are under way than failures are left, so that a server which is down is asked
+    ``failures`` times however many transcripts wait. After ``failures`` in a row it opens: `admitted` raises. After
+    the cool-down one probe is admitted and the others wait for it; if it succeeds the breaker closes, else it stays
+    open for another cool-down. ``file`` (in the state folder) carries this to the next run; without it, or if it
+    cannot be read or written, the breaker counts for this run alone. A file is never trusted to be whole.
+    Belongs to one event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        file: Path | None = None,
+        failures: int = FAILURES,
+        cool_down_seconds: float = COOL_DOWN_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._file = file
+        self._failures = failures
+        self._cool_down_seconds = cool_down_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._states: dict[str, _State] = {}
+        self._under_way: Counter[str] = Counter()
+        self._answered: set[str] = set()
+        self._stopped: dict[str, str] = {}
+        self._probing: set[str] = set()
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @asynccontextmanager
+    async def admitted(self, server: str) -> AsyncIterator[None]:
+        """One call with its retries; may wait for the outcome of others. Raises `CircuitOpen`."""
+        while not self._enter(server):
+            await self._next_outcome()
+        try:
+            yield
+        except Passing as failure:
+            self._failed(server, failure.reason)
+            raise
+        else:
+            self._succeeded(server)
+        finally:
+            self._under_way[server] -= 1
+            self._probing.discard(server)
+            self._wake()
+
+    def check(self, server: str) -> None:
+        """Before each further attempt: raises `CircuitOpen` if it opened in this run meanwhile."""
+        if reason := self._stopped.get(server):
+            raise CircuitOpen(reason)
+
+    def reset(self) -> None:
+        """Forget all failures, those of earlier runs too."""
+        with self._lock, _locked(self._file) as file:
+            self._states.clear()
+            if file:
+                _write(file, {})
+
+    def _enter(self, server: str) -> bool:
+        """Whether a call may go now; if so it is counted as under way. Raises `CircuitOpen`."""
+        with self._turned(server) as turn:
+            state, now = turn.state, self._clock()
+            if not state.opened:
+                is_trusted = not state.failures and server in self._answered
+                goes = is_trusted or self._under_way[server] < self._failures - state.failures
+            elif server in self._probing:
+                goes = False
+            else:
+                # A clock set back must not keep it open for ever.
+                if abs(now - max(state.opened, state.probed)) < self._cool_down_seconds:
+                    raise CircuitOpen(self._why(server, state))
+                turn.state, goes = replace(state, probed=now), True
+                self._probing.add(server)
+                self._stopped.pop(server, None)
+        self._under_way[server] += goes
+        return goes
+
+    def _succeeded(self, server: str) -> None:
+        self._answered.add(server)
+        with self._turned(server) as turn:
+            turn.state = _State()
+        self._stopped.pop(server, None)
+
+    def _failed(self, server: str, reason: str) -> None:
+        with self._turned(server) as turn:
+            count = turn.state.failures + 1
+            opened = self._clock() if count >= self._failures else 0.0
+            turn.state = _State(failures=count, opened=opened, reason=reason)
+        if opened:
+            self._stopped[server] = self._why(server, turn.state)
+
+    def _why(self, server: str, state: _State) -> str:
+        ends = max(state.opened, state.probed) + self._cool_down_seconds
+        minutes = max(1, round((ends - self._clock()) / 60))
+        return (
+            f"{server} failed {state.failures} times in a row (the last: {state.reason}), so it is not asked for"
+            f" another {minutes} {'minute' if minutes == 1 else 'minutes'}; --reset-breaker asks it at once"
+        )
+
+    async def _next_outcome(self) -> None:
+        import asyncio
+
+        self._waiting.append(asyncio.get_running_loop().create_future())
+        await self._waiting[-1]
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    @contextmanager
+    def _turned(self, server: str) -> Iterator[_Turn]:
+        """The state now; what it is set to is kept, also when the block raises."""
+        with self._lock, _locked(self._file) as file:
+            states = _read(file) if file else {}
+            turn = _Turn(_state(states.get(server)) if file else self._states.get(server, _State()))
+            before = turn.state
+            try:
+                yield turn
+            finally:
+                self._states[server] = turn.state
+                if file and turn.state != before:
+                    states[server] = asdict(turn.state)
+                    _write(file, {name: value for name, value in states.items() if _state(value) != _State()})
+
+
+class _Turn:
+    """A state that is being changed."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: _State) -> None:
+        self.state = state
+
+
+@contextmanager
+def _locked(path: Path | None) -> Iterator[IO[str] | None]:
+    """The file, for this process alone; None if there is none to be had."""
+    file = _opened(path) if path else None
+    if file is None:
+        yield None
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def _opened(path: Path) -> IO[str] | None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    return os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace")
+
+
+def _read(file: IO[str]) -> dict[str, Any]:
+    try:
+        states = json.loads(file.read() or "{}")
+    except ValueError:
+        return {}
+    return states if isinstance(states, dict) else {}
+
+
+def _write(file: IO[str], states: dict[str, Any]) -> None:
+    try:
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps(states, indent=1) + "\n")
+        file.flush()
+    except OSError:  # a full disk: this run knows what it knows
+        return
+
+
+def _state(value: object) -> _State:
+    """What a file says of a model; closed if it makes no sense."""
+    if not isinstance(value, dict):
+        return _State()
+    failures, opened, probed, reason = (value.get(name) for name in ("failures", "opened", "probed", "reason"))
+    if not isinstance(failures, int) or not isinstance(opened, int | float) or not isinstance(probed, int | float):
+        return _State()
+    return _State(failures=failures, opened=opened, probed=probed, reason=str(reason or ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendLimits:
+    """The most that a run may use; 0: no limit. Retries count like any other request."""
+
+    cost_usd: float = 0.0
+    requests: int = 0
+    tokens_sent: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a run has used.
+
+    ``requests`` are those really sent, ``failures`` among them, and ``retries``: what was asked again, because a
+    request failed or its reply was refused. ``tokens_sent`` includes failed requests, by estimate; ``input_tokens``,
+    ``output_tokens`` and ``cached_tokens`` are what the provider
+    reported. ``unpriced`` replies are of models whose price is not known; ``cost_usd`` does not include them.
+    ``cache_hits`` were answered from the reply cache and would have cost ``saved_usd``.
+    """
+
+    requests: int = 0
+    retries: int = 0
+    failures: int = 0
+    tokens_sent: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    cache_hits: int = 0
+    saved_usd: float = 0.0
+
+
+class Charge(StrEnum):
+    """Whether a failed request may have to be paid for."""
+
+    NONE = "none"
+    POSSIBLE = "possible"
+
+
+class Try(StrEnum):
+    """Whether a request is the first for what is asked."""
+
+    FIRST = "first"
+    AGAIN = "again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The most that one request may use, set aside until it is settled."""
+
+    tokens: int
+    cost_usd: float
+
+
+class Spend:
+    """The account of a run, shared by all its threads.
+
+    Each request is reserved before it is sent and settled after, so the limits hold with any number of
+    requests under way. A run never passes ``SpendLimits.cost_usd`` by more than the error of the token estimates.
+    """
+
+    def __init__(self, limits: SpendLimits | None = None) -> None:
+        self._limits = limits or SpendLimits()
+        self._lock = threading.Lock()
+        self._spent = Spent()
+        self._held_tokens = 0
+        self._held_usd = 0.0
+
+    @property
+    def spent(self) -> Spent:
+        """What was used so far."""
+        with self._lock:
+            return self._spent
+
+    def reserve(self, call: Call, which: Try = Try.FIRST) -> Reservation:
+        """Set aside what a request may use, and count it. Raises `LimitReached`; then nothing is counted."""
+        tokens = call.expected_input_tokens
+        price = call.known_price
+        if price is None and self._limits.cost_usd:
+            raise LimitReached(f"the price of {call.model} is not known, so a limit on cost cannot be kept")
+        cost_usd = price.cost_usd(input_tokens=tokens, output_tokens=call.max_tokens) if price else 0.0
+        with self._lock:
+            self._check(tokens, cost_usd)
+            self._held_tokens += tokens
+            self._held_usd += cost_usd
+            self._count(requests=1, retries=int(which is Try.AGAIN))
+        return Reservation(tokens=tokens, cost_usd=cost_usd)
+
+    def settle(self, reservation: Reservation, reply: Reply) -> None:
+        """The request was answered: count what it really used."""
+        with self._lock:
+            self._free(reservation)
+            self._count(
+                tokens_sent=reply.input_tokens or reservation.tokens,
+                input_tokens=reply.input_tokens,
+                output_tokens=reply.output_tokens,
+                cached_tokens=reply.cached_tokens,
+                cost_usd=reply.cost_usd or 0.0,
+                unpriced=int(reply.cost_usd is None),
+            )
+
+    def failed(self, reservation: Reservation, charge: Charge = Charge.NONE) -> None:
+        """The request failed: its prompt was sent; its price is counted in full where it may be charged."""
+        with self._lock:
+            self._free(reservation)
+            cost_usd = reservation.cost_usd if charge is Charge.POSSIBLE else 0.0
+            self._count(failures=1, tokens_sent=reservation.tokens, cost_usd=cost_usd)
+
+    def hit(self, reply: Reply) -> None:
+        """A call was answered from the reply cache."""
+        with self._lock:
+            self._count(cache_hits=1, saved_usd=reply.cost_usd or 0.0)
+
+    def _check(self, tokens: int, cost_usd: float) -> None:
+        limits, spent = self._limits, self._spent
+        if limits.requests and spent.requests + 1 > limits.requests:
+            raise LimitReached(f"the limit of {limits.requests} requests is reached")
+        if limits.tokens_sent and spent.tokens_sent + self._held_tokens + tokens > limits.tokens_sent:
+            raise LimitReached(f"the next request would pass the limit of {limits.tokens_sent} tokens sent")
+        if limits.cost_usd and spent.cost_usd + self._held_usd + cost_usd > limits.cost_usd:
+            raise LimitReached(f"the next request could pass the limit of {limits.cost_usd:g} USD")
+
+    def _free(self, reservation: Reservation) -> None:
+        self._held_tokens -= reservation.tokens
+        self._held_usd -= reservation.cost_usd
+
+    def _count(self, **more: float) -> None:
+        now = {name: getattr(self._spent, name) + amount for name, amount in more.items()}
+        self._spent = replace(self._spent, **now)

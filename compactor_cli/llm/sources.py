@@ -1,0 +1,434 @@
+"""What a summary is made from: records, and what an earlier one stands for, as quoted text in spans that fit a model.
+
+Nothing in quoted text can pass for an instruction or a mark written by compact: every mark of a prompt stands at the
+beginning of a line and opens with ``<<`` and a letter or digit. A line of the source that begins so, or that is a
+heading of the summary's template, gets ``| `` before it; the opening of a summary's marker line is written with
+another bracket. Quoted text can thus end no quotation and open no section.
+
+Every block is in exactly one leaf: cutting never drops one, and `check_coverage` proves it on the prompts themselves.
+A block that no prompt has room for is shortened in its middle, which its text and the report say.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum, StrEnum
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import orjson
+
+from compactor_cli.digest.events import plain, without_block
+from compactor_cli.group.exchanges import group, turns
+from compactor_cli.model.errors import InvariantError
+from compactor_cli.model.marker import find_marker, without_marker
+from compactor_cli.model.settings import PruneRule
+from compactor_cli.model.summary import Request
+from compactor_cli.model.transcript import Media, Message, Part, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
+from compactor_cli.plan.models import window_tokens
+from compactor_cli.plan.shorten import shortened
+
+QUOTE = "| "
+_MARKER, _HARMLESS = "[compact/", "(compact/"
+# Everything a reader may take for the end of a line; only the first is one in a prompt.
+_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+# What clients tell their models between the lines: rules of their own, said again and again.
+_REMINDER = "system-reminder"
+# This many characters of a block are never cut: its header, and what tells that something was left out.
+_LEAST_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One record as a prompt shows it. ``name``: its number, counted from 1; ``cut_chars``: left out of its texts."""
+
+    record: int
+    name: str
+    text: str
+    cut_chars: int = 0
+
+    def shortened(self, chars: int) -> Block:
+        """The block with at most about this many characters: its middle is replaced by a note of what is missing."""
+        if len(self.text) <= chars:
+            return self
+        half = max(chars, _LEAST_CHARS) // 2
+        text = shortened(self.text, half, half)
+        return replace(self, text=text, cut_chars=self.cut_chars + len(self.text) - 2 * half)
+
+
+def flatten(
+    transcript: Transcript,
+    indices: Iterable[int],
+    *,
+    rule: PruneRule | None = None,
+    headings: Sequence[str] = (),
+    prefix: str = "",
+) -> tuple[Block, ...]:
+    """A block for each of these records that says something, in order; thinking and media are left out.
+
+    So are what clients remind their models of, and records of which nothing else is left. Results of tools are cut by
+    ``rule``; every other text is whole. ``headings``: lines of the template.
+    ``prefix`` stands before the numbers of records that come from another transcript. Linear in the text.
+    """
+    names = tool_names(transcript.messages)
+    quoted = quoter(headings)
+    blocks = (
+        _block(index, transcript.messages[index], names, rule, quoted, prefix)
+        for index in indices
+        if not transcript.messages[index].is_meta
+    )
+    return tuple(block for block in blocks if block)
+
+
+def quoter(headings: Iterable[str]) -> Callable[[str], str]:
+    """What makes a text fit to be quoted: no line of it is a mark written by compact or one of these headings."""
+    pattern = _forged(tuple(sorted({heading for heading in headings if heading})))
+
+    def quoted(text: str) -> str:
+        text = _BREAKS.sub("\n", plain(text)).replace(_MARKER, _HARMLESS)
+        return pattern.sub(_set_off, encodable(text))
+
+    return quoted
+
+
+def _set_off(found: re.Match[str]) -> str:
+    return f"{QUOTE}{found[0]}"
+
+
+@lru_cache(maxsize=32)
+def _forged(headings: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(re.escape(heading) for heading in headings)
+    lines = rf"|(?:{names})[ \t]*$" if names else ""
+    return re.compile(rf"^[ \t]*(?:<<(?=\w){lines})", re.MULTILINE | re.IGNORECASE)
+
+
+def encodable(text: str) -> str:
+    """The text with what UTF-8 has no bytes for (halves of surrogate pairs) replaced by question marks."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
+
+
+def tool_names(messages: Sequence[Message]) -> Mapping[str, str]:
+    """The tool's name by the id of its call."""
+    return {call.id: call.name for message in messages for call in message.calls if call.id}
+
+
+def _block(
+    index: int,
+    message: Message,
+    names: Mapping[str, str],
+    rule: PruneRule | None,
+    quoted: Callable[[str], str],
+    prefix: str,
+) -> Block | None:
+    name = f"{prefix}{index + 1}"
+    head = f"<<{name} {_title(message, names, quoted)}>>"
+    texts: list[str] = []
+    cut_chars = 0
+    for part in message.parts:
+        whole = _part_text(part)
+        text = _ruled(whole, rule) if isinstance(part, ToolResult) else whole
+        cut_chars += max(len(whole) - len(text), 0)
+        if text.strip():
+            texts.append(quoted(text).strip("\n"))
+    return Block(record=index, name=name, text="\n".join([head, *texts]), cut_chars=cut_chars) if texts else None
+
+
+def _title(message: Message, names: Mapping[str, str], quoted: Callable[[str], str]) -> str:
+    """Who speaks: the role, the tools that answer, and whether an answer is an error."""
+    if message.summary is not None:
+        return "earlier summary"
+    tools = dict.fromkeys(result.name or names.get(result.id, "") for result in message.results)
+    words = [message.role.value, *(quoted(tool).replace("\n", " ").replace(">>", "> >") for tool in tools if tool)]
+    return " ".join([*words, "error"] if any(result.is_error for result in message.results) else words)
+
+
+def _part_text(part: Part) -> str:
+    """The words of a part; empty for thinking."""
+    if isinstance(part, Text):
+        return without_block(part.text, _REMINDER)
+    if isinstance(part, ToolResult):
+        return without_block(part.text, _REMINDER) + (
+            f"\n({part.media_count} images or files)" if part.media_count else ""
+        )
+    if isinstance(part, ToolCall):
+        return call_text(part)
+    return f"({part.kind})" if isinstance(part, Media) else ""
+
+
+def call_text(call: ToolCall) -> str:
+    """A call as text: ``call NAME``, then a line ``key=value`` for each argument."""
+    if isinstance(call.arguments, str):
+        return f"call {call.name}\n{call.arguments}".rstrip()
+    return "\n".join([f"call {call.name}", *(f"{key}={_value(value)}" for key, value in call.arguments.items())])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _ruled(text: str, rule: PruneRule | None) -> str:
+    if rule is None or rule.kind != "tool-result" or len(text) <= rule.over_chars:
+        return text
+    return shortened(text, rule.first_chars, rule.last_chars, rule.marker)
+
+
+# The transcript whose SHA-256 begins with these digits, if its original can be had.
+LoadOriginal = Callable[[str], Transcript | None]
+
+# Originals hold summaries of older originals; a chain longer than this is not worth reading again.
+_MOST_GENERATIONS = 20
+
+
+class Previous(StrEnum):
+    """What to do with an earlier summary."""
+
+    UPDATE = "update"  # it is given to the model, which brings it up to date
+    REBUILD = "rebuild"  # the records it stands for are summarised anew, where they can be had
+    KEEP = "keep"  # it stays as it is, in front of the new one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strand:
+    """Records of one transcript. ``prefix`` stands before their numbers; empty for the transcript itself."""
+
+    transcript: Transcript
+    indices: tuple[int, ...]
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What a summary is made from: records, oldest first, and the text of an earlier summary (maybe empty)."""
+
+    strands: tuple[Strand, ...]
+    previous: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> Earlier:
+    """The records and the earlier summaries that open them. Summaries further inside stay among the records."""
+    messages = request.transcript.messages
+    opening = tuple(_opening(request))
+    own = Strand(
+        transcript=request.transcript, indices=tuple(i for i in request.covered if i not in frozenset(opening))
+    )
+    texts = [words for i in opening if (words := _words(messages[i]))]
+    if policy is Previous.REBUILD and opening:
+        old = _originals(request.transcript, opening, load_original)
+        if old:
+            return Earlier(strands=(*old, own))
+        notes = ("the originals of the earlier summary are not at hand: it was updated",) if texts else ()
+        return Earlier(strands=(own,), previous="\n\n".join(texts), notes=notes)
+    return Earlier(strands=(own,), previous="\n\n".join(texts))
+
+
+def _opening(request: Request) -> Iterator[int]:
+    """The covered summaries that stand before every other covered record that says something."""
+    for index in request.covered:
+        message = request.transcript.messages[index]
+        if message.summary is not None:
+            yield index
+        elif not message.is_meta:
+            return
+
+
+# The records of a statement, as summaries print them after it.
+_TAG = re.compile(r"(?<= )\[(\d+(?:[-,]\d+)*)\]$", re.MULTILINE)
+_HASH_CHARS = 8
+
+
+def _words(message: Message) -> str:
+    """The earlier summary; its record numbers with the hash of the transcript that they count, to be found for ever."""
+    if message.summary is None:
+        return ""
+    text = without_marker(message.summary.text).strip()
+    marker = find_marker(message.text)
+    return _TAG.sub(rf"[{marker.transcript[:_HASH_CHARS]}:\1]", text) if marker else text
+
+
+def _originals(transcript: Transcript, opening: tuple[int, ...], load_original: LoadOriginal) -> tuple[Strand, ...]:
+    """What the newest of these summaries stands for: from the archive, or before a native boundary in the file."""
+    last = opening[-1]
+    marker = find_marker(transcript.messages[last].text)
+    if marker is not None:
+        return tuple(_archived(marker.transcript, (marker.first - 1, marker.last), load_original, _MOST_GENERATIONS))
+    before = tuple(i for i in range(last) if transcript.messages[i].superseded and not transcript.messages[i].is_meta)
+    return (Strand(transcript=transcript, indices=before, prefix="s"),) if before else ()
+
+
+def _archived(sha256: str, span: tuple[int, int], load_original: LoadOriginal, generations: int) -> Iterator[Strand]:
+    """The records of an archived transcript, after those that its own earlier summaries stand for."""
+    original = load_original(sha256) if generations else None
+    if original is None:
+        return
+    indices = tuple(range(max(span[0], 0), min(span[1], len(original.messages))))
+    messages = original.messages
+    marked = [(i, found) for i in indices if messages[i].summary and (found := find_marker(messages[i].text))]
+    for _, found in marked[-1:]:
+        older = tuple(_archived(found.transcript, (found.first - 1, found.last), load_original, generations - 1))
+        if older:
+            yield from older
+            gone = {i for i, _ in marked}
+            indices = tuple(i for i in indices if i not in gone)
+    yield Strand(transcript=original, indices=indices, prefix=f"{'abcdefghijklmnopqrstuvwxyz'[generations]}")
+
+
+# Where a model's window is not known: the least that models in use have. One that is shorter says so, and the
+# spans are cut again.
+DEFAULT_WINDOW_TOKENS = 32_000
+# Beyond this models read less well than they could; and leaves that run side by side are faster than a long one.
+MOST_LEAF_TOKENS = 200_000
+# Of a window, what is not counted on: its model's vocabulary may differ from the one counted with by a quarter.
+_USED_RATIO = 0.75
+_LEAST_ROOM_TOKENS = 1_000
+_LEAST_FILL_RATIO = 0.6
+_MOST_TRIES = 12
+_NEAR_RATIO = 0.2
+
+
+class CoverageError(InvariantError):
+    """A covered record would be in no prompt, or in two: a defect, nothing is sent."""
+
+
+class Border(IntEnum):
+    """What begins with a record; the larger, the better to cut before it."""
+
+    RECORD = 0
+    EXCHANGE = 1
+    TURN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSlice:
+    """A block with its size and what begins with it. ``strand``: which of the transcripts it comes from."""
+
+    block: Block
+    tokens: int
+    border: Border
+    strand: int = 0
+
+
+Leaf = tuple[BlockSlice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rooms:
+    """What a model can take: ``leaf_tokens`` of quoted text in one prompt, ``reply_tokens`` in the longest reply."""
+
+    leaf_tokens: int
+    reply_tokens: int
+
+
+def rooms(model: str, summary_tokens: int, rules_tokens: int) -> Rooms:
+    """The room in the window of a model next to the rules and the reply."""
+    usable = int((window_tokens(model) or DEFAULT_WINDOW_TOKENS) * _USED_RATIO)
+    reply = min(summary_tokens, usable // 4)
+    leaf = min(usable - reply - rules_tokens, MOST_LEAF_TOKENS)
+    return Rooms(leaf_tokens=max(leaf, _LEAST_ROOM_TOKENS), reply_tokens=reply)
+
+
+def borders(messages: Sequence[Message]) -> tuple[Border, ...]:
+    """What begins with each record."""
+    found = [Border.RECORD] * len(messages)
+    for index in group(messages).borders[:-1]:
+        found[index] = Border.EXCHANGE
+    for turn in turns(messages):
+        # A turn may begin inside an exchange, while a tool still runs: that is no good place.
+        found[turn.start] = Border.TURN if found[turn.start] is Border.EXCHANGE else found[turn.start]
+    return tuple(found)
+
+
+def cut(pieces: Sequence[BlockSlice], room_tokens: int, count: Callable[[str], int]) -> tuple[Leaf, ...]:
+    """Leaves of at most ``room_tokens`` and about equal size, cut at turns, else exchanges, else records."""
+    fitting = [fitted(piece, room_tokens, count) for piece in pieces]
+    sizes = [0, *accumulate(piece.tokens for piece in fitting)]
+    leaves: list[Leaf] = []
+    at = 0
+    while at < len(fitting):
+        rest = sizes[-1] - sizes[at]
+        even = rest // max(-(-rest // room_tokens), 1)
+        stop = _stop(fitting, sizes, at, even, room_tokens)
+        leaves.append(tuple(fitting[at:stop]))
+        at = stop
+    return tuple(leaves)
+
+
+def _stop(pieces: Sequence[BlockSlice], sizes: Sequence[int], at: int, even: int, most: int) -> int:
+    """Where the leaf that starts at ``at`` ends: at the best border in reach, of several at the one nearest to even."""
+    furthest = max(bisect_right(sizes, sizes[at] + most) - 1, at + 1)
+    if furthest >= len(pieces):
+        return len(pieces)
+    least = bisect_right(sizes, sizes[at] + int(even * _LEAST_FILL_RATIO))
+    places = range(min(max(least, at + 1), furthest), furthest + 1)
+    return max(places, key=lambda place: (pieces[place].border, -abs(sizes[place] - sizes[at] - even)))
+
+
+def split(leaf: Leaf, count: Callable[[str], int]) -> tuple[Leaf, ...]:
+    """The leaf in two, for a model that found it too long; a leaf of one record keeps half of its text."""
+    if len(leaf) > 1:
+        sizes = [0, *accumulate(piece.tokens for piece in leaf)]
+        middle = min(range(1, len(leaf)), key=lambda place: _badness(sizes, leaf, place))
+        return leaf[:middle], leaf[middle:]
+    return ((fitted(leaf[0], max(leaf[0].tokens // 2, 1), count),),)
+
+
+def _badness(sizes: Sequence[int], leaf: Leaf, place: int) -> tuple[bool, int, float]:
+    """How bad a place is to split at: near the middle first, then the better border, then nearer still."""
+    off = abs(sizes[place] / max(sizes[-1], 1) - 0.5)
+    return off > _NEAR_RATIO, -leaf[place].border, off
+
+
+def fitted(piece: BlockSlice, room_tokens: int, count: Callable[[str], int]) -> BlockSlice:
+    """The piece itself if there is room for it, else with its middle left out."""
+    block, tokens = piece.block, piece.tokens
+    chars = len(block.text)
+    for _ in range(_MOST_TRIES):
+        if tokens <= room_tokens:
+            break
+        chars = int(chars * min(room_tokens / tokens, 0.95) * 0.98)
+        block = piece.block.shortened(chars)
+        tokens = count(block.text)
+    return BlockSlice(block=block, tokens=tokens, border=piece.border, strand=piece.strand)
+
+
+def leaf_budget(leaf_tokens: int, final_tokens: int, reply_tokens: int) -> int:
+    """What the summary of a leaf may take: by its own size as any summary, except for the last one's needs no less."""
+    least = min(final_tokens, reply_tokens, leaf_tokens // 2)
+    return max(min(scaled_tokens(leaf_tokens), reply_tokens), least, FLOOR_TOKENS)
+
+
+def merge_groups(sizes: Sequence[int], room_tokens: int) -> tuple[tuple[int, int], ...]:
+    """Consecutive summaries to be joined in one prompt, as ``(start, stop)``: two at least, so each level has fewer."""
+    groups: list[tuple[int, int]] = []
+    at = 0
+    while at < len(sizes):
+        stop, used = at, 0
+        while stop < len(sizes) and (stop - at < 2 or used + sizes[stop] <= room_tokens):
+            used += sizes[stop]
+            stop += 1
+        groups.append((at, stop))
+        at = stop
+    return tuple(groups)
+
+
+def check_coverage(expected: Iterable[str], shown: Iterable[str]) -> None:
+    """Raises `CoverageError` unless the prompts show every record exactly once, in order."""
+    wanted, found = tuple(expected), tuple(shown)
+    if wanted == found:
+        return
+    missing, twice = sorted(set(wanted) - set(found)), sorted({name for name in found if found.count(name) > 1})
+    raise CoverageError(f"records in no prompt: {missing[:10]}; in more than one: {twice[:10]}; or out of order")
