@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from compactor_cli.digest import memory as states
 from compactor_cli.digest import salience as tables
 from compactor_cli.digest.commands import Run, runs
-from compactor_cli.digest.decisions import Decision, decisions, overturned
 from compactor_cli.digest.events import Event, EventKind, events
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
@@ -16,9 +15,10 @@ from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, read_text
 from compactor_cli.digest.open import Attached, PlanState, attached, plan_state
 from compactor_cli.digest.salience import Scores, Table, score
+from compactor_cli.digest.settled import Decision, decisions, overturned
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.statuses import ErrorRecord, WorkState, find_errors, work_state
-from compactor_cli.digest.user_words import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
+from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 

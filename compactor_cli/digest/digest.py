@@ -7,21 +7,15 @@ from dataclasses import dataclass, replace
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Worth, candidates_of, choose
-from compactor_cli.digest.decisions import chooses, gives_reason
-from compactor_cli.digest.fact_items import remembered_commands
+from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, line_of, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, carried_files, serialise
 from compactor_cli.digest.names import name_items
+from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.salience import focus_names
-from compactor_cli.digest.sections import (
-    DROP_ORDER,
-    HEADING_TOKENS,
-    build_sections,
-    names_ratio,
-    remembered_errors,
-    texts_of,
-)
+from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
+from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import Statement, TokenCache
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary

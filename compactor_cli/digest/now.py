@@ -21,7 +21,7 @@ from compactor_cli.digest.statements import (
     sentences,
     tail,
 )
-from compactor_cli.digest.user_words import UserMessage, last_question
+from compactor_cli.digest.wants import UserMessage, last_question, newest_request
 from compactor_cli.model.summary import Item
 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
@@ -35,11 +35,6 @@ _CHARS_PER_TOKEN = 4
 _MAX_LOOKED_BACK = 30
 _MAX_STEPS = 3
 _MIN_TELLING_CHARS = 60
-
-
-def newest_request(analysis: Analysis) -> UserMessage | None:
-    """The newest message of the user that has words."""
-    return next((message for message in reversed(analysis.messages) if message.text), None)
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

@@ -7,16 +7,32 @@ background is a call with ``run_in_background``, an id in its result, and a noti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from compactor_cli.digest.commands import MERGE_CONFLICT, conflicting_files, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.statements import TokenCache, clipped, head, one_line, records_of, tidy
+from compactor_cli.digest.statements import (
+    ELLIPSIS,
+    TokenCache,
+    chosen,
+    clipped,
+    head,
+    one_line,
+    opening,
+    records_of,
+    tidy,
+)
+from compactor_cli.digest.statuses import ErrorRecord, Status, is_test
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.group.todos import TodoReplay
 from compactor_cli.model.summary import Item
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,3 +221,112 @@ def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, w
 
 def _records(records: Iterable[int]) -> tuple[int, ...]:
     return records_of(record for record in records if record >= 0)
+
+
+_MAX_PATHS = 4
+
+
+_MAX_COMMAND_CHARS = 90
+
+
+# An error of this many events ago is still what the work is about.
+_RECENT_EVENTS = 40
+
+
+def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
+    words = analysis.words
+    todos = plan_items(analysis.plan, budget_tokens, token_cache, words)
+    done = tuple(
+        item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}"))
+    )
+    undone = tuple(item for item in todos if item not in done)
+    unfixed = (_error_item(error, analysis) for error in reversed(analysis.errors) if _is_open(error, analysis))
+    return chosen(
+        (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, token_cache
+    )
+
+
+def _is_open(error: ErrorRecord, analysis: Analysis) -> bool:
+    """Whether an error is still to be dealt with: of a check of the work, or of what was done last.
+
+    A command that failed on the way to something else, and was let go, is none.
+    """
+    if error.status is Status.FIXED:
+        return False
+    return is_test(error.command) or error.event >= len(analysis.events) - _RECENT_EVENTS
+
+
+def _unfinished(analysis: Analysis) -> Iterator[Item]:
+    words, work = analysis.words, analysis.work
+    if work.uncommitted:
+        states = {state.path: state for state in analysis.files}
+        text = f"{words.uncommitted}{words.colon}{_listed(work.uncommitted, 2 * _MAX_PATHS)}"
+        yield Item(
+            text=text, records=records_of(states[path].records[-1] for path in work.uncommitted if states[path].records)
+        )
+    if work.stashed:
+        text = f"{words.stashed}{words.colon}{_listed(work.stashed, 2 * _MAX_PATHS)}"
+        yield Item(text=text, records=records_of((work.stash_record,)))
+    for run, since in work.stale:
+        paths = _listed(tuple(dict.fromkeys(operation.path for operation in since)), _MAX_PATHS)
+        text = f"{words.stale} {paths}{words.colon}`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`"
+        yield Item(text=text, records=records_of((run.result_record, since[-1].record)))
+
+
+def _carried_errors(analysis: Analysis) -> Iterator[Item]:
+    words = analysis.words
+    known = [f"`{run.key}`" for run in analysis.runs]
+    for text in reversed(analysis.memory.errors):
+        if (words.failing in text or words.changed in text) and not any(key in text for key in known):
+            yield Item(text=text)
+
+
+def _listed(names: Sequence[str], number: int) -> str:
+    return ", ".join(names[:number]) + (f" {ELLIPSIS}" if len(names) > number else "")
+
+
+def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
+    words = analysis.words
+    command = opening(shown(error.command), _MAX_COMMAND_CHARS)
+    where = f"`{command}`{words.colon}" if command and command not in error.line else ""
+    if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
+        left = ", ".join(path for path in conflicts if path not in error.fixes)
+        edited = [path for path in conflicts if path in error.fixes]
+        text = f"{where}{MERGE_CONFLICT}{left} — {words.unresolved}" if left else f"{where}{MERGE_CONFLICT}"
+        done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
+        return Item(text=f"{text}{done}", records=records_of(error.records))
+    if error.status is Status.FAILING:
+        ending = f"— {words.failing if is_test(error.command) else words.failed}"
+    elif error.status is Status.CHANGED_SINCE:
+        changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+        ending = f"— {changed if is_test(error.command) else words.failed}"
+    elif error.other_way:
+        how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
+        ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
+    elif error.fixes:
+        ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+    else:
+        ending = f"→ {words.passed}"
+    return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))
+
+
+def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """Errors that were fixed, with what fixed them: those with an edit first, newest first."""
+    words = analysis.words
+    fixed = [error for error in analysis.errors if error.status is Status.FIXED]
+    newest = {error.line: error for error in fixed}
+    ranked = sorted(newest.values(), key=lambda error: (not error.fixes, not error.other_way, -error.event))
+    known = {error.line for error in analysis.errors}
+    carried = (
+        Item(text=text)
+        for text in reversed(analysis.memory.errors)
+        if not (words.failing in text or words.changed in text) and not any(line in text for line in known)
+    )
+    return chosen((*(_error_item(error, analysis) for error in ranked), *carried), budget_tokens, token_cache)
+
+
+def remembered_errors(analysis: Analysis) -> tuple[str, ...]:
+    """Every error with its status as a line, for the next digest."""
+    new = [_error_item(error, analysis).text for error in analysis.errors]
+    return tuple(dict.fromkeys((*analysis.memory.errors, *new)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
-from compactor_cli.digest.decisions import decisions, overturned
+from compactor_cli.digest.settled import decisions, overturned
 from compactor_cli.model.summary import Section
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.statements import water_level
-from compactor_cli.digest.user_words import user_messages
+from compactor_cli.digest.wants import user_messages
 from compactor_cli.model.summary import Section
 
 LONG = "please keep the public names of the module as they are and write a test for each of them "

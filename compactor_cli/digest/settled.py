@@ -10,11 +10,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, records_of, sentences
-from compactor_cli.digest.user_words import last_question
+from compactor_cli.digest.statements import (
+    COLONS,
+    QUESTION_MARKS,
+    TokenCache,
+    chosen,
+    one_line,
+    opening,
+    records_of,
+    sentences,
+)
+from compactor_cli.digest.wants import last_question
+from compactor_cli.model.summary import Item
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
 
 _MIN_CHARS, _MAX_CHARS = 12, 320
 _MIN_REASON_WORDS = 6
@@ -336,3 +350,22 @@ def _chosen_option(answer: str, options: Mapping[str, str]) -> str:
     )
     key = found[1].lower() if found else ""
     return key if key in options else ""
+
+
+# What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
+_RECENCY = 2.0
+
+
+def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """The strongest and newest decisions that fit, in the order they were made."""
+    found = [one for one in analysis.decisions if one.weight >= 2.0]
+    ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
+    items = [_decision_item(one, analysis) for one in found]
+    taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}
+    return tuple(item for item in items if item.text in taken)
+
+
+def _decision_item(decision: Decision, analysis: Analysis) -> Item:
+    words = analysis.words
+    rest = f" ({words.given_up}{words.colon}{' · '.join(decision.given_up)})" if decision.given_up else ""
+    return Item(text=f"{decision.text}{rest}", records=decision.records)

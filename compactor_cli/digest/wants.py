@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, argument, command_of
 from compactor_cli.digest.language import dense_share
-from compactor_cli.digest.statements import QUESTION_MARKS, opening, sentences, verbatim
+from compactor_cli.digest.statements import (
+    QUESTION_MARKS,
+    TokenCache,
+    clipped,
+    opening,
+    records_of,
+    sentences,
+    verbatim,
+    water_level,
+)
+from compactor_cli.model.summary import Item
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
+
 
 # A message of fewer words is a reply: it is read with what it replies to. Where a conversation is all talk, most
 # messages are short and hold the names and numbers that matter.
@@ -18,6 +33,9 @@ _CHARS_PER_WORD = 8
 _MAX_REPLY_CHARS = 80
 _ENDING_CHARS = 1_500
 _MAX_CALL_CHARS = 100
+_MIN_QUOTE_TOKENS = 24
+# Shorter replies (yes, go on) are shown with what they reply to only.
+_MIN_SHORT_CHARS = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +106,62 @@ def last_question(text: str) -> str:
 def last_words(text: str) -> str:
     """What a short reply to a text answers: its last question, else its last sentence."""
     return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
+
+
+def wants_items(
+    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[str] = ()
+) -> tuple[Item, ...]:
+    """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size.
+
+    Left out are those that one of the texts ``shown`` quotes whole, and the newest, which Now quotes.
+
+    Replies of a few words come where the others leave room: they are read with what they reply to elsewhere.
+    """
+    quoted = tuple(shown)
+    newest = newest_request(analysis) if quoted else None
+    shown_messages = [
+        m for m in analysis.messages if m.stopped or not (m is newest or any(m.text in text for text in quoted))
+    ]
+    places = {id(message): place for place, message in enumerate(shown_messages)}
+    kept = _affordable([m for m in shown_messages if not m.is_short], budget_tokens)
+    costs = [
+        token_cache.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept
+    ]
+    level = water_level(costs, budget_tokens)
+    items = {
+        places[id(message)]: _user_item(
+            message, message.text if cost <= level else clipped(message.text, level - 8, token_cache), analysis
+        )
+        for message, cost in zip(kept, costs, strict=True)
+    }
+    left = budget_tokens - sum(map(token_cache.item, items.values()))
+    for message in reversed([m for m in shown_messages if m.is_short and len(m.text) >= _MIN_SHORT_CHARS]):
+        item = _user_item(message, message.text, analysis)
+        if places[id(message)] not in items and (cost := token_cache.item(item)) <= left:
+            items[places[id(message)]] = item
+            left -= cost
+    return tuple(items[place] for place in sorted(items) if items[place].text)
+
+
+def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
+    words = analysis.words
+    if message.stopped:
+        quoted = f" → {words.quoted(text)}" if text else ""
+        text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}"
+    return Item(text=text, records=records_of((message.record,)))
+
+
+def _affordable(messages: Sequence[UserMessage], budget_tokens: int) -> list[UserMessage]:
+    """As many messages as can have a useful size: the newest, the first, then newest to oldest."""
+    most = budget_tokens // _MIN_QUOTE_TOKENS
+    if len(messages) <= most:
+        return list(messages)
+    if most < 1:
+        return []
+    first, rest = list(messages[: most > 1]), messages[1:]
+    return first + list(rest[len(rest) - (most - len(first)) :])
+
+
+def newest_request(analysis: Analysis) -> UserMessage | None:
+    """The newest message of the user that has words."""
+    return next((message for message in reversed(analysis.messages) if message.text), None)
