@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from compactor_cli.archive.index import text_of
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
-from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
+from compactor_cli.digest.loss import Dropped, dropped
+from compactor_cli.evaluate.digested import body
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.sent import sent
+from compactor_cli.formats.sent import sent, sent_messages
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.marker import Marker
+from compactor_cli.model.marker import Marker, record_id
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
@@ -188,6 +191,28 @@ def _check_limit(request: Request, limit: SizeLimit) -> None:
         asked, unit = (limit.chars, "characters") if limit.chars else (limit.tokens, "tokens")
         enough = -(-least * asked // request.budget_tokens)
         raise UsageError(f"{asked:,} {unit} hold no summary", next_step=f"ask for more than {enough:,}")
+
+
+def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropped]]:
+    """What a session as it is now does not show of its original, the most likely to be needed first.
+
+    Each with the id by which its record is expanded; that is empty where only an earlier summary knew of it.
+    """
+    if original.sha256 == now.sha256:
+        return
+    request = Request(
+        transcript=original,
+        covered=tuple(sorted(sent(original))),
+        kept=(),
+        budget_tokens=0,
+        render=body,
+        count=len,
+        read=read_ours,
+        read_client=read_client,
+    )
+    later = "\n".join(text_of(message) for _, message in sent_messages(now))
+    for thing in dropped(analyse(request), later):
+        yield record_id(original.sha256, thing.record) if thing.record >= 0 else "", thing
 
 
 def archive_of(folder: str | Path) -> Archive | None:

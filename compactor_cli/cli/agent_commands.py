@@ -58,6 +58,20 @@ def digest(file: str, as_json: bool, **given: Any) -> int:
     return 0
 
 
+@click.command()
+@click.option("--archive-dir", metavar="DIR", default="", help="Look there; default: all that runs of yours wrote to.")
+def mcp(archive_dir: str) -> int:
+    """Serve the archive to an agent: the tools search, expand and dropped of the Model Context Protocol.
+
+    For a client to start, which speaks with it on standard input and output. It reads this user's archives, and
+    changes nothing but their indexes.
+    """
+    from compactor_cli.agents.mcp import serve_standard_streams
+
+    serve_standard_streams(archive_dir)
+    return 0
+
+
 def _less(bound: int) -> int:
     """One less, where there is a bound."""
     return max(bound - 1, 1) if bound else 0

@@ -10,25 +10,19 @@ from pathlib import Path
 
 import click
 
+from compactor_cli.agents.session_digest import left_out
 from compactor_cli.archive.folder import default_archive_dir
-from compactor_cli.archive.index import text_of
 from compactor_cli.archive.restore import each_once, original_of, transcripts_in
 from compactor_cli.cli.console import counted, visible
 from compactor_cli.cli.restore_command import ARCHIVE_DIR, archives
 from compactor_cli.cli.text_table import table
-from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.loss import Dropped
-from compactor_cli.digest.loss import dropped as dropped_from
-from compactor_cli.evaluate.digested import body
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.sent import sent, sent_messages
 from compactor_cli.model.errors import InputError
-from compactor_cli.model.marker import find_marker, record_id
-from compactor_cli.model.summary import Request
+from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.render.template import read_client, read_ours
 
 MOST_SHOWN = 25
 _SHOWN_CHARS = 96
@@ -77,11 +71,7 @@ def _left_out(file: str, dialect: str, archive_dir: str | None) -> Iterator[_Lef
     if found.length >= 0:
         originals = [item for item in originals if item.sha256 == found.sha256]
     for original, now in _pairs(file, originals, _read(file, dialect)):
-        if original.sha256 == now.sha256:
-            continue
-        later = "\n".join(text_of(message) for _, message in sent_messages(now))
-        for thing in dropped_from(analyse(_request(original)), later):
-            yield _Left(id=record_id(original.sha256, thing.record) if thing.record >= 0 else "", thing=thing)
+        yield from (_Left(id=name, thing=thing) for name, thing in left_out(original, now))
 
 
 def _read(file: str, dialect: str) -> list[Transcript]:
@@ -111,20 +101,6 @@ def _pairs(
     if not is_found:
         advice = "it was changed too much since; compactor restore gives the original"
         raise InputError("none of its conversations is one of its archived original", place=file, next_step=advice)
-
-
-def _request(original: Transcript) -> Request:
-    """All that a client would have sent of the original, to be analysed as a digest would."""
-    return Request(
-        transcript=original,
-        covered=tuple(sorted(sent(original))),
-        kept=(),
-        budget_tokens=0,
-        render=body,
-        count=len,
-        read=read_ours,
-        read_client=read_client,
-    )
 
 
 def _json(left: _Left) -> str:
