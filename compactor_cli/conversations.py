@@ -18,7 +18,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action
 from compactor_cli.model.transcript import Container, Frame, Transcript
-from compactor_cli.read.jsonl import parse, read_records
+from compactor_cli.read.jsonl import parse, read_records, records_in
 from compactor_cli.read.streams import open_stream
 from compactor_cli.run.row import CompactedRow
 from compactor_cli.scale.cells import COMMON_NAMES
@@ -70,13 +70,12 @@ def _in_text(source: Any, dialect: str) -> Iterator[Conversation]:
     is_bytes = isinstance(source, bytes | bytearray | memoryview)
     with ExitStack() as stack:
         if is_bytes:
-            lines: Iterable[bytes] = io.BytesIO(source)
+            records = read_records(io.BytesIO(source), _PLACE)
         elif isinstance(source, str) and ("\n" in source or source.lstrip("\ufeff \t\r").startswith(_OPENINGS)):
-            lines = io.BytesIO(_bytes(source))
+            records = read_records(io.BytesIO(_bytes(source)), _PLACE)
         else:
-            lines = stack.enter_context(open_stream(os.fspath(source))).reader
-        path = _PLACE if isinstance(lines, io.BytesIO) else os.fspath(source)
-        for transcript in _transcripts(lines, path, dialect):
+            records = records_in(stack.enter_context(open_stream(os.fspath(source))))
+        for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
             yield Conversation(transcript=transcript, rebuilt=lambda row: row.output if is_bytes else _str(row.output))
 
 

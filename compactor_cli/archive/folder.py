@@ -38,8 +38,8 @@ from compactor_cli.archive.atomic import (
     sync_opened,
 )
 from compactor_cli.model.errors import Unreadable
-from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Compression, Stream, open_stream
+from compactor_cli.read.jsonl import OnInvalid, records_in
+from compactor_cli.read.streams import BUFFER_BYTES, DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Stream, open_stream
 
 LOCAL_ARCHIVE = ".transcripts"
 
@@ -150,6 +150,8 @@ def _closing(descriptor: int) -> Iterator[int]:
 SHA256_CHARS = 64
 STATE_HASH_CHARS = 16
 STATE_FOLDER = "state"
+# A counter table is read as a whole; those of the longest sessions have a few MB.
+STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
 BLOB_ENDINGS = tuple(f".jsonl{item.suffix}" for item in (Compression.ZSTD, Compression.GZIP))
 SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
 
@@ -219,14 +221,14 @@ def stored_sidecars(folder: Path) -> Iterator[tuple[str, Path]]:
         yield path.name.partition(".")[0], path
 
 
-def open_stored(path: Path) -> Stream:
-    """A stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, also for a link (see `folder`)."""
-    return open_stream(str(path), opener=stored_opener)
+def open_stored(path: Path, limits: ReadLimits | None = None) -> Stream:
+    """A stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, also for a link, and for what `open_stream` does."""
+    return open_stream(str(path), opener=stored_opener, limits=limits)
 
 
-def unpacked(path: Path) -> Iterator[bytes]:
-    """The unpacked bytes of a stored file, in pieces. Raises `Unreadable`."""
-    with open_stored(path) as stream:
+def unpacked(path: Path, limits: ReadLimits | None = None) -> Iterator[bytes]:
+    """The unpacked bytes of a stored file, in pieces. Raises as `open_stored`."""
+    with open_stored(path, limits) as stream:
         while piece := stream.reader.read1(BUFFER_BYTES):
             yield piece
 
@@ -237,7 +239,7 @@ def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[byte
         yield from unpacked(path)
         return
     with open_stored(path) as stream:
-        records = read_records(stream.reader, str(path), on_invalid)
+        records = records_in(stream, on_invalid)
         yield records.prefix
         for record in records:
             yield record.raw + record.ending
@@ -246,7 +248,7 @@ def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[byte
 def read_parts(path: Path) -> Iterator[Part]:
     """The transcripts that a sidecar lists. Raises `Unreadable`."""
     with open_stored(path) as stream:
-        for line in stream.reader:
+        for line in stream.lines():
             yield parse_part(line, path)
 
 

@@ -35,7 +35,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
 from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
 from compactor_cli.model.transcript import Message, Record, Transcript
-from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
 
 MIN_PREFIX_CHARS = 8
@@ -263,19 +263,19 @@ def stored_size(archive: Path) -> int:
 def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
     """All transcripts of a stored file, one at a time. Raises InputError."""
     with open_stored(path) as stream:
-        records = read_records(stream.reader, str(path), on_invalid)
+        records = records_in(stream, on_invalid)
         yield from open_transcripts(records, prefix=records.prefix)
 
 
 def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
     """The one archived transcript whose SHA-256 begins with ``prefix``. Raises as `find`, and for damage."""
     found = find(folders, prefix)
-    transcript = _alone(found)
-    if transcript is None and found.length >= 0:
-        transcript = next(
-            (item for item in transcripts_in(found.path, found.on_invalid) if item.sha256 == found.sha256), None
-        )
+    transcript = _alone(found) if found.length >= 0 else None
     if transcript is None:
+        transcripts = transcripts_in(found.path, found.on_invalid)
+        transcript = next((item for item in transcripts if item.sha256 == found.sha256), None)
+    if transcript is None:
+        restore(found, io.BytesIO())  # raises where it is damaged
         advice = "give the hash in the summary of one of them"
         raise InputError(f"{prefix} is a file of several conversations", place=str(found.path), next_step=advice)
     return transcript
@@ -291,8 +291,6 @@ def _alone(found: FoundOriginal) -> Transcript | None:
         transcripts = open_transcripts(records, prefix=records.prefix)
         return next((item for item in transcripts if item.sha256 == found.sha256), None)
     except UnknownShape:
-        if found.length < 0:
-            raise
         return None
 
 

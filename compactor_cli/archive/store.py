@@ -25,6 +25,7 @@ from compactor_cli.archive.folder import (
     SIDECAR_ENDING,
     STATE_FOLDER,
     STATE_HASH_CHARS,
+    STATE_LIMITS,
     Blob,
     ManifestEntry,
     Part,
@@ -104,7 +105,7 @@ class Archive:
         if len(name) != STATE_HASH_CHARS or not is_hex(name):
             return None
         try:
-            data = b"".join(unpacked(self._state(name)))
+            data = b"".join(unpacked(self._state(name), STATE_LIMITS))
         except Unreadable:
             return None
         return data if hashlib.sha256(data).hexdigest().startswith(name) else None
@@ -187,8 +188,7 @@ def _lines(path: Path, opener: Opener = stored_opener) -> set[bytes]:
     """The lines of a sidecar; none if it is missing or damaged, so that it is written anew."""
     try:
         with open_stream(str(path), opener=opener) as stream:
-            lines = stream.reader.readlines()
-        return {line for line in lines if parse_part(line, path)}
+            return {line for line in stream.lines() if parse_part(line, path)}
     except Unreadable:
         return set()
 

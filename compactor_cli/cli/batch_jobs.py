@@ -156,6 +156,7 @@ def _task(job_log: BatchJobLog) -> BatchJob:
             on_invalid=OnInvalid(run_options.on_invalid),
             archive_dir=run_options.archive_dir,
             column=arguments["column"],
+            limits=run_options.limits,
         ),
         run_config=dataclasses.replace(run_config, model_options=model_options),
         rounds=arguments["rounds"],

@@ -28,6 +28,7 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings
 from compactor_cli.presets import units as values
 from compactor_cli.read.sources import Walk, find_sources
+from compactor_cli.read.streams import reads_within
 from compactor_cli.scale.run_shards import ShardResult, run_gated, run_here
 from compactor_cli.scale.shard_metrics import ShardMetrics
 from compactor_cli.scale.shard_options import FinishedPolicy, ShardOptions
@@ -126,7 +127,8 @@ def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
     )
     split = arguments.own.get("split")
     split_bytes = DEFAULT_SPLIT_BYTES if split is None else values.size_bytes(split, "--split")
-    return plan_shards(sources, run_options.output_dir, split_bytes)
+    with reads_within(lambda: run_options.limits):
+        return plan_shards(sources, run_options.output_dir, split_bytes)
 
 
 def shard_options(arguments: ParsedArguments) -> ShardOptions:
@@ -139,6 +141,7 @@ def shard_options(arguments: ParsedArguments) -> ShardOptions:
         archive_dir=_absolute_name(run_options.archive_dir),
         key_file=_absolute_name(run_options.key_file),
         column=arguments.own.get("column", ""),
+        limits=run_options.limits,
         finished=FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,8 @@ from compactor_cli.cli.version import version_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from compactor_cli.read.streams import ReadLimits
 
 # Name: where it is, and its line in the help.
 TOOLS = {
@@ -48,6 +50,13 @@ class Toolbox(click.Group):
         """The names, in the order of the help."""
         return list(TOOLS)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the tool; what it reads is held to the limits of the environment and the user's configuration."""
+        from compactor_cli.read.streams import reads_within
+
+        with reads_within(_configured_limits):
+            return super().invoke(ctx)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The tool of that name, or None."""
         if cmd_name not in TOOLS:
@@ -82,6 +91,16 @@ class Toolbox(click.Group):
         """The names and their lines."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in TOOLS.items()])
+
+
+def _configured_limits() -> ReadLimits:
+    import os
+    from pathlib import Path
+
+    from compactor_cli.cli.config import configure
+    from compactor_cli.cli.run_options import RunOptions
+
+    return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
 
 
 def main(arguments: Sequence[str]) -> int:

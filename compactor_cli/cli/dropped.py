@@ -21,7 +21,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream
 
 MOST_SHOWN = 25
@@ -78,7 +78,7 @@ def _read(file: str, dialect: str) -> list[Transcript]:
     if not Path(file).exists():
         raise InputError("there is no such file", place=file, next_step="name a compacted file")
     with open_stream(file) as stream:
-        records = read_records(stream.reader, file, OnInvalid.KEEP)
+        records = records_in(stream, OnInvalid.KEEP)
         transcripts = open_transcripts(records, dialect=dialect, prefix=records.prefix)
         return [item for item in transcripts if item.records]
 

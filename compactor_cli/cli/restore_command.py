@@ -30,7 +30,7 @@ from compactor_cli.formats.sent import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.streams import open_stream
 from compactor_cli.schema import faults, schema_names
 
@@ -137,7 +137,7 @@ def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], s
     problems: list[str] = []
     conversations = records = 0
     with open_stream(name) as stream:
-        lines = read_records(stream.reader, name)
+        lines = records_in(stream)
         for transcript in open_transcripts(lines, dialect=dialect, prefix=lines.prefix):
             problems += _faults(transcript)
             for warning in (*_interrupted(transcript), *map(str, find_problems(transcript))):

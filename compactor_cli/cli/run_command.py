@@ -30,7 +30,7 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import InputSource, find_sources
-from compactor_cli.read.streams import STDIN
+from compactor_cli.read.streams import STDIN, reads_within
 from compactor_cli.run.finished import View
 from compactor_cli.run.jobs import PASSED_OVER, Job, Outputs, Purpose, RunConfig
 from compactor_cli.run.run_batch import AfterFailure, run_batch
@@ -69,6 +69,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
             run_report.open_events(run_options, stack)
             if run_options.last:
                 operands = _last_session(operands, run_options, run_report)
+            stack.enter_context(reads_within(lambda: run_options.limits))
             code = _run(operands, run_options, configuration, run_report)
         except CompactError as error:
             with suppress(CompactError):

@@ -35,7 +35,7 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.tokens import counter_for
-from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream
 
 ANY = "any"
@@ -134,7 +134,7 @@ def _measure(session: SessionFile, settings: Settings) -> MeasuredSession:
     mode = Mode.APPEND if session.client.append else Mode.REWRITE
     tokens = saved = window = 0
     with open_stream(str(session.path)) as stream:
-        records = read_records(stream.reader, str(session.path), OnInvalid.KEEP)
+        records = records_in(stream, OnInvalid.KEEP)
         for transcript in open_transcripts(records, dialect=session.client.format, prefix=records.prefix):
             counter = counter_for(settings.tokenizer, transcript.model)
             report = planned_report(transcript, plan_transcript(transcript, settings, counter=counter, mode=mode))

@@ -23,7 +23,7 @@ from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
-from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.read.streams import STDIN, open_stream
 
@@ -99,7 +99,7 @@ def count(source: InputSource, run_options: RunOptions, settings: Settings) -> T
     found = TranscriptStats(path=source.path, window_tokens=named_window_tokens(settings.trigger))
     counters: dict[str, Counter] = {}
     with open_stream(source.path) as stream:
-        records = read_records(stream.reader, source.path, run_options.invalid)
+        records = records_in(stream, run_options.invalid)
         for transcript in open_transcripts(records, dialect=run_options.format, prefix=records.prefix):
             counter = counters.setdefault(transcript.model, counter_for(settings.tokenizer, transcript.model))
             _add(found, transcript, counter)

@@ -11,7 +11,7 @@ import click
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import OPAQUE_KINDS, sent_messages
 from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
-from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import STDIN, open_stream
 
 
@@ -26,7 +26,7 @@ def view(file: str, dialect: str) -> int:
     those in results).
     """
     with open_stream(file) as stream:
-        records = read_records(stream.reader, file, OnInvalid.KEEP)
+        records = records_in(stream, OnInvalid.KEEP)
         for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
             for line in _lines(transcript):
                 click.echo(line)

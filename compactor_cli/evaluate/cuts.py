@@ -23,7 +23,7 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
-from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream
 
 CountMessage = Callable[[Message], int]
@@ -261,7 +261,7 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     Raises InputError where the file is no transcript or the cut is not in it.
     """
     with open_stream(str(path)) as stream:
-        records = list(read_records(stream.reader, str(path), OnInvalid.KEEP))
+        records = list(records_in(stream, OnInvalid.KEEP))
     prefix = _array_before(records, cut) or _lines_before(records, cut)
     if not prefix or not prefix.messages:
         raise InputError(f"nothing stands before record {cut}", next_step="check the cut", place=str(path))

@@ -32,7 +32,7 @@ from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
 from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.summary import Request
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream
 from compactor_cli.render.template import heading_names, read_client, read_ours, template_names
 
@@ -128,7 +128,7 @@ def _case(row: ReplyRow, counter: Counter) -> EvalCase:
         raise InputError("there is no such file")
     case = read_cut(path, row.file, row.cut, 0, partial(count_message, counter)).case
     with open_stream(str(path)) as stream:
-        records = read_records(stream.reader, str(path), OnInvalid.KEEP)
+        records = records_in(stream, OnInvalid.KEEP)
         following = [record for record in records if record.place.line >= row.cut]
     events = [event for part in open_transcripts(following) for event in plain_events(part)] if following else []
     opened = next((n for n, event in enumerate(events) if event.kind is not EventKind.SUMMARY), len(events))

@@ -37,7 +37,7 @@ from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.read.jsonl import OnInvalid, read_records
+from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.sources import InputSource, Walk, find_sources
 from compactor_cli.read.streams import open_stream
 
@@ -123,7 +123,7 @@ def evaluate_file(source: InputSource, bench: _Bench) -> FileResult:
     path = f"{Path(source.root).name}/{source.name}"
     try:
         with open_stream(source.path) as stream:
-            records = list(read_records(stream.reader, source.path, OnInvalid.KEEP))
+            records = list(records_in(stream, OnInvalid.KEEP))
         scenario = read_scenario(records[0].value, path) if len(records) == 1 else None
         if scenario is not None:
             asked = ask(scenario, bench.methods, _ratios(bench), bench.counter.count, _counting(bench))

@@ -6,7 +6,6 @@ numbers, lone surrogates, bytes that are not UTF-8, and JSON documents that span
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from compactor_cli.model.errors import InputError, InvalidLine, Place
+from compactor_cli.model.errors import InvalidLine, Place
 from compactor_cli.model.transcript import Record
-from compactor_cli.read.streams import ReadLimits, blanks_end, written
+from compactor_cli.read.streams import Stream, blanks_end, too_long
 
 # Bytes as Latin-1 have one character each, and no byte of a UTF-8 sequence looks like JSON's punctuation:
 # the offsets found in the text are offsets of the bytes. Numbers are only passed over.
@@ -124,27 +123,6 @@ _BLANKS = b" \t\r\n"
 _OPENINGS = b"{["
 _PARQUET_MARK = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
-def limited_lines(reader: io.BufferedReader, path: str, limits: ReadLimits) -> Iterator[bytes]:
-    """The lines of an open input. Raises InputError, with the number of the line, for one that is too long."""
-    if not limits.line_bytes:
-        yield from reader
-        return
-    number = 1
-    while line := reader.readline(limits.line_bytes + 1):
-        if len(line) > limits.line_bytes:
-            raise too_long(path, number, limits.line_bytes)
-        yield line
-        number += 1
-
-
-def too_long(path: str, number: int, limit_bytes: int, what: str = "the line") -> InputError:
-    """The error for a line, or a document from this line on, beyond the limit."""
-    advice = "check what it is; --max-line takes a larger limit, 0 for none"
-    return InputError(
-        f"{what} is longer than {written(limit_bytes)}", place=Place(path=path, line=number), next_step=advice
-    )
 
 
 class RawLine(NamedTuple):
@@ -284,12 +262,17 @@ class RecordReader(Iterator[Record]):
 def read_records(
     lines: Iterable[bytes], path: str, on_invalid: OnInvalid = OnInvalid.FAIL, max_bytes: int = 0
 ) -> RecordReader:
-    """The records of an open input (``Stream.reader``), lazily; ``path`` is for messages. See `RecordReader`.
+    """The records of lines, lazily; ``path`` is for messages. See `RecordReader`.
 
     Reads ahead by one line. An input is read as a whole only if its first line opens a JSON document without
     ending it: it may be one document that spans lines (one record), or several; of at most ``max_bytes`` (0: no limit).
     """
     return RecordReader(lines, path, on_invalid, max_bytes)
+
+
+def records_in(stream: Stream, on_invalid: OnInvalid = OnInvalid.FAIL, path: str = "") -> RecordReader:
+    """The records of an open input, within its limits, as `read_records`; ``path`` stands for its own in messages."""
+    return read_records(stream.lines(), path or stream.path, on_invalid, stream.limits.line_bytes)
 
 
 def _first(lines: Iterator[bytes]) -> tuple[bytes, int, bytes]:

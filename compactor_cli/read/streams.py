@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
-from compactor_cli.model.errors import InputError, Unreadable
+from compactor_cli.model.errors import Place, Unreadable
 
 STDIN = "-"
 # Measured: 4.0 GB/s against 1.9 with Python's default of 8 KiB.
@@ -174,6 +174,21 @@ NO_LIMITS = ReadLimits()
 # Transcripts of a year are packed 5 to 50-fold and have lines of some MB: images, documents, results of tools.
 DEFAULT_LIMITS = ReadLimits(line_bytes=128 << 20, unpacked_bytes=16 << 30, unpacked_ratio=1_000)
 
+_own_limits: list[Callable[[], ReadLimits]] = [lambda: DEFAULT_LIMITS]
+
+
+@contextlib.contextmanager
+def reads_within(limits: Callable[[], ReadLimits]) -> Iterator[None]:
+    """While the block lasts, what this process opens without limits of its own is held to these.
+
+    They are asked for when something is opened.
+    """
+    _own_limits.append(limits)
+    try:
+        yield
+    finally:
+        _own_limits.pop()
+
 
 class UnpackedWatch:
     """An observer of unpacked bytes that stops what unpacks beyond its limits. ``packed``: bytes read so far."""
@@ -185,7 +200,7 @@ class UnpackedWatch:
         self._unpacked_bytes = 0
 
     def __call__(self, piece: memoryview) -> None:
-        """Count the next piece. Raises InputError."""
+        """Count the next piece. Raises `Unreadable`."""
         self._unpacked_bytes += len(piece)
         most = self._limits.unpacked_bytes
         if most and self._unpacked_bytes > most:
@@ -194,10 +209,22 @@ class UnpackedWatch:
         if ratio and self._unpacked_bytes > _RATIO_FROM_BYTES and self._unpacked_bytes > ratio * max(1, self._packed()):
             raise self._error(f"it unpacks to more than {ratio:,} times its size", "--max-ratio")
 
-    def _error(self, what: str, option: str) -> InputError:
-        return InputError(
-            what, place=self._path, next_step=f"check what it is; {option} takes a larger limit, 0 for none"
-        )
+    def _error(self, what: str, option: str) -> Unreadable:
+        return Unreadable(what, place=self._path, next_step=larger_limit(option))
+
+
+def larger_limit(option: str) -> str:
+    """What to do about something beyond the limit that this option sets."""
+    variable = f"COMPACT_{option[2:].replace('-', '_').upper()}"
+    return f"check what it is; {option}, or {variable} for a command without it, takes a larger limit, 0 for none"
+
+
+def too_long(path: str, number: int, limit_bytes: int, what: str = "the line") -> Unreadable:
+    """The error for a line, or a document from this line on, beyond the limit."""
+    place = Place(path=path, line=number)
+    return Unreadable(
+        f"{what} is longer than {written(limit_bytes)}", place=place, next_step=larger_limit("--max-line")
+    )
 
 
 def written(size_bytes: int) -> str:
@@ -317,10 +344,12 @@ class ContentHash:
 class Stream:
     """An open input. ``reader`` gives unpacked bytes; ``look`` is of the file as opened, None for a pipe."""
 
+    path: str
     reader: io.BufferedReader
     compression: Compression
     look: Look | None
     file: io.FileIO
+    limits: ReadLimits
 
     def __enter__(self) -> Self:
         return self
@@ -331,20 +360,34 @@ class Stream:
         self.reader.close()
         self.file.close()
 
+    def lines(self) -> Iterator[bytes]:
+        """The lines, each with its line feed. Raises `Unreadable`, with its number, for one beyond the limit."""
+        most = self.limits.line_bytes
+        if not most:
+            yield from self.reader
+            return
+        number = 1
+        while line := self.reader.readline(most + 1):
+            if len(line) > most:
+                raise too_long(self.path, number, most)
+            yield line
+            number += 1
+
 
 def open_stream(
     path: str,
     observers: Sequence[Observer] = (),
     part: Slice | None = None,
     opener: Opener | None = None,
-    limits: ReadLimits = NO_LIMITS,
+    limits: ReadLimits | None = None,
 ) -> Stream:
     """Open a file, or standard input for ``-``; gzip and zstd are known by their first bytes.
 
-    ``part``: only these bytes of a file that is not packed. ``opener`` opens a file in its own way. Raises
-    `Unreadable`, here and later from the reader: missing, a directory, no permission, broken compression; and
-    InputError for what unpacks beyond ``limits``.
+    ``part``: only these bytes of a file that is not packed. ``opener`` opens a file in its own way. ``limits``: by
+    default those of `reads_within`. Raises `Unreadable`, here and later from the reader: missing, a directory, no
+    permission, broken compression, or beyond the limits.
     """
+    limits = _own_limits[-1]() if limits is None else limits
     try:
         file = _file(path, part, opener)
     except OSError as error:
@@ -377,7 +420,14 @@ def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: R
     else:
         watched = _Watched(packed, path, observers)
     look = Look.of(status) if stat.S_ISREG(status.st_mode) else None
-    return Stream(reader=io.BufferedReader(watched, BUFFER_BYTES), compression=compression, look=look, file=file)
+    return Stream(
+        path=path,
+        reader=io.BufferedReader(watched, BUFFER_BYTES),
+        compression=compression,
+        look=look,
+        file=file,
+        limits=limits,
+    )
 
 
 def _head(file: io.FileIO) -> bytes:

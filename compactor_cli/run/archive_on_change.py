@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from compactor_cli.model.errors import Changed
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.streams import STDIN, ContentHash, open_stream
+from compactor_cli.read.streams import NO_LIMITS, STDIN, ContentHash, open_stream
 from compactor_cli.run.tally import Tally
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class ArchiveOnChange:
 
     def _catch_up(self, writer: ArchiveWriter) -> None:
         missing = self.content.size_bytes
-        with open_stream(self._path) as again:
+        with open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
             while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
                 writer(piece)
                 missing -= len(piece)

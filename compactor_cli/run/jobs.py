@@ -37,7 +37,7 @@ from compactor_cli.model.summary import Answer, Request, Section, Source, Summar
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import AMOUNT
-from compactor_cli.read.jsonl import OnInvalid, RecordReader, limited_lines, read_records
+from compactor_cli.read.jsonl import OnInvalid, RecordReader, records_in
 from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, Observer, ReadLimits, Stream, look_at, open_stream
 from compactor_cli.run.archive_on_change import ArchiveOnChange
@@ -244,8 +244,7 @@ def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) 
         if keeps:
             on_change.begin(can_be_read_again=stream.look is not None and path != STDIN)
         AMOUNT.expect(stream.look.size_bytes if stream.look else 0)
-        lines = limited_lines(stream.reader, path, run_config.limits)
-        records = read_records(lines, path, run_config.on_invalid, run_config.limits.line_bytes)
+        records = records_in(stream, run_config.on_invalid)
         tally = Tally(records=records, written_as=run_config.shape.dialect if run_config.shape else "")
         with closing(_rows(job, run_config, outputs, records, tally, processes)) as rows:
             output = (

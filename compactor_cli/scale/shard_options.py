@@ -15,6 +15,7 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.streams import DEFAULT_LIMITS, ReadLimits
 
 if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelConfig
@@ -44,6 +45,7 @@ class ShardOptions:
     finished: FinishedPolicy = FinishedPolicy.SKIP
     models: ModelConfig | None = None
     key_file: str = ""
+    limits: ReadLimits = DEFAULT_LIMITS
 
     def fingerprint(self) -> str:
         """16 hex digits that differ whenever two options may give different output."""

@@ -14,7 +14,7 @@ from compactor_cli.formats.detect import find_row
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.jsonl import parse
 from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
-from compactor_cli.read.streams import STDIN, Compression, Slice, look_at, open_stream, unreadable
+from compactor_cli.read.streams import STDIN, Compression, ReadLimits, Slice, look_at, open_stream, unreadable
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
@@ -84,12 +84,12 @@ def is_parquet(path: str) -> bool:
         raise unreadable(error, path) from error
 
 
-def row_dialect(path: str) -> str:
+def row_dialect(path: str, limits: ReadLimits | None = None) -> str:
     """The format of the first line, if it is a conversation and the file is not packed; else empty."""
-    with open_stream(path) as stream:
+    with open_stream(path, limits=limits) as stream:
         if stream.compression is not Compression.NONE:
             return ""
-        line = next((line for line in stream.reader if line.strip()), b"")
+        line = next((line for line in stream.lines() if line.strip()), b"")
     try:
         row = find_row(parse(line.strip(b"\xef\xbb\xbf \t\r\n")))
     except ValueError:

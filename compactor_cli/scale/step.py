@@ -16,7 +16,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import Changed, InputError
 from compactor_cli.model.report import Outcome
 from compactor_cli.model.transcript import Container, Transcript
-from compactor_cli.read.jsonl import read_records
+from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.streams import Slice, compression_named, look_at, open_stream
 from compactor_cli.run.archive_on_change import ArchiveOnChange
 from compactor_cli.run.tally import Tally
@@ -89,14 +89,17 @@ def _lines(
 ) -> tuple[ShardMetrics, str]:
     """The rows of a file of lines; the hash of what was read."""
     metrics = ShardMetrics()
-    among = (options.dialect or row_dialect(source)) if part and part.start else ""
+    among = (options.dialect or row_dialect(source, options.limits)) if part and part.start else ""
     folder = partial(Path, options.archive_dir) if options.archive_dir else None
-    with ArchiveOnChange(folder, source) as on_change, open_stream(source, (on_change.watch,), part) as stream:
+    with (
+        ArchiveOnChange(folder, source) as on_change,
+        open_stream(source, (on_change.watch,), part, limits=options.limits) as stream,
+    ):
         if options.archive_dir:
             on_change.begin(can_be_read_again=part is None)
         # Lines are counted from where the part begins.
         name = f"{source}, from byte {part.start:,}" if part and part.start else source
-        records = read_records(stream.reader, name, options.on_invalid)
+        records = records_in(stream, options.on_invalid, name)
         tally = Tally(records=records)
         transcripts = open_transcripts(records, dialect=options.dialect, prefix=records.prefix, among_rows_of=among)
         if part:

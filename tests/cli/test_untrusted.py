@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_cases import Run, session_bytes
+from cli_cases import Run, dataset_bytes, session_bytes
 
 from compactor_cli.read.streams import zstd
 
@@ -103,6 +103,55 @@ def test_a_packed_file_that_unpacks_too_many_times_its_size_is_refused(work: Pat
     ran = compact("-t", "1500", "bomb.jsonl.zst")
     assert ran.code == 3
     assert "it unpacks to more than 1,000 times its size" in ran.err
+
+
+@pytest.mark.parametrize("tool", [("stats",), ("view",), ("verify",), ("show",), ("batch", "--output-dir", "out")])
+def test_every_command_that_reads_transcripts_stops_at_the_limits(
+    work: Path, compactor: Run, monkeypatch: pytest.MonkeyPatch, tool: tuple[str, ...]
+) -> None:
+    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(session_bytes(400)))
+    monkeypatch.setenv("COMPACT_MAX_UNPACKED", "100K")
+    ran = compactor(*tool, "bomb.jsonl.gz")
+    assert "it unpacks to more than 100K" in ran.err + ran.out.decode()
+    monkeypatch.setenv("COMPACT_MAX_UNPACKED", "0")
+    assert "it unpacks to more" not in compactor(*tool, "bomb.jsonl.gz").err
+
+
+@pytest.mark.parametrize("tool", [("stats",), ("view",), ("verify",), ("batch", "--output-dir", "out")])
+def test_every_command_that_reads_transcripts_stops_at_an_endless_line(
+    work: Path, compactor: Run, monkeypatch: pytest.MonkeyPatch, tool: tuple[str, ...]
+) -> None:
+    (work / "bomb.jsonl.zst").write_bytes(_bomb(1 << 20))
+    monkeypatch.setenv("COMPACT_MAX_LINE", "100K")
+    ran = compactor(*tool, "bomb.jsonl.zst")
+    assert ran.code == 3
+    assert "bomb.jsonl.zst:1: the line is longer than 100K" in ran.err
+    assert "COMPACT_MAX_LINE" in ran.err
+
+
+def test_the_limits_of_a_batch_are_options_of_its_own(work: Path, compactor: Run) -> None:
+    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(dataset_bytes(200)))
+    assert "more than 50K" in compactor("batch", "--max-unpacked", "50K", "--output-dir", "out", "bomb.jsonl.gz").err
+    assert not (work / "out/bomb.jsonl.gz").exists()
+    assert compactor("batch", "--output-dir", "out", "bomb.jsonl.gz").code == 0
+
+
+@pytest.mark.parametrize("tool", ["restore", "expand", "verify", "search", "undo"])
+def test_a_forged_original_does_not_unpack_without_limit(
+    work: Path, compact: Run, compactor: Run, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    path = work / "session.jsonl"
+    path.write_bytes(session_bytes(60))
+    assert compact("-i", "-t", "1500", path).code == 0
+    entry = json.loads((work / ".transcripts/MANIFEST.jsonl").read_bytes())
+    named = {"verify": (".transcripts",), "search": ("--rebuild", "problem"), "undo": (path,)}
+    operands = named.get(tool, (entry["sha256"][:16],))
+    monkeypatch.setenv("COMPACT_MAX_UNPACKED", "10K")
+    ran = compactor(tool, *operands)
+    assert ran.code != 0
+    assert "it unpacks to more than 10K" in ran.err
+    monkeypatch.delenv("COMPACT_MAX_UNPACKED")
+    assert compactor(tool, *operands).code == 0
 
 
 ODD = {
