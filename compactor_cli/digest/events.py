@@ -558,7 +558,19 @@ def _members() -> re.Pattern[str]:
 def spoken_words(text: str) -> str:
     """What the model said; empty for what its client wrote in its name."""
     text = text.strip()
+    if text.startswith("{") and text.endswith("}"):
+        text = _message_of(text)
     return "" if text in _NOT_SPOKEN else text
+
+
+def _message_of(text: str) -> str:
+    """The words of an answer that a model gives as an object with one text in it; any other as it is."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    values = list(value.values()) if isinstance(value, dict) else []
+    return values[0].strip() if len(values) == 1 and isinstance(values[0], str) else text
 
 
 def summary_words(text: str) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.choice import Worth, choose
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line, error_pattern, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters, results_of
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, opening, records_of
+from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, chosen, opening, records_of
 from compactor_cli.digest.statuses import is_test
 from compactor_cli.model.summary import Item
 
@@ -26,7 +26,6 @@ _CHARS_PER_TOKEN = 4
 _MAX_ARGUMENT_CHARS = 60
 _MAX_VALUE_CHARS = 48
 _MAX_COMMAND_CHARS = 120
-_MAX_VALUES = 8
 _MAX_LINES = 200
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 200
@@ -136,49 +135,43 @@ def _ids_of(text: str) -> str:
 
 
 def value_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """What was looked up: ``name(arguments): object · object``, the objects most spoken of, newest look-ups first."""
+    """What was looked up: ``name(arguments): object · object``, of each look-up the newest answer.
+
+    Chosen are the objects that hold most of what the conversation speaks of, or will need again.
+    """
+    found = choose(list(_values(analysis)), (), budget_tokens, token_cache.text, Worth(analysis.scores))
+    by_answer: dict[int, list[Statement]] = {}
+    for statement in reversed(found):
+        by_answer.setdefault(statement.event, []).insert(0, statement)
+    return tuple(
+        Item(text=f"{group[0].label}: {' · '.join(one.text for one in group)}", records=records_of((group[0].record,)))
+        for group in by_answer.values()
+    )
+
+
+def _values(analysis: Analysis) -> Iterator[Statement]:
+    """The objects of every look-up's answer, each once, newest answers first."""
     results = results_of(analysis.events)
-    mentioned = _mentioned(analysis)
-    offers: dict[str, tuple[float, Item]] = {}
+    asked: set[str] = set()
+    known: set[str] = set()
     for number, result in sorted(results.items(), reverse=True):
         call = analysis.events[number]
-        if call.tool is not ToolKind.OTHER or result.is_error or not is_lookup(call.name):
+        if call.tool is not ToolKind.OTHER or result.is_error or not is_lookup(call.name) or call.text in asked:
             continue
-        for item in _value_items(call, result, mentioned, max(80, budget_tokens * 3)):
-            offers.setdefault(item.text, (0.0, item))
-    return chosen((item for _, item in offers.values()), budget_tokens, token_cache)
-
-
-def _mentioned(analysis: Analysis) -> Counter[str]:
-    """How often a word or value stands in what user, assistant and calls said."""
-    spoken = (EventKind.USER, EventKind.ASSISTANT, EventKind.CALL)
-    found: Counter[str] = Counter()
-    for event in analysis.events:
-        if event.kind in spoken:
-            found.update({word.lower() for word in _value_words(event.text)} | atom_texts(event.text))
-    return found
-
-
-def _value_words(text: str) -> list[str]:
-    return [word.strip(".,-") for word in re.findall(r"[\w$€.,-]{3,}", text)]
-
-
-def _value_items(call: Event, result: Event, mentioned: Mapping[str, int], chars: int) -> Iterator[Item]:
-    """One item for the objects of a result that the conversation speaks of, the most spoken of first."""
-    asked = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
-    ranked: list[tuple[float, int, str]] = []
-    for place, text in enumerate(dict.fromkeys(_objects(result.text))):
-        words = {word.lower() for word in _value_words(text)}
-        score = sum(1.0 for word in words if mentioned.get(word)) / (3 + len(words))
-        ranked.append((-score, place, text))
-    kept: list[tuple[int, str]] = []
-    for score, place, text in sorted(ranked)[:_MAX_VALUES]:
-        if score < 0 and len(text) <= chars:
-            kept.append((place, text))
-            chars -= len(text)
-    if kept:
-        detail = " · ".join(text for _, text in sorted(kept))
-        yield Item(text=f"{call.name}({asked}): {detail}", records=records_of((result.record,)))
+        asked.add(call.text)
+        given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
+        for place, text in enumerate(_objects(result.text)):
+            if text not in known:
+                known.add(text)
+                yield Statement(
+                    text=text,
+                    event=number,
+                    place=place,
+                    form=StatementForm.OUTPUT,
+                    label=f"{call.name}({given})",
+                    record=result.record,
+                    weight=1.0 + number / len(analysis.events),
+                )
 
 
 def _objects(text: str) -> Iterator[str]:
@@ -195,8 +188,8 @@ def _objects(text: str) -> Iterator[str]:
 
 def _leaves(value: Any, name: str) -> Iterator[str]:
     if isinstance(value, dict):
-        own = [f"{key} {_brief(item)}" for key, item in value.items() if _is_brief(item)]
-        text = ", ".join(own)
+        own = [_member(key, item) for key, item in value.items() if _is_brief(item) and str(item) != name]
+        text = ", ".join(filter(None, own))
         if text:
             yield f"{name}: {text}"[:_MAX_OBJECT_CHARS] if name else text[:_MAX_OBJECT_CHARS]
         for key, item in value.items():
@@ -219,8 +212,21 @@ def _is_brief(value: Any) -> bool:
     return _is_scalar(value)
 
 
-def _brief(value: Any) -> str:
-    return " ".join(map(_scalar, value.values())) if isinstance(value, dict) else _scalar(value)
+def _member(key: str, value: Any) -> str:
+    """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
+    if isinstance(value, dict):
+        return f"{key} {' '.join(filter(None, (_member(name, item) for name, item in value.items())))}"
+    if value is None or value == "":
+        return ""
+    text = _scalar(value)
+    is_plain = key == "date" or (isinstance(value, str) and _speaks().search(text) is not None)
+    return text if is_plain else f"{key} {text}"
+
+
+@cache
+def _speaks() -> re.Pattern[str]:
+    # Letters beside digits or other letters of a name; a bare number, date or short word needs its key.
+    return re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]{6,}|[^\x00-\x7f]{2}")
 
 
 def _is_scalar(value: Any) -> bool:

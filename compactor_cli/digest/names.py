@@ -160,7 +160,8 @@ def _is_key(name: str, analysis: Analysis) -> bool:
     if analysis.scores.coding >= 0.5:
         return False
     quoted = re.compile(rf"[\"']{re.escape(name)}[\"']\s*:|^{re.escape(name)}=", re.MULTILINE)
-    return all(name not in quoted.sub("", event.text) for event in analysis.events if name in event.text)
+    alone = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return not any(alone.search(quoted.sub("", event.text)) for event in analysis.events if name in event.text)
 
 
 def _line_tokens(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.choice import Worth, choose
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, is_own
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, is_own, parameters
+from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
+    Statement,
+    StatementForm,
     TokenCache,
     chosen,
     clipped,
     head,
     is_narration,
+    is_noise,
     one_line,
     opening,
     records_of,
     sentences,
+    statements_of,
     tail,
 )
 from compactor_cli.digest.wants import UserMessage, last_question, newest_request
@@ -35,6 +41,10 @@ _CHARS_PER_TOKEN = 4
 _MAX_LOOKED_BACK = 30
 _MAX_STEPS = 3
 _MIN_TELLING_CHARS = 60
+_MAX_OPTION_CHARS = 110
+# What the options and the question at the end of a message may take of the room for it.
+_ASKED_RATIO = 0.7
+_SAME_CHARS = 40
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -88,7 +98,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
     words = analysis.words
     last, is_since = _last_telling(analysis)
-    ending_text = ending(last.text, budget_tokens * _CHARS_PER_TOKEN * 3 // 5) if last else ""
+    ending_text = _gist(last.text, budget_tokens * 3 // 5, analysis, token_cache) if last else ""
     if last and ending_text and is_since:
         yield Item(text=f"{words.stood}{words.colon}{ending_text}", records=(last.record,))
     if step := analysis.plan.next_step:
@@ -102,6 +112,46 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if last and ending_text and not is_since and not (newest and newest.replies_to):
         # The request may answer it: it is no state that came of the request.
         yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))
+
+
+def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> str:
+    """A message whole where it fits, else the statements that hold most of it, with the question it ends with.
+
+    The options that a question offers are all there, or none: one that is missing would mislead.
+    """
+    whole = ending(text, budget_tokens * _CHARS_PER_TOKEN)
+    if ELLIPSIS not in whole:
+        return whole
+    question = last_question(text)
+    options = [f"{key}. {opening(option, _MAX_OPTION_CHARS)}" for key, option in options_of(text).items()]
+    asked = [*(options if question else ()), *([question] if question else [])]
+    if sum(map(token_cache.text, asked)) > budget_tokens * _ASKED_RATIO:
+        asked = asked[-1:]
+    left = budget_tokens - sum(token_cache.text(piece) + 2 for piece in asked)
+    shown = "\n".join(asked)
+    pieces = [
+        Statement(text=piece, event=0, place=place, form=form)
+        for place, (piece, form, _) in enumerate(statements_of(text))
+        if form is not StatementForm.CODE and not is_noise(piece) and not is_narration(piece)
+        if piece not in question and not any(piece.startswith(one[:_SAME_CHARS]) for one in options)
+    ]
+    found = _chosen_pieces(pieces, [shown], left, analysis, token_cache)
+    return " ".join([found, *asked]).strip() or whole
+
+
+def _chosen_pieces(
+    pieces: Sequence[Statement], shown: Iterable[str], tokens: int, analysis: Analysis, token_cache: TokenCache
+) -> str:
+    """The pieces that hold most, in order; an ellipsis where some were left out between two."""
+    text = ""
+    before: Statement | None = None
+    for one in choose(pieces, shown, tokens, token_cache.text, Worth(analysis.scores)):
+        if before and one.place > before.place + 1:
+            text += f" {ELLIPSIS} "
+        elif before:
+            text += " · " if one.form is before.form is StatementForm.ITEM else " "
+        text, before = text + one.text, one
+    return text
 
 
 def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
@@ -145,6 +195,8 @@ def _steps_since(analysis: Analysis, last: Event | None) -> Item | None:
 def _call_words(call: Event) -> str:
     if command := shown(command_of(call.arguments)) if call.tool == "command" else "":
         return f"`{opening(command, _MAX_CALL_CHARS)}`"
+    if call.tool is ToolKind.OTHER and (given := [value for _, value in parameters(call.arguments) if value]):
+        return opening(f"{call.name}({', '.join(given)})", _MAX_CALL_CHARS)
     return f"{call.name} {argument(call.arguments, PATH_KEYS)}".strip()
 
 
@@ -173,9 +225,11 @@ def _beginning(line: str, chars: int) -> str:
 
 
 def question_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The questions of the last speaker, if nothing said after them, kept records included, may be the answer."""
+    """The assistant's last questions, if nothing said after them, kept records included, may be the answer."""
     last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
-    if last is None or any(event.kind in _SPEAKERS and event.record > last.record for event in analysis.kept):
+    if last is None or last.kind is EventKind.USER:
+        return ()  # Now quotes what the user asks
+    if any(event.kind in _SPEAKERS and event.record > last.record for event in analysis.kept):
         return ()
     asked = [
         text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS

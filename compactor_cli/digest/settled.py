@@ -339,8 +339,13 @@ def _option() -> re.Pattern[str]:
 
 
 def options_of(text: str) -> dict[str, str]:
-    """The options that a message lists, by their letter or number; empty where there are fewer than two."""
-    found = {match["key"].lower(): one_line(match["text"]) for match in _option().finditer(text)}
+    """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
+    found: dict[str, str] = {}
+    for match in _option().finditer(text):
+        key = match["key"].lower()
+        if key in ("1", "a"):
+            found = {}  # a list before it is of something else
+        found[key] = one_line(match["text"])
     return found if len(found) > 1 else {}
 
 

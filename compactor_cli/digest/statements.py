@@ -348,7 +348,8 @@ def _narration() -> re.Pattern[str]:
 @cache
 def _courtesy() -> re.Pattern[str]:
     return re.compile(
-        r"\b(?:feel free|let me know|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
+        r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
+        r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
         r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
         r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
         r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right|(?:good|great|nice|excellent)"
@@ -372,7 +373,7 @@ def _noise() -> re.Pattern[str]:
 
 def is_noise(text: str) -> bool:
     """Whether a text carries no information to a reader: brackets, rules, encoded or minified data."""
-    if len(text) < _MIN_CHARS:
+    if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text):
         return True
     letters = _letters(text)
     if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):

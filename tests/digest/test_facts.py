@@ -48,4 +48,24 @@ def test_values_that_were_looked_up_stand_with_what_they_belong_to() -> None:
         answer('{"number": "HAT101", "price": 303, "seats": 4}', "1"),
         user("and HAT102?"),
     )
-    assert "get_flight(HAT101): number HAT101, price 303, seats 4" in rendered(digest(session, 1_500).summary)
+    assert "get_flight(HAT101): HAT101, price 303, seats 4" in rendered(digest(session, 1_500).summary)
+
+
+def test_of_a_look_up_made_twice_the_newest_answer_stands() -> None:
+    looks = [
+        (call("check_network", str(number)), answer(f"Airplane Mode: {mode}", str(number)))
+        for number, mode in enumerate(("ON", "OFF"))
+    ]
+    shown_text = rendered(digest(conversation(user("is airplane mode on, or off?"), *looks), 1_500).summary)
+    assert "Airplane Mode: OFF" in shown_text
+    assert "Airplane Mode: ON" not in shown_text
+
+
+def test_a_value_that_says_what_it_is_stands_without_its_key() -> None:
+    profile = (
+        '{"user_id": "ana_li_12", "membership": "silver", "card": {"brand": "visa", "last_four": "7334"}, "zip": ""}'
+    )
+    session = conversation(
+        user("who is ana_li_12?"), call("get_user", "1"), answer(profile, "1"), user("and her card?")
+    )
+    assert "get_user(): ana_li_12, silver, card brand visa last_four 7334" in rendered(digest(session, 1_500).summary)

@@ -62,10 +62,33 @@ def test_a_courtesy_is_no_state() -> None:
     assert told[1:] == ["then: Edit clock.py"]
 
 
-def test_a_long_state_is_shortened_with_one_mark() -> None:
-    report = " ".join(
-        f"Gauge {number} of the north sends its readings twice after it was started anew." for number in range(60)
+def test_of_a_long_state_the_statements_that_hold_most_are_quoted() -> None:
+    filler = "It was a long way to find that out and there is not much more to write about it. " * 12
+    cause = "The export drops the second hour of October since store.py keys the readings by local time."
+    shown_texts = texts(digest(conversation(user(ASKED), says(f"{filler}\n{cause}\n{filler}")), 400), Section.TASK)
+    assert any(cause in text for text in shown_texts)
+    assert not any("… …" in text for text in shown_texts)
+
+
+def test_the_options_of_a_question_are_all_there() -> None:
+    filler = "The store keeps each reading by its local time, and the export reads it back as it is. " * 15
+    offer = "1. one run for each gauge\n2. a lock on the table\n3. refuse the second gauge\n\nWhich one shall I take?"
+    steps = "1. I read store.py\n2. I read export.py\n"
+    shown_text = texts(digest(conversation(user(ASKED), says(f"{steps}\n{filler}\n{offer}")), 900), Section.TASK)[1]
+    assert (
+        "1. one run for each gauge 2. a lock on the table 3. refuse the second gauge Which one shall I take?"
+        in shown_text
     )
-    told = texts(digest(conversation(user(ASKED), says(report)), 400), Section.TASK)
-    assert any(text.count("…") == 1 for text in told)
-    assert not any("… …" in text for text in told)
+
+
+def test_a_question_of_the_user_is_quoted_as_what_was_asked_only() -> None:
+    one = digest(conversation(says("The export is done."), user("Does it keep the old order of the columns?")), 900)
+    assert texts(one, Section.QUESTIONS) == []
+
+
+def test_an_answer_that_is_an_object_with_one_text_is_that_text() -> None:
+    wrapped = says('{"message": "I found two bookings.\\nShall I cancel LU15PA, which is in business class?"}')
+    one = digest(conversation(user(ASKED), wrapped), 900)
+    assert texts(one, Section.TASK)[1].endswith(
+        "I found two bookings. Shall I cancel LU15PA, which is in business class?"
+    )
