@@ -42,6 +42,7 @@ from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import BUFFER_BYTES, DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Stream, open_stream
 
 LOCAL_ARCHIVE = ".transcripts"
+INDEX = "INDEX.sqlite3"
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # A pipe in the place of a file is not waited for: it is refused when it is open.
@@ -200,6 +201,12 @@ def stored_name(sha256: str, ending: str) -> str:
     return f"{sha256[:2]}/{sha256}{ending}"
 
 
+def is_stored_name(sha256: str, name: str) -> bool:
+    """Whether this is where the original with this hash lies, relative to the archive folder."""
+    is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
+    return is_hash and name in [stored_name(sha256, ending) for ending in BLOB_ENDINGS]
+
+
 def is_hex(text: str) -> bool:
     """Whether the text is nothing but lower-case hexadecimal digits."""
     return bool(text) and all(letter in "0123456789abcdef" for letter in text)
@@ -268,6 +275,8 @@ def parse_part(line: bytes, path: Path) -> Part:
 
 
 MANIFEST = "MANIFEST.jsonl"
+# Longer ones are none of this program's: a path has a few KB.
+_MOST_LINE_BYTES = 1 << 20
 _NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
@@ -348,7 +357,7 @@ def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
     except FileNotFoundError:
         return
     with os.fdopen(descriptor, "rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE_BYTES), b""), 1):
             if line.strip():
                 yield number, _entry(line)
 
@@ -362,4 +371,5 @@ def _entry(line: bytes) -> ManifestEntry | None:
         return None
     values = dataclasses.asdict(entry)
     are_right = all(type(value) is (int if name in _NUMBERS else str) for name, value in values.items())
-    return entry if are_right else None
+    # What is read, put back and pruned is found by these two: they may name nothing else.
+    return entry if are_right and is_stored_name(entry.sha256, entry.stored) else None

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.archive.atomic import PRIVATE_FOLDER_MODE, make_folders
 from compactor_cli.archive.folder import (
     BLOB_ENDINGS,
+    INDEX,
     SHA256_CHARS,
     SIDECAR_ENDING,
     check_plain,
@@ -264,7 +265,6 @@ def unix_seconds(timestamp: str) -> int | None:
     return None
 
 
-INDEX = "INDEX.sqlite3"
 _VERSION = 1
 # The database, its log, the log's index and the journal of another mode.
 _ENDS = ("", "-wal", "-shm", "-journal")

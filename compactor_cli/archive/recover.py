@@ -35,10 +35,8 @@ from compactor_cli.archive.atomic import (
 )
 from compactor_cli.archive.folder import (
     LOCAL_ARCHIVE,
-    SHA256_CHARS,
     Blob,
     ManifestEntry,
-    is_hex,
     open_inside,
     opened_folder,
     read_entries,
@@ -165,8 +163,7 @@ def _entries(folder: Path, size_bytes: int) -> Iterator[ManifestEntry]:
 
 def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:
     """The stored original, once its bytes were found to have the hash. Raises `Unreadable`."""
-    is_hash = len(entry.sha256) == SHA256_CHARS and is_hex(entry.sha256)
-    for sha256, path in stored_blobs(folder, entry.sha256) if is_hash else ():
+    for sha256, path in stored_blobs(folder, entry.sha256):
         found = FoundOriginal(sha256=sha256, path=path)
         if restore(found, _Nowhere()) != entry.bytes:
             break
@@ -228,14 +225,21 @@ def _archive_whole(path: str, archive: Path, look: Look) -> Path:
 
 JOURNAL_START = "append-"
 _NAME_CHARS = 16
+# A summary and its boundary have some KB.
+_MOST_JOURNAL_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
-    """An append that was begun: to a file of these bytes, these."""
+    """An append that was begun: to a file of these bytes, these.
+
+    ``inode`` is the file's. Whoever makes a tree with a journal in it may know the path and the bytes of the file that
+    goes with it, but not the number it gets where the tree is unpacked: such a journal is not believed.
+    """
 
     sha256: str
     size_bytes: int
+    inode: int
     data: bytes
 
 
@@ -247,8 +251,8 @@ def journal(archive: Path, path: str, original: Blob, data: bytes) -> Iterator[N
     `OutputError`, `Unreadable`.
     """
     name = _journal_name(path)
-    head = {"sha256": original.sha256, "bytes": original.size_bytes}
     try:
+        head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
         _write_journal(archive, name, orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + data)
     except OSError as error:
         raise output_error(error, str(archive / name)) from error
@@ -280,6 +284,8 @@ def finish_append(path: str, archive: Path) -> bool:
 def _finish(path: str, begun: _Begun) -> None:
     with Path(path).open("rb") as file:
         look = Look.of(os.fstat(file.fileno()))
+        if look.inode != begun.inode:
+            return
         content = hashlib.sha256()
         left = begun.size_bytes
         while left and (piece := file.read(min(left, BUFFER_BYTES))):
@@ -349,8 +355,10 @@ def _read_journal(archive: Path, name: str) -> _Begun | None:
     """The journal of this name; None if there is none, or it is no journal."""
     try:
         with os.fdopen(open_inside(archive, name), "rb") as file:
+            if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:
+                return None
             head, data = orjson.loads(file.readline()), file.read()
-        return _Begun(sha256=str(head["sha256"]), size_bytes=int(head["bytes"]), data=data)
+        return _Begun(sha256=str(head["sha256"]), size_bytes=int(head["bytes"]), inode=int(head["inode"]), data=data)
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -15,12 +15,14 @@ from pathlib import Path
 
 from compactor_cli.archive.atomic import output_error
 from compactor_cli.archive.folder import (
+    INDEX,
     LOCAL_ARCHIVE,
     MANIFEST,
     SIDECAR_ENDING,
     STATE_FOLDER,
     ManifestEntry,
     Part,
+    open_inside,
     opened_folder,
     read_entries,
     read_parts,
@@ -208,8 +210,6 @@ def _damaged(path: Path, what: str) -> InputError:
     return InputError(f"is damaged: {what}", place=str(path), next_step=_COPY)
 
 
-# May be deleted at any time; the next search makes it anew.
-_INDEX = "INDEX.sqlite3"
 _HASH_CHARS = 16
 
 
@@ -238,21 +238,32 @@ def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
 
 
 def remove(items: Iterable[Listed]) -> None:
-    """Take these originals out of their archives, the manifest first. Raises `OutputError`."""
+    """Take these originals out of their archives, the manifest first. Raises `OutputError`, `Unreadable`."""
     by_archive: dict[Path, set[str]] = {}
     for item in items:
         by_archive.setdefault(item.archive, set()).add(item.entry.sha256)
     for archive, hashes in by_archive.items():
         try:
-            _unlist(archive / MANIFEST, hashes)
-            for sha256 in hashes:
-                for path in (archive / sha256[:2]).glob(f"{sha256}.*"):
-                    path.unlink()
-                with suppress(OSError):
-                    (archive / sha256[:2]).rmdir()
-            (archive / _INDEX).unlink(missing_ok=True)
+            _unlist(archive, hashes)
+            with opened_folder(archive) as root:
+                for sha256 in hashes:
+                    _remove_stored(archive, root, sha256)
+                # May be deleted at any time; the next search makes it anew, without the words of what is gone.
+                with suppress(FileNotFoundError):
+                    os.unlink(INDEX, dir_fd=root)
         except OSError as error:
             raise output_error(error, str(archive)) from error
+
+
+def _remove_stored(archive: Path, root: int, sha256: str) -> None:
+    """Remove the files of an original, and their folder if it is empty then."""
+    shard = sha256[:2]
+    with suppress(FileNotFoundError), opened_folder(archive, shard) as folder:
+        for name in os.listdir(folder):  # noqa: PTH208 -- of a descriptor
+            if name.startswith(f"{sha256}."):
+                os.unlink(name, dir_fd=folder)
+    with suppress(OSError):
+        os.rmdir(shard, dir_fd=root)
 
 
 def _newest(items: Iterable[Listed]) -> dict[tuple[Path, str], Listed]:
@@ -295,14 +306,14 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _unlist(manifest: Path, hashes: set[str]) -> None:
+def _unlist(archive: Path, hashes: set[str]) -> None:
     """Write the manifest without these originals, under the lock by which others add to it.
 
     It is written where it lies: who waits for the lock has this file open.
     """
     import fcntl
 
-    with manifest.open("r+b") as file:
+    with os.fdopen(open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)
         lines = file.readlines()
         kept = b"".join(line for line in lines if not any(f'"{sha256}"'.encode() in line for sha256 in hashes))

@@ -145,6 +145,27 @@ def test_a_journal_of_an_append_that_was_not_torn_changes_nothing(file: Path, tm
     assert not list((tmp_path / "archive").glob("append-*"))
 
 
+@pytest.mark.parametrize("later", [ADDED[:10], ADDED[:7] + LATE])
+def test_a_journal_that_came_with_the_tree_is_not_believed(file: Path, tmp_path: Path, later: bytes) -> None:
+    """Whoever made the tree knows the path and the bytes of the file in it, but not which file that is on this disk."""
+    killed(file, tmp_path / "archive", 0)
+    (name,) = (tmp_path / "archive").glob("append-*")
+    forged = file.with_name("forged")
+    forged.write_bytes(BEGUN + later)
+    forged.rename(file)
+    finish_append(str(file), tmp_path / "archive")
+    assert file.read_bytes() == BEGUN + later
+    assert not name.exists()
+
+
+def test_a_journal_without_end_is_not_read(file: Path, tmp_path: Path) -> None:
+    killed(file, tmp_path / "archive", 5)
+    (name,) = (tmp_path / "archive").glob("append-*")
+    os.truncate(name, 1 << 40)
+    assert not finish_append(str(file), tmp_path / "archive")
+    assert file.read_bytes() == BEGUN + ADDED[:5]
+
+
 def test_a_journal_for_another_file_changes_nothing(file: Path, tmp_path: Path) -> None:
     killed(file, tmp_path / "archive", 5)
     file.write_bytes(b'{"z":1}\n' + ADDED[:5])
