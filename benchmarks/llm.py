@@ -42,9 +42,15 @@ from compactor_cli.model.summary import Request  # noqa: E402
 from compactor_cli.model.transcript import Transcript  # noqa: E402
 from compactor_cli.plan.tokens import count_messages, counter_for  # noqa: E402
 from compactor_cli.render.template import load_template, render  # noqa: E402
-from compactor_cli.run.model_run import ModelConfig, ModelRun  # noqa: E402
-from compactor_cli.scale.gate import SharedRateLimiter, SharedSpend  # noqa: E402
-from compactor_cli.scale.local_gate import GateAddress, local_gate, wait  # noqa: E402
+from compactor_cli.run.model_run import (  # noqa: E402
+    GateAddress,
+    ModelConfig,
+    ModelRun,
+    SharedRateLimiter,
+    SharedSpend,
+    local_gate,
+    wait,
+)
 
 # Its window takes a row whole; to the server every name that it does not know is a model that works.
 MODEL = "openai/gpt-4o"

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
-from compactor_cli.conversations import Conversation, conversation_in, conversations_in
 from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import CompactError, InputError, UsageError
 from compactor_cli.model.plan import Action
@@ -23,14 +22,14 @@ from compactor_cli.model.transcript import Container
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets import units as values
 from compactor_cli.presets.overlay import nearest, settings_from
-from compactor_cli.run.row import CompactedRow
-from compactor_cli.scale.datasets import compact_columns
-from compactor_cli.scale.shard_options import ShardOptions
-from compactor_cli.scale.work import mapped, row_maker
+from compactor_cli.run.rows import CompactedRow, mapped
+from compactor_cli.run.shards import ShardOptions
+from compactor_cli.run.step import row_maker
+from compactor_cli.run.values import Conversation, compact_columns, conversation_in, conversations_in
 
 if TYPE_CHECKING:
-    from compactor_cli.run.compact_row import RowMaker
     from compactor_cli.run.model_run import ModelConfig, ModelRun
+    from compactor_cli.run.rows import RowMaker
 
 __all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "iter_compact"]
 

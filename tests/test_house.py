@@ -18,8 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Reading order of the data flow: a folder imports those before it, never those behind it.
 FLOW = ("model", "read", "formats", "group", "plan", "digest", "llm", "render", "archive", "evaluate")
-# Shards and engines run the step of the batch, so that a row gives the same bytes wherever it is compacted.
-WIRING = ("engine", "run", "scale")
+WIRING = ("engine", "run")
 HEAVY = (
     "litellm",
     "jinja2",
@@ -142,9 +141,7 @@ BANNED_PHRASES = {
 }
 # Files under this many lines join their only importer, but for these.
 SMALL_LINES = 40
-SMALL_FILES = {
-    "run/merge_windows.py": "another Counter than its importer's",
-}
+SMALL_FILES = {}
 CLIENTS = re.compile(
     r"claude|codex|gemini|qwen|kimi|opencode|\bcline\b|\broo\b|letta|openhands|copilot|hermes", re.IGNORECASE
 )

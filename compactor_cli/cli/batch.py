@@ -172,7 +172,7 @@ def collect(output_dir: str, live: bool, finish: bool, quiet: int, verbose: int)
     Exit code 75: not finished yet, collect again later.
     """
     from compactor_cli.cli.batch_jobs import collect as go_on
-    from compactor_cli.scale.recorded import Missing
+    from compactor_cli.run.provider import Missing
 
     missing = Missing.ASK if live else Missing.GIVE_UP if finish else Missing.SEND
     return go_on(output_dir, missing, verbose - quiet)

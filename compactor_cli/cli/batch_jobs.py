@@ -25,13 +25,10 @@ from compactor_cli.presets import units as values
 from compactor_cli.presets.overlay import settings_from
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.streams import Slice
+from compactor_cli.run.executors import summed
 from compactor_cli.run.model_run import ModelConfig, check_setup
-from compactor_cli.scale.batch_job_log import NAME, BatchJobLog
-from compactor_cli.scale.provider import DEFAULT_ROUNDS, Provider, Step, way_of
-from compactor_cli.scale.recorded import Missing
-from compactor_cli.scale.run_shards import summed
-from compactor_cli.scale.shard_options import ShardOptions
-from compactor_cli.scale.shards import Shard
+from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, Step, way_of
+from compactor_cli.run.shards import Shard, ShardOptions
 
 _HEAD = ("round", "job", "requests", "status")
 

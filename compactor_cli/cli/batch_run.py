@@ -29,10 +29,17 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.presets import units as values
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import reads_within
-from compactor_cli.scale.run_shards import ShardResult, run_gated, run_here
-from compactor_cli.scale.shard_metrics import ShardMetrics
-from compactor_cli.scale.shard_options import FinishedPolicy, ShardOptions
-from compactor_cli.scale.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, plan_shards, share
+from compactor_cli.run.executors import ShardResult, run_gated, run_here
+from compactor_cli.run.shards import (
+    DEFAULT_SPLIT_BYTES,
+    INCLUDE,
+    FinishedPolicy,
+    Shard,
+    ShardMetrics,
+    ShardOptions,
+    plan_shards,
+    share,
+)
 
 if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelConfig
@@ -181,7 +188,7 @@ def _engine(
 def _on_ray(
     arguments: ParsedArguments, shards: Sequence[Shard], options: ShardOptions, console: Console, stack: ExitStack
 ) -> Generator[ShardResult, None, None]:
-    from compactor_cli.scale.on_ray import RayRun
+    from compactor_cli.run.executors import RayRun
 
     run = RayRun(options, address=arguments.own.get("address", ""), processes=arguments.run_options.processes)
     if options.models:

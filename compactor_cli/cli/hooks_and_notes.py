@@ -7,7 +7,7 @@ from typing import Any
 
 from compactor_cli.cli.run_options import RunOptions
 from compactor_cli.model.errors import UsageError
-from compactor_cli.run.notes import NAME, note_of
+from compactor_cli.run.hooks import NAME, note_of
 
 
 def hooks_and_memory(run_options: RunOptions) -> dict[str, Any]:

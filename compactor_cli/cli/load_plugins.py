@@ -40,6 +40,6 @@ def _console(run_options: RunOptions) -> Console:
 
 def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
     from compactor_cli.plugged import PluginSummariser
-    from compactor_cli.run.compact_row import digest
+    from compactor_cli.run.rows import digest
 
     return PluginSummariser(name, when_failing, digest(guidance))

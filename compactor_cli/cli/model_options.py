@@ -12,7 +12,7 @@ from compactor_cli.cli.run_options import RunOptions
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import SEMANTIC, Settings, Strategy
 from compactor_cli.run.jobs import Purpose, RunConfig
-from compactor_cli.run.row import CompactedRow
+from compactor_cli.run.rows import CompactedRow
 
 if TYPE_CHECKING:
     from contextlib import ExitStack

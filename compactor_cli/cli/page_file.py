@@ -15,7 +15,7 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.streams import STDIN
 from compactor_cli.render.page import MAX_ROWS
-from compactor_cli.run.row import CompactedRow
+from compactor_cli.run.rows import CompactedRow
 
 
 class PageFile:

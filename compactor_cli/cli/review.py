@@ -5,7 +5,7 @@ from __future__ import annotations
 from compactor_cli.cli.plan_views import diff_view, plan_view
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.run.row import CompactedRow
+from compactor_cli.run.rows import CompactedRow
 
 TERMINAL = "/dev/tty"
 _YES = ("y", "yes", "j", "ja", "是")

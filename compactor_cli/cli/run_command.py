@@ -31,16 +31,16 @@ from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.read.streams import STDIN, reads_within
-from compactor_cli.run.finished import View
 from compactor_cli.run.jobs import PASSED_OVER, Job, Outputs, Purpose, RunConfig
-from compactor_cli.run.run_batch import AfterFailure, run_batch
+from compactor_cli.run.rows import View
+from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
     from compactor_cli.cli.page_file import PageFile
     from compactor_cli.model.transcript import Transcript
     from compactor_cli.run.planfile import PlanFile
-    from compactor_cli.run.row import CompactedRow
-    from compactor_cli.run.unchanged_cache import UnchangedCache
+    from compactor_cli.run.resume import UnchangedCache
+    from compactor_cli.run.rows import CompactedRow
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -415,7 +415,7 @@ def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -
     if not stays or run_options.plan or run_options.interactive or any(others) or run_config.redacts_output:
         return None
     from compactor_cli.llm.reply_cache import replies_file
-    from compactor_cli.run.unchanged_cache import UnchangedCache, seen_file
+    from compactor_cli.run.resume import UnchangedCache, seen_file
 
     return UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))
 

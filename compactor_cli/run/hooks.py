@@ -1,6 +1,6 @@
-"""Hooks: programs of the user's, run before a transcript is compacted and after an output took effect.
+"""What the user adds to a run: programs run before and after, and the agent's own notes of a session.
 
-Each gets one JSON object on its standard input. No shell is involved: the command is split into words as a shell
+Each hook gets one JSON object on its standard input. No shell is involved: the command is split into words as a shell
 would, and run as it is.
 """
 
@@ -11,13 +11,19 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from compactor_cli.model.errors import KeptAsIs, OutputError
+from compactor_cli.digest.language import LANGUAGES, detect
+from compactor_cli.llm.outline import heading_lines
+from compactor_cli.llm.sources import quoter
+from compactor_cli.llm.supplement import CompletedText, completed
+from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.report import InputReport
+from compactor_cli.model.summary import Answer, Request, Section, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
 
 SECONDS = 60.0
@@ -105,3 +111,59 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End it and what it started, where it still runs."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
+
+
+# Stands for the name of the input, without folder and extensions.
+NAME = "{name}"
+
+
+def note_of(file: str, path: str) -> str:
+    """The note for the input ``path``; empty where ``file`` names notes by their session and this one has none.
+
+    Raises UsageError if the file cannot be read.
+    """
+    found = Path(file.replace(NAME, Path(path).name.partition(".")[0]))
+    try:
+        return found.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        if NAME in file:
+            return ""
+        raise UsageError(
+            "there is no such note", next_step="name the file, or leave --memory out", place=file
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"the note cannot be read ({reason})", place=str(found)) from error
+
+
+class SessionNoteSummariser:
+    """The note, with the digest of what it leaves out; where it does not fit the budget, another summariser."""
+
+    def __init__(self, note: str, otherwise: Summariser) -> None:
+        self._note = note.strip()
+        self._otherwise = otherwise
+
+    def summarise(self, request: Request) -> Answer:
+        """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
+        language = request.language if request.language != "auto" else detect([self._note])
+        # A line of the note must not be taken for a heading of the template when the summary is read back.
+        prose = quoter(heading_lines(request.render, (*LANGUAGES, language)))(self._note)
+        bare = Summary(source=Source.MEMORY, sections=(), prose=prose, language=language)
+        size_tokens = request.count(request.render(bare))
+        if not self._note or size_tokens > request.budget_tokens:
+            answer = self._otherwise.summarise(request)
+            why = f"it takes {size_tokens:,} tokens of {request.budget_tokens:,}" if self._note else "it is empty"
+            return replace(answer, notes=(*answer.notes, f"the session's own note was not used: {why}"))
+        text = CompletedText(sections=(), prose=prose, missing=frozenset(Section))
+        answer = completed(request, text, language, most_ratio=1.0)
+        return replace(answer, summary=replace(answer.summary, source=Source.MEMORY))
+
+
+def by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str], Summariser]:
+    """The note as the summary, unless there is none, or somebody said what the summary is to be like."""
+
+    def summariser(guidance: str) -> Summariser:
+
+        return otherwise(guidance) if guidance or not note else SessionNoteSummariser(note, otherwise(guidance))
+
+    return summariser

@@ -15,11 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactor_cli.archive.targets import Target, TargetKind
-from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.llm.outline import heading_lines
-from compactor_cli.llm.sources import quoter
-from compactor_cli.llm.supplement import CompletedText, completed
 from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, Place, UnknownShape
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import (
@@ -33,42 +29,33 @@ from compactor_cli.model.report import (
     TranscriptReport,
 )
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.summary import Answer, Request, Section, Source, Summariser, Summary
+from compactor_cli.model.summary import Summariser
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, records_in
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, Observer, ReadLimits, Stream, look_at, open_stream
-from compactor_cli.run.archive_on_change import ArchiveOnChange
-from compactor_cli.run.compact_row import Review, RowMaker
-from compactor_cli.run.finished import FinishedRow, Finisher, View
-from compactor_cli.run.notes import note_of
-from compactor_cli.run.outputs import Output
-from compactor_cli.run.tally import Tally
+from compactor_cli.read.streams import (
+    DEFAULT_LIMITS,
+    STDIN,
+    Observer,
+    ReadLimits,
+    Stream,
+    look_at,
+    open_stream,
+)
+from compactor_cli.run.outputs import ArchiveOnChange, Output, Tally
+from compactor_cli.run.rows import FinishedRow, Finisher, Review, RowMaker, View
 
-
-class SessionNoteSummariser:
-    """The note, with the digest of what it leaves out; where it does not fit the budget, another summariser."""
-
-    def __init__(self, note: str, otherwise: Summariser) -> None:
-        self._note = note.strip()
-        self._otherwise = otherwise
-
-    def summarise(self, request: Request) -> Answer:
-        """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
-        language = request.language if request.language != "auto" else detect([self._note])
-        # A line of the note must not be taken for a heading of the template when the summary is read back.
-        prose = quoter(heading_lines(request.render, (*LANGUAGES, language)))(self._note)
-        bare = Summary(source=Source.MEMORY, sections=(), prose=prose, language=language)
-        size_tokens = request.count(request.render(bare))
-        if not self._note or size_tokens > request.budget_tokens:
-            answer = self._otherwise.summarise(request)
-            why = f"it takes {size_tokens:,} tokens of {request.budget_tokens:,}" if self._note else "it is empty"
-            return replace(answer, notes=(*answer.notes, f"the session's own note was not used: {why}"))
-        text = CompletedText(sections=(), prose=prose, missing=frozenset(Section))
-        answer = completed(request, text, language, most_ratio=1.0)
-        return replace(answer, summary=replace(answer.summary, source=Source.MEMORY))
+if TYPE_CHECKING:
+    from compactor_cli.model.plan import Importance
+    from compactor_cli.model.summary import Summariser
+    from compactor_cli.model.transcript import Transcript
+    from compactor_cli.plugged import PluginEngine
+    from compactor_cli.render.shape import OutputShape
+    from compactor_cli.run.hooks import Hooks
+    from compactor_cli.run.model_run import ModelRun
+    from compactor_cli.run.planfile import Saved
 
 
 class Account:
@@ -93,17 +80,6 @@ class Account:
             self._emit(Planned(path=self._path, report=report))
         self._announced.discard(report.sha256)
         self._emit(TranscriptEnded(path=self._path, report=report))
-
-
-if TYPE_CHECKING:
-    from compactor_cli.model.plan import Importance
-    from compactor_cli.model.summary import Summariser
-    from compactor_cli.model.transcript import Transcript
-    from compactor_cli.plugged import PluginEngine
-    from compactor_cli.render.shape import OutputShape
-    from compactor_cli.run.hooks import Hooks
-    from compactor_cli.run.model_run import ModelRun
-    from compactor_cli.run.planfile import Saved
 
 
 # Why a file of a tree is skipped that only its content can tell from a transcript.
@@ -299,7 +275,7 @@ def _rows(
     )
     made: Iterable[FinishedRow]
     if processes > 1:
-        from compactor_cli.run.parallel_rows import ParallelRows
+        from compactor_cli.run.workers import ParallelRows
 
         made = ParallelRows(records, dialect=run_config.dialect, finish=finish, maker=maker, processes=processes)
     else:
@@ -341,7 +317,9 @@ def _maker(job: Job, run_config: RunConfig) -> RowMaker:
     if (hooks := run_config.hooks) is not None and run_config.purpose is Purpose.ACT:
         maker.ask = lambda transcript, plan: hooks.ask(job.source.path, job.target.path, transcript, plan)
     if run_config.memory:
-        maker.summariser = _by_note(note_of(run_config.memory, job.source.path), maker.summariser)
+        from compactor_cli.run.hooks import by_note, note_of
+
+        maker.summariser = by_note(note_of(run_config.memory, job.source.path), maker.summariser)
     return maker
 
 
@@ -360,16 +338,6 @@ def _load_original(job: Job, run_config: RunConfig, sha256: str) -> Transcript |
         return load_transcript([_archive_dir(job, run_config)], sha256)
     except (CompactError, OSError):
         return None
-
-
-def _by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str], Summariser]:
-    """The note as the summary, unless there is none, or somebody said what the summary is to be like."""
-
-    def summariser(guidance: str) -> Summariser:
-
-        return otherwise(guidance) if guidance or not note else SessionNoteSummariser(note, otherwise(guidance))
-
-    return summariser
 
 
 def _write(job: Job, rows: Iterator[FinishedRow], tally: Tally, on_change: ArchiveOnChange, stream: Stream) -> str:

@@ -1,22 +1,53 @@
-"""Models: what all transcripts of a run share when models write their summaries."""
+"""Models: what all transcripts of a run share when models write their summaries.
+
+Workers share one rate limit and one account, the `Gate`: a plain object that lives in one process (an actor of a
+cluster, or a process of its own). What a worker has of it keeps the interfaces of `RateLimiter` and `Spend`, so that
+its client knows nothing of clusters.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from compactor_cli.llm import llm
 from compactor_cli.llm.importance import PREFIX as LOCAL
 from compactor_cli.llm.importance import Meaning, asked
-from compactor_cli.llm.limits import Breaker, RateLimiter, RateLimits, Spend, SpendLimits
+from compactor_cli.llm.limits import (
+    Breaker,
+    Charge,
+    RateLimiter,
+    RateLimits,
+    Reservation,
+    Spend,
+    SpendLimits,
+    Spent,
+    Try,
+)
 from compactor_cli.llm.model import AUTO, SAME, Estimate, ModelOptions, ModelSummariser
-from compactor_cli.llm.model_calls import NO_KEYS, Keys, environment_secrets, missing_key, price_of, provider_of
+from compactor_cli.llm.model_calls import (
+    NO_KEYS,
+    NO_SECRET,
+    Call,
+    Keys,
+    LimitReached,
+    Reply,
+    environment_secrets,
+    missing_key,
+    price_of,
+    provider_of,
+)
 from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
@@ -27,7 +58,9 @@ from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.models import is_provider, nearest_models
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
+    from multiprocessing.connection import Connection
+    from multiprocessing.connection import Listener as SocketListener
 
     from compactor_cli.model.summary import Request
 
@@ -250,3 +283,245 @@ def load_original(archive_dir: Path, sha256: str) -> Transcript | None:
         return load_transcript([archive_dir], sha256)
     except (CompactError, OSError):
         return None
+
+
+_NO_LIMIT = 1 << 20
+
+
+class Gate:
+    """Hands out turns at the rate of the cluster, and sets aside money within its limits."""
+
+    def __init__(self, rate_limits: RateLimits, limits: SpendLimits, rate_limiter: RateLimiter | None = None) -> None:
+        self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=_NO_LIMIT))
+        self._spend = Spend(limits)
+
+    async def turn(self, tokens: int) -> None:
+        """Returns when a request of this many tokens may be sent."""
+        async with self._rate_limiter.turn(tokens):
+            return
+
+    async def pause(self, seconds: float) -> None:
+        """Nobody sends anything for so long."""
+        self._rate_limiter.pause(seconds)
+
+    async def reserve(self, call: Call, which: Try) -> Reservation | str:
+        """As `Spend.reserve`; the reason, where a limit is reached: exceptions do not travel well."""
+        try:
+            return self._spend.reserve(call, which)
+        except LimitReached as reached:
+            return reached.reason
+
+    async def settle(self, reservation: Reservation, reply: Reply) -> None:
+        """As `Spend.settle`."""
+        self._spend.settle(reservation, reply)
+
+    async def failed(self, reservation: Reservation, charge: Charge) -> None:
+        """As `Spend.failed`."""
+        self._spend.failed(reservation, charge)
+
+    async def hit(self, reply: Reply) -> None:
+        """As `Spend.hit`."""
+        self._spend.hit(reply)
+
+    async def spent(self) -> Spent:
+        """What all workers have used so far."""
+        return self._spend.spent
+
+
+class SharedRateLimiter(RateLimiter):
+    """A worker's rate: its own places, and the gate's turns. ``gate``: a handle whose methods give awaitables."""
+
+    def __init__(self, rate_limits: RateLimits, gate: Any) -> None:
+        super().__init__(RateLimits(concurrency=rate_limits.concurrency))
+        self._gate = gate
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[None]:
+        """One request, when both allow it."""
+        async with super().turn(tokens):
+            await self._gate.turn.remote(tokens)
+            yield
+
+    def pause(self, seconds: float) -> None:
+        """The provider said when to come back, and meant everyone."""
+        self._gate.pause.remote(seconds)
+
+
+class SharedSpend(Spend):
+    """A worker's account: all of it is the gate's. ``wait`` gives the result after a handle's answer."""
+
+    def __init__(self, gate: Any, wait: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._gate = gate
+        self._wait = wait
+
+    @property
+    def spent(self) -> Spent:
+        """What all workers have used so far."""
+        found: Spent = self._wait(self._gate.spent.remote())
+        return found
+
+    def reserve(self, call: Call, which: Try = Try.FIRST) -> Reservation:
+        """As `Spend.reserve`, for the cluster. The prompt stays here."""
+        size = replace(call, messages=(), input_tokens=call.expected_input_tokens, key=NO_SECRET)
+        found: Reservation | str = self._wait(self._gate.reserve.remote(size, which))
+        if isinstance(found, str):
+            raise LimitReached(found)
+        return found
+
+    def settle(self, reservation: Reservation, reply: Reply) -> None:
+        """The request was answered."""
+        self._wait(self._gate.settle.remote(reservation, replace(reply, text="")))
+
+    def failed(self, reservation: Reservation, charge: Charge = Charge.NONE) -> None:
+        """The request failed."""
+        self._wait(self._gate.failed.remote(reservation, charge))
+
+    def hit(self, reply: Reply) -> None:
+        """A call was answered from this machine's reply cache."""
+        self._wait(self._gate.hit.remote(replace(reply, text="")))
+
+
+_STOP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAddress:
+    """Where the gate listens, and the key to it."""
+
+    path: str
+    key: bytes
+
+    @contextmanager
+    def connected(self) -> Iterator[GateClient]:
+        """A handle for one worker."""
+        from multiprocessing.connection import Client
+
+        with Client(self.path, "AF_UNIX", authkey=self.key) as connection:
+            client = GateClient(connection)
+            try:
+                yield client
+            finally:
+                client.close()
+
+    def spent(self) -> Spent:
+        """What all workers have used so far."""
+        with self.connected() as gate:
+            found: Spent = wait(gate.spent.remote())
+            return found
+
+
+@contextmanager
+def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[GateAddress]:
+    """A gate for the worker processes of this machine, for the time of the block.
+
+    In a process of its own, not a thread of the parent: a process with threads is not to be forked. Workers talk to it
+    by a socket that only they know the key of.
+    """
+    import multiprocessing
+    from multiprocessing.connection import Listener
+
+    key = os.urandom(16)
+    with tempfile.TemporaryDirectory(prefix="compact-") as folder:
+        path = str(Path(folder, "gate"))
+        # Closed only at the end: closing takes its name away.
+        with Listener(path, "AF_UNIX", backlog=128, authkey=key) as listener:
+            context = multiprocessing.get_context("fork")
+            process = context.Process(target=_serve, args=(listener, Gate(rate_limits, limits)), daemon=True)
+            process.start()
+            try:
+                yield GateAddress(path=path, key=key)
+            finally:
+                process.terminate()
+                process.join(_STOP_SECONDS)
+
+
+def _serve(listener: SocketListener, gate: Gate) -> None:
+    """The life of the gate's process; the parent ends it."""
+    # The terminal sends Ctrl-C to all; the parent decides when the gate goes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    loop = BackgroundEventLoop()
+    while True:
+        with contextlib.suppress(OSError, EOFError):  # a worker that died while it knocked
+            connection = listener.accept()
+            threading.Thread(target=_answer, args=(connection, gate, loop), daemon=True).start()
+
+
+def _answer(connection: Connection, gate: Gate, loop: BackgroundEventLoop) -> None:
+    """One worker's questions: each is answered when its answer is there, whatever the others wait for."""
+    sending = threading.Lock()
+
+    async def answered(number: int, name: str, arguments: tuple[Any, ...]) -> None:
+        answer = await getattr(gate, name)(*arguments)
+        with sending, contextlib.suppress(OSError):
+            connection.send((number, answer))
+
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            loop.start(answered(*connection.recv()))
+
+
+class GateAnswer(Future[Any]):
+    """What the gate will say; may be awaited on any event loop."""
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio
+
+        return asyncio.wrap_future(self).__await__()
+
+
+def wait(answer: GateAnswer) -> Any:
+    """The answer itself."""
+    return answer.result()
+
+
+class GateClient:
+    """The gate as `SharedRateLimiter` and `SharedSpend` want it: ``client.turn.remote(100)``."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._open: dict[int, GateAnswer] = {}
+        self._count = 0
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def close(self) -> None:
+        """Say nothing more; both sides see the end."""
+        import socket
+
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as end, contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+        self._listener.join(_STOP_SECONDS)
+
+    def __getattr__(self, name: str) -> _Method:
+        return _Method(self, name)
+
+    def ask(self, name: str, arguments: tuple[Any, ...]) -> GateAnswer:
+        """Send a question."""
+        answer = GateAnswer()
+        with self._lock:
+            self._count += 1
+            self._open[self._count] = answer
+            self._connection.send((self._count, name, arguments))
+        return answer
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            while True:
+                number, value = self._connection.recv()
+                self._open.pop(number).set_result(value)
+        for answer in list(self._open.values()):
+            answer.set_exception(CompactError("the process that keeps the rate limit is gone", next_step="run again"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    client: GateClient
+    name: str
+
+    def remote(self, *arguments: Any) -> GateAnswer:
+        """Ask; the answer is to be awaited, or waited for."""
+        return self.client.ask(self.name, arguments)

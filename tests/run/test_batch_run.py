@@ -14,7 +14,7 @@ from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run.jobs import Job, Originals, Outputs, Purpose, RunConfig
-from compactor_cli.run.run_batch import AfterFailure, run_batch
+from compactor_cli.run.runner import AfterFailure, run_batch
 
 
 def _session(steps: int) -> bytes:

@@ -17,8 +17,8 @@ from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run import jobs as jobs_module
 from compactor_cli.run.jobs import Job, RunConfig
-from compactor_cli.run.run_batch import run_batch
-from compactor_cli.run.unchanged_cache import REASON, UnchangedCache, seen_file
+from compactor_cli.run.resume import REASON, UnchangedCache, seen_file
+from compactor_cli.run.runner import run_batch
 
 LONG_AGO = 1_700_000_000
 

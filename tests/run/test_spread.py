@@ -15,10 +15,10 @@ from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import InputSource
-from compactor_cli.run import parallel_rows as spread
-from compactor_cli.run.compact_row import CompactedRow, RowMaker
+from compactor_cli.run import workers as spread
 from compactor_cli.run.jobs import Job, Outputs, Purpose, RunConfig
-from compactor_cli.run.run_batch import run_batch
+from compactor_cli.run.rows import CompactedRow, RowMaker
+from compactor_cli.run.runner import run_batch
 
 
 def _messages(steps: int, name: str) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.cli.compact import main
-from compactor_cli.scale.shard_options import ShardOptions, settings_of
+from compactor_cli.run.shards import ShardOptions, settings_of
 
 # Exit code, standard output, standard error.
 Batch = Callable[..., tuple[int, str, str]]

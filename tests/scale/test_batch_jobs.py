@@ -10,7 +10,7 @@ import pytest
 from llm_server.client import LlmServer
 from scale_cases import Batch, dataset, row
 
-from compactor_cli.scale.batch_job_log import BatchJobLog
+from compactor_cli.run.provider import BatchJobLog
 
 LATER = 75
 

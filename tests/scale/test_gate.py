@@ -11,9 +11,8 @@ import pytest
 from compactor_cli.llm.limits import Charge, RateLimiter, RateLimits, SpendLimits
 from compactor_cli.llm.model import ModelOptions
 from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Reply, Secret, Speaker
-from compactor_cli.run.model_run import ModelConfig
-from compactor_cli.scale.gate import Gate, SharedRateLimiter, SharedSpend
-from compactor_cli.scale.shard_options import ShardOptions
+from compactor_cli.run.model_run import Gate, ModelConfig, SharedRateLimiter, SharedSpend
+from compactor_cli.run.shards import ShardOptions
 
 CALL = Call(
     model="openai/well",

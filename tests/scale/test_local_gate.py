@@ -11,8 +11,7 @@ from scale_cases import Batch, joined, row
 
 from compactor_cli.llm.limits import RateLimits, SpendLimits, Try
 from compactor_cli.llm.model_calls import Call, LimitReached
-from compactor_cli.scale.gate import SharedSpend
-from compactor_cli.scale.local_gate import local_gate, wait
+from compactor_cli.run.model_run import SharedSpend, local_gate, wait
 
 
 def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scale_cases import OPTIONS, TARGET, Batch, messages, row
 
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.scale.step import compact_shard
+from compactor_cli.run.step import compact_shard
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra [parquet] is not installed")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -12,7 +12,7 @@ from scale_cases import dataset
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.read.sources import find_sources
-from compactor_cli.scale.shards import Shard, plan_shards, share
+from compactor_cli.run.shards import Shard, plan_shards, share
 
 SIZES = st.lists(st.integers(0, 1000), max_size=40)
 

@@ -13,10 +13,9 @@ from scale_cases import ODD, OPTIONS, dataset, plain
 
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.streams import Slice
-from compactor_cli.scale import step
-from compactor_cli.scale.shard_metrics import ShardMetrics
-from compactor_cli.scale.shard_options import FinishedPolicy, settings_of
-from compactor_cli.scale.step import compact_shard
+from compactor_cli.run import step
+from compactor_cli.run.shards import FinishedPolicy, ShardMetrics, settings_of
+from compactor_cli.run.step import compact_shard
 
 
 def test_the_bytes_are_those_of_a_plain_run_and_failed_rows_stand_beside_them(work: Path) -> None:

@@ -3,11 +3,9 @@
 What a program of one's own needs is here; see docs/scale.md.
 """
 
-from compactor_cli.scale.run_shards import ShardResult, try_shard
-from compactor_cli.scale.shard_metrics import ShardMetrics
-from compactor_cli.scale.shard_options import ShardOptions, settings_of
-from compactor_cli.scale.shards import Shard, plan_shards, shards_below, share
-from compactor_cli.scale.step import compact_shard
+from compactor_cli.run.executors import ShardResult, try_shard
+from compactor_cli.run.shards import Shard, ShardMetrics, ShardOptions, plan_shards, settings_of, shards_below, share
+from compactor_cli.run.step import compact_shard
 
 __all__ = [
     "Shard",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from compactor_cli.run.model_run import ModelRun
-    from compactor_cli.run.unchanged_cache import UnchangedCache
+    from compactor_cli.run.resume import UnchangedCache
 
 # Enough small files a task that handing out costs nothing; measured: tasks of one file cost 66 % more.
 CHUNK_FILES = 64

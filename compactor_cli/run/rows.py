@@ -1,11 +1,12 @@
-"""Rows: one transcript of an input decided, or compacted, or passed through where that fails."""
+"""Rows: one transcript of an input decided, or compacted, or passed on as it was where that fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from compactor_cli.engine import (
     Compaction,
@@ -23,7 +24,6 @@ from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
-from compactor_cli.run.row import CompactedRow, kept, row_of
 
 if TYPE_CHECKING:
     from compactor_cli.llm.model import Estimate
@@ -32,7 +32,55 @@ if TYPE_CHECKING:
     from compactor_cli.model.summary import Answer, Request, Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
+    from compactor_cli.run.model_run import ModelRun
     from compactor_cli.run.planfile import Saved
+
+
+LEFT_AS_IT_WAS = "left as it was"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedRow:
+    """What became of one transcript. ``output`` is its source where nothing changed.
+
+    ``estimate``: what a model would be asked, of a decision alone. ``transcript``: what a changed output is read as.
+    ``example``: the summariser's own call, as a row of a dataset.
+    """
+
+    output: bytes
+    report: TranscriptReport
+    plan: Plan
+    summary: str = ""
+    state: bytes | None = None
+    estimate: Estimate | None = None
+    transcript: Transcript | None = None
+    example: bytes = b""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output differs from the source."""
+        return self.report.outcome is Outcome.COMPACTED
+
+
+def row_of(done: Compaction) -> CompactedRow:
+    """A compaction as a row."""
+    return CompactedRow(
+        output=done.output,
+        report=done.report,
+        plan=done.plan,
+        summary=done.summary_text,
+        state=done.state,
+        transcript=done.transcript,
+    )
+
+
+def kept(transcript: Transcript, reason: str) -> CompactedRow:
+    """The transcript as it was, at the user's request."""
+    whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
+    plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
+    report = planned_report(transcript, plan)
+    warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
+    return CompactedRow(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
 
 
 # An original may begin with a summary itself, and so on; the size is counted back through this many of them.
@@ -159,7 +207,6 @@ class RowMaker:
         if self.shape is None or not self.shape.is_split:
             return self._whole(transcript)
         from compactor_cli.render.shape import windows
-        from compactor_cli.run.merge_windows import merge_windows
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
 
@@ -350,3 +397,99 @@ def _check_retention(report: TranscriptReport, settings: Settings) -> None:
 
 def _place(transcript: Transcript) -> str:
     return str(transcript.records[0].place) if transcript.records else ""
+
+
+def merge_windows(transcript: Transcript, rows: Sequence[CompactedRow]) -> CompactedRow:
+    """One row of all: outputs one after another, sizes summed; the rest is that of the last window."""
+    reports = [row.report for row in rows]
+    lost: Tally[str] = Tally()
+    for report in reports:
+        lost.update(report.not_carried)
+    whole = replace(
+        reports[-1],
+        outcome=Outcome.COMPACTED if any(row.changed for row in rows) else Outcome.UNCHANGED,
+        sha256=transcript.sha256,
+        records=len(transcript.records),
+        tokens_before=sum(report.tokens_before for report in reports),
+        tokens_after=sum(report.tokens_after for report in reports),
+        bytes_before=transcript.size_bytes,
+        bytes_after=sum(report.bytes_after for report in reports),
+        not_carried=dict(lost),
+        notes=(*reports[-1].notes, f"{len(rows)} windows"),
+    )
+    output, example = (b"".join(parts) for parts in zip(*((row.output, row.example) for row in rows), strict=True))
+    return replace(rows[-1], output=output, report=whole, example=example)
+
+
+View = Callable[[Transcript, CompactedRow], str]
+Make = Callable[[Transcript], CompactedRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRow:
+    """One transcript done: its output, report and state, what is shown of it, its lines of a plan file, its page, and
+    its summariser's call as a row."""
+
+    output: bytes
+    report: TranscriptReport
+    state: bytes | None = None
+    shown: str = ""
+    plans: bytes = b""
+    example: bytes = b""
+    page: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output differs from the source."""
+        return self.report.outcome is Outcome.COMPACTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finisher:
+    """Makes rows of transcripts and finishes them. Safe for several threads and processes.
+
+    ``view`` makes what is shown of each, ``page`` its page. ``plans_path`` is the input's name in a plan file; empty:
+    none is saved.
+    """
+
+    make: Make
+    view: View | None = None
+    plans_path: str = ""
+    page: View | None = None
+
+    def __call__(self, transcript: Transcript) -> FinishedRow:
+        """The transcript, done."""
+        return self.finished(transcript, self.make(transcript))
+
+    def finished(self, transcript: Transcript, row: CompactedRow) -> FinishedRow:
+        """The row, without what only its making needed."""
+        plans = b""
+        if self.plans_path:
+            from compactor_cli.run.planfile import plan_line
+
+            plans = plan_line(self.plans_path, row.plan, row.summary, row.report.summary_source)
+        shown = self.view(transcript, row) if self.view else ""
+        return FinishedRow(
+            output=row.output,
+            report=row.report,
+            state=row.state,
+            shown=shown,
+            plans=plans,
+            example=row.example,
+            page=self.page(transcript, row) if self.page else "",
+        )
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def mapped(
+    work: Callable[[Item], Result], items: Iterable[Item], models: ModelRun | None
+) -> Iterator[tuple[Item, Result]]:
+    """Each item with its result, in order."""
+
+    def done(item: Item) -> tuple[Item, Result]:
+        return item, work(item)
+
+    return models.mapped(done, items) if models else map(done, items)

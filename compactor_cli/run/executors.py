@@ -1,0 +1,251 @@
+"""Executors of shards: this process, several of this machine, or a Ray cluster; each shard is tried on its own.
+
+All workers of a run that ask a model share one rate limit and one account, the `Gate`.
+
+On Ray (the extra [ray]) only paths travel; every node must see them, and have this package. Nothing is reported to
+Ray's makers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.model.errors import CompactError, TryLater, UsageError
+from compactor_cli.run.shards import Shard, ShardMetrics, ShardOptions
+from compactor_cli.run.step import compact_shard
+
+if TYPE_CHECKING:
+    from compactor_cli.llm.limits import Spent
+    from compactor_cli.run.model_run import GateAddress, ModelRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardResult:
+    """What became of one shard. ``error`` empty: its output is there. ``trace``: of a defect."""
+
+    shard: Shard
+    metrics: ShardMetrics
+    error: str = ""
+    exit_code: int = 0
+    trace: str = ""
+
+
+def try_shard(shard: Shard, options: ShardOptions, models: ModelRun | None = None) -> ShardResult:
+    """Do one shard; whatever goes wrong with it is in the result."""
+    try:
+        metrics = compact_shard(shard.input, shard.output, options, part=shard.part, models=models)
+    except CompactError as error:
+        what = str(error) if error.place else f"{shard.input}: {error}"
+        return failed(shard, what, exit_code=error.exit_code)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        what = f"{shard.input}: {type(error).__name__}: {error}: this is a defect, please report it"
+        return failed(shard, what, trace=traceback.format_exc())
+    return ShardResult(shard=shard, metrics=metrics, exit_code=CompactError.exit_code if metrics.failed else 0)
+
+
+def failed(shard: Shard, what: str, *, exit_code: int = CompactError.exit_code, trace: str = "") -> ShardResult:
+    """The result of a shard that wrote nothing."""
+    return ShardResult(shard=shard, metrics=ShardMetrics(shards_failed=1), error=what, exit_code=exit_code, trace=trace)
+
+
+def run_here(
+    shards: Sequence[Shard], options: ShardOptions, *, processes: int = 1, models: ModelRun | None = None
+) -> Generator[ShardResult, None, None]:
+    """All shards on this machine; one result each, in order. With ``models``, in this process."""
+    if models or processes <= 1 or len(shards) < 2:
+        yield from (try_shard(shard, options, models) for shard in shards)
+        return
+    yield from _in_processes(shards, options, min(processes, len(shards)), partial(try_shard, options=options))
+
+
+def run_gated(
+    shards: Sequence[Shard], options: ShardOptions, *, processes: int, emit: Callable[[Spent], object]
+) -> Generator[ShardResult, None, None]:
+    """All shards on this machine in several processes that ask a model, with one rate limit and one account.
+
+    The work around a call takes ten times as long as the call itself, and threads do not share it. ``emit`` gets what
+    was spent in the end.
+    """
+    from compactor_cli.run.model_run import local_gate
+
+    run_config = options.models
+    assert run_config is not None  # noqa: S101 -- for the type checker; callers look
+    with local_gate(run_config.rate_limits, run_config.limits) as address:
+        work = partial(_by_gate, options=options, address=address, places=processes)
+        try:
+            yield from _in_processes(shards, options, processes, work)
+        finally:
+            emit(address.spent())
+
+
+def try_gated(shard: Shard, options: ShardOptions, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:
+    """Do one shard in one of ``places`` workers, with the gate's limits and a part of the requests at once."""
+    from compactor_cli.run.model_run import ModelRun, SharedRateLimiter, SharedSpend
+
+    run_config = options.model_config()
+    assert run_config is not None  # noqa: S101 -- for the type checker; callers look
+    rate_limits = replace(run_config.rate_limits, concurrency=max(1, run_config.rate_limits.concurrency // places))
+    shared = SharedSpend(gate, wait), SharedRateLimiter(rate_limits, gate)
+    with ModelRun(replace(run_config, rate_limits=rate_limits), spend=shared[0], rate_limiter=shared[1]) as models:
+        return try_shard(shard, options, models)
+
+
+def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: int) -> ShardResult:
+    from compactor_cli.run.model_run import wait
+
+    with address.connected() as gate:
+        return try_gated(shard, options, gate, wait, places)
+
+
+def _in_processes(
+    shards: Sequence[Shard], options: ShardOptions, processes: int, work: Callable[[Shard], ShardResult]
+) -> Generator[ShardResult, None, None]:
+    from compactor_cli.plan.tokens import AMOUNT, PAYS_FROM_BYTES, counter_for
+    from compactor_cli.run.workers import Workers
+
+    # Loaded once, before the processes part; shards are not small.
+    AMOUNT.expect(PAYS_FROM_BYTES)
+    counter_for(options.settings.tokenizer).count("a")
+    yield from Workers(work, processes, _lost).results((shard,) for shard in shards)
+
+
+def _lost(shard: Shard) -> ShardResult:
+    advice = "too little memory? run it alone, with -j 1 or a smaller --split"
+    return failed(shard, f"{shard.input}: the process that worked on it died: {advice}")
+
+
+def summed(results: Iterable[ShardResult]) -> ShardMetrics:
+    """The metrics of all."""
+    return sum((result.metrics for result in results), ShardMetrics())
+
+
+# Tasks handed to the cluster ahead, per CPU: bounds what its scheduler has to hold.
+_AHEAD = 4
+_RETRIES = 2
+_ANSWER_SECONDS = 10.0
+# Shards go by the file system; Ray's store holds nothing but their names.
+_STORE_BYTES = 100 << 20
+
+
+class RayRun:
+    """A run of shards on Ray. ``address`` empty: a cluster of ``processes`` on this machine, for this run."""
+
+    def __init__(self, options: ShardOptions, *, address: str = "", processes: int = 1) -> None:
+        from compactor_cli.llm.limits import Spent
+        from compactor_cli.llm.model_calls import NO_KEYS
+
+        # Keys are read where they are used; they are not sent.
+        self._options = replace(options, models=replace(options.models, keys=NO_KEYS) if options.models else None)
+        self._address = address
+        self._processes = processes
+        self.spent = Spent()
+
+    def results(self, shards: Sequence[Shard]) -> Generator[ShardResult, None, None]:
+        """One result per shard, as they are done; leaving early cancels the rest.
+
+        Raises `UsageError` without Ray, `TryLater` where the cluster does not answer.
+        """
+        with _cluster(self._address, self._processes) as ray:
+            places = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            gate = self._gate(ray)
+            work = ray.remote(max_retries=_RETRIES)(_on_worker)
+            rest = iter(shards)
+            running: dict[Any, Shard] = {}
+            try:
+                while True:
+                    for shard in islice(rest, _AHEAD * places - len(running)):
+                        running[work.remote(shard, self._options, gate, places)] = shard
+                    if not running:
+                        break
+                    for ref in ray.wait(list(running))[0]:
+                        yield _result(ray, ref, running.pop(ref))
+            finally:
+                for ref in running:
+                    ray.cancel(ref)
+                if gate is not None:
+                    self.spent = ray.get(gate.spent.remote())
+
+    def _gate(self, ray: Any) -> Any:
+        if (run_config := self._options.models) is None:
+            return None
+        from compactor_cli.run.model_run import Gate
+
+        return ray.remote(Gate).options(num_cpus=0).remote(run_config.rate_limits, run_config.limits)
+
+
+def _on_worker(shard: Shard, options: ShardOptions, gate: Any, places: int) -> ShardResult:
+    """The task: one shard on whatever machine this is."""
+    if gate is None:
+        return try_shard(shard, options)
+    import ray
+
+    return try_gated(shard, options, gate, ray.get, places)
+
+
+def _result(ray: Any, ref: Any, shard: Shard) -> ShardResult:
+    try:
+        found: ShardResult = ray.get(ref)
+    except ray.exceptions.RayError as error:
+        what = str(error).strip().splitlines()[-1]
+        return failed(
+            shard, f"{shard.input}: its worker failed ({what}): start the run again, or use a smaller --split"
+        )
+    return found
+
+
+@contextmanager
+def _cluster(address: str, processes: int) -> Iterator[Any]:
+    """Ray, connected; disconnected on leaving, unless it was connected before."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+    except ImportError:
+        advice = "pip install 'compactor-cli[ray]'"
+        raise UsageError("the engine ray needs the package ray", next_step=advice) from None
+    if ray.is_initialized():
+        yield ray
+        return
+    _check_answers(address)
+    run_options: dict[str, Any] = {"address": address}
+    if not address:
+        run_options = {"address": "local", "num_cpus": processes, "object_store_memory": _STORE_BYTES}
+    stop = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            **run_options, include_dashboard=None if address else False, logging_level="ERROR", log_to_driver=False
+        )
+    except (ConnectionError, ValueError) as error:
+        raise _no_cluster(address, error) from error
+    try:
+        # Ray ends the process in its own way; ours unwinds first.
+        signal.signal(signal.SIGTERM, stop)
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Raises `TryLater` where nobody listens at ``host:port``; Ray itself would wait for minutes."""
+    import socket
+
+    host, colon, port = address.rpartition("//")[2].rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+    except OSError as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> TryLater:
+    return TryLater(f"no Ray cluster answers at {address} ({error})", next_step="check --address")

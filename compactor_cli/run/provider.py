@@ -1,0 +1,471 @@
+"""Provider: the summaries of a dataset by batch jobs, round by round, until nothing is missing.
+
+Round 1 asks for all leaves, the next ones for what could not be asked before: joined summaries, second attempts at
+replies that were not accepted, halves of prompts that were too long. What a job fails at falls to the ladder (asked
+live) or to the digest. A shard is written as soon as none of its summaries waits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.llm.limits import RateLimiter, Spend
+from compactor_cli.llm.llm import ENDED, Batches, batch_reply, scrubbed
+from compactor_cli.llm.model import AUTO
+from compactor_cli.llm.model_calls import (
+    Call,
+    ContextTooLong,
+    GaveUp,
+    ModelFailure,
+    Price,
+    Reply,
+    batch_price_of,
+    provider_of,
+)
+from compactor_cli.llm.model_client import ModelClient, redacted
+from compactor_cli.llm.redact import Redactor
+from compactor_cli.llm.reply_cache import key_of
+from compactor_cli.model.errors import KeptAsIs, TryLater, UsageError
+from compactor_cli.run.executors import ShardResult, try_shard
+from compactor_cli.run.model_run import ModelConfig, ModelRun
+from compactor_cli.run.shards import Shard, ShardOptions
+
+NAME = ".compact-batch.sqlite"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS said (value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS jobs (
+    number INTEGER PRIMARY KEY, round INTEGER NOT NULL, name TEXT NOT NULL DEFAULT '', status TEXT NOT NULL,
+    requests INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS calls (
+    key BLOB PRIMARY KEY, job INTEGER, line TEXT, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    reply TEXT, fault TEXT, reason TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS waiting ON calls (job);
+"""
+
+
+class RequestFault(StrEnum):
+    """Why a request has no reply."""
+
+    TOO_LONG = "too long"  # the prompt does not fit the model: cut smaller, it may
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedRequest:
+    """One request: waiting, or with a reply or a fault and its reason."""
+
+    reply: Reply | None = None
+    fault: RequestFault | None = None
+    reason: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing came back yet."""
+        return self.reply is None and self.fault is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderJob:
+    """One batch job. ``name`` empty: it was about to be begun; ``status`` as the provider says."""
+
+    number: int
+    round: int
+    name: str
+    status: str
+    requests: int
+
+
+class BatchJobLog:
+    """What was asked of a provider by batch jobs and what came back, in one SQLite file next to the outputs.
+
+    Readable by its owner only. A prompt is in it until its job is begun, a reply as long as the file; both with
+    secrets taken out. Keys are never in it. Safe for the threads of one process.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / NAME
+        self._lock = threading.Lock()
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        import sqlite3
+
+        self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self._database.executescript(_SCHEMA)
+
+    @classmethod
+    def open(cls, folder: Path) -> BatchJobLog:
+        """The book that is there. Raises `UsageError` if there is none."""
+        if not (folder / NAME).is_file():
+            advice = "begin with: compactor batch submit … --output-dir DIR"
+            raise UsageError("no batch jobs were begun here", place=str(folder), next_step=advice)
+        return cls(folder)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def store_request(self, value: Any) -> None:
+        """Set down what was asked for, in JSON."""
+        self._do("DELETE FROM said")
+        self._do("INSERT INTO said VALUES (?)", json.dumps(value))
+
+    def request(self) -> Any:
+        """What was asked for; None before it was set down."""
+        found = self._do("SELECT value FROM said")
+        return json.loads(found[0][0]) if found else None
+
+    def entry(self, key: bytes) -> LoggedRequest | None:
+        """What is known of a request; None if it was never wanted."""
+        found = self._do("SELECT reply, fault, reason FROM calls WHERE key = ?", key)
+        if not found:
+            return None
+        reply, fault, reason = found[0]
+        kept = Reply(**json.loads(reply)) if reply else None
+        return LoggedRequest(reply=kept, fault=RequestFault(fault) if fault else None, reason=reason or "")
+
+    def want(self, key: bytes, line: str, input_tokens: int, output_tokens: int) -> None:
+        """Set down a request to be sent."""
+        query = "INSERT OR IGNORE INTO calls (key, line, input_tokens, output_tokens) VALUES (?, ?, ?, ?)"
+        self._do(query, key, line, input_tokens, output_tokens)
+
+    def wanted(self) -> tuple[int, int, int]:
+        """Requests still to be sent: their number, tokens of their prompts, and tokens of the longest replies."""
+        query = "SELECT count(*), coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0) FROM calls"
+        count, sent, received = self._do(f"{query} WHERE job IS NULL")[0]
+        return count, sent, received
+
+    def wanted_lines(self, most: int, most_bytes: int) -> Iterator[tuple[bytes, str]]:
+        """(key, line) of the next requests to be sent, as many as one job takes."""
+        size = 0
+        for key, line in self._do("SELECT key, line FROM calls WHERE job IS NULL ORDER BY key LIMIT ?", most):
+            size += len(line.encode()) + 1
+            if size > most_bytes and size > len(line.encode()) + 1:
+                return
+            yield key, line
+
+    def jobs(self) -> tuple[ProviderJob, ...]:
+        """All jobs, oldest first."""
+        rows = self._do("SELECT number, round, name, status, requests FROM jobs ORDER BY number")
+        names = ("number", "round", "name", "status", "requests")
+        return tuple(ProviderJob(**dict(zip(names, row, strict=True))) for row in rows)
+
+    def intend(self, round_number: int, requests: int) -> int:
+        """Set down that a job is about to be begun; its number."""
+        query = "INSERT INTO jobs (round, status, requests) VALUES (?, 'sending', ?) RETURNING number"
+        return int(self._do(query, round_number, requests)[0][0])
+
+    def forget(self, number: int) -> None:
+        """A job that was not begun after all."""
+        self._do("DELETE FROM jobs WHERE number = ?", number)
+
+    def begun(self, number: int, name: str, keys: list[bytes]) -> None:
+        """The job has these requests; their prompts are no longer needed."""
+        with self._lock, self._database:
+            self._database.execute("BEGIN")
+            query = "UPDATE jobs SET name = ?, status = 'begun' WHERE number = ?"
+            self._database.execute(query, (name, number))
+            update = "UPDATE calls SET job = ?, line = NULL WHERE key = ?"
+            self._database.executemany(update, [(number, key) for key in keys])
+
+    def keep(self, key: bytes, entry: LoggedRequest) -> None:
+        """Set down what came back."""
+        reply = json.dumps(asdict(entry.reply)) if entry.reply else None
+        query = "UPDATE calls SET reply = ?, fault = ?, reason = ? WHERE key = ?"
+        self._do(query, reply, entry.fault.value if entry.fault else None, entry.reason, key)
+
+    def stands(self, number: int, status: str) -> None:
+        """How the provider says a job stands."""
+        self._do("UPDATE jobs SET status = ? WHERE number = ?", status, number)
+
+    def give_up(self, number: int, reason: str) -> None:
+        """The job has ended: what nothing came back for has failed."""
+        query = "UPDATE calls SET fault = ?, reason = ? WHERE job = ? AND reply IS NULL AND fault IS NULL"
+        self._do(query, RequestFault.FAILED.value, reason, number)
+
+    def tally(self) -> dict[str, float]:
+        """What came back: replies, faults, tokens and their price."""
+        query = """SELECT count(reply), count(fault), coalesce(sum(json_extract(reply, '$.input_tokens')), 0),
+            coalesce(sum(json_extract(reply, '$.output_tokens')), 0),
+            coalesce(sum(json_extract(reply, '$.cost_usd')), 0) FROM calls"""
+        names = ("replies", "faults", "input_tokens", "output_tokens", "cost_usd")
+        return dict(zip(names, self._do(query)[0], strict=True))
+
+    def _do(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
+
+
+class Missing(StrEnum):
+    """What to do with a request that the book has no reply to."""
+
+    SEND = "send"  # set it down for the next job
+    ASK = "ask"  # ask live
+    GIVE_UP = "give up"  # the digest, or what else the user asks for where a model gives nothing
+
+
+class Deferred(KeptAsIs):
+    """The summary waits for replies: its transcript is not to be written yet."""
+
+
+class Pending(TryLater):
+    """Summaries of this shard wait for replies: nothing of it is written yet."""
+
+
+class RecordedClient(ModelClient):
+    """A client that answers from the log, and sets down what it cannot answer; it sends only with ASK.
+
+    The summaries of a dataset are made as live ones are, again and again: each time further, until nothing is missing.
+    Prompts depend only on the transcript, the settings and the replies before them, so what was answered once is found
+    again, and replies are checked, retried, cut smaller and joined by the same code as live ones.
+    """
+
+    def __init__(self, job_log: BatchJobLog, batches: Batches, missing: Missing, **line: Any) -> None:
+        super().__init__(**line)
+        self.deferred = 0
+        self._job_log = job_log
+        self._batches = batches
+        self._missing = missing
+
+    async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
+        """The reply in the book. Raises `Deferred` where one is to come; else as `ModelClient.ask`.
+
+        It does not wait before it raises, so calls that are asked side by side are all set down.
+        """
+        sent = redacted(call, redactor)
+        entry = self._job_log.entry(key_of(sent))
+        if entry and entry.reply:
+            text = redactor.redact(entry.reply.text) if redactor else entry.reply.text
+            return replace(entry.reply, text=text)
+        if entry and entry.fault is RequestFault.TOO_LONG:
+            raise ContextTooLong(entry.reason)
+        if self._missing is Missing.ASK:
+            return await super().ask(call, redactor)
+        if self._missing is Missing.SEND and (entry is None or entry.waits):
+            self.deferred += 1
+            if entry is None:
+                self._want(sent)
+            raise Deferred("its summary waits for a batch job")
+        raise GaveUp(entry.reason if entry and entry.reason else "no reply from any batch job")
+
+    def fallback_of(self, call: Call) -> Call | None:
+        """The fallback model is asked live, or not at all."""
+        return super().fallback_of(call) if self._missing is Missing.ASK else None
+
+    def _want(self, call: Call) -> None:
+        key = key_of(call)
+        line = {"custom_id": key.hex(), "method": "POST", "url": "/v1/chat/completions"}
+        text = json.dumps({**line, "body": self._batches.body(call)})
+        self._job_log.want(key, text, call.expected_input_tokens, call.max_tokens)
+
+
+class RecordedRun(ModelRun):
+    """A run whose outputs take effect only where none of their summaries waits."""
+
+    def __init__(self, run_config: ModelConfig, line: RecordedClient) -> None:
+        super().__init__(run_config, line=line)
+        self._recorded = line
+        self._before = 0
+
+    def begin(self) -> None:
+        """Before a shard."""
+        self._before = self._recorded.deferred
+
+    def settle(self) -> None:
+        """Raises `Pending` where a summary of this shard waits."""
+        waiting = self._recorded.deferred - self._before
+        if waiting:
+            raise Pending(f"{waiting:,} requests wait for a batch job", next_step="collect again later")
+
+
+# What OpenAI takes in one job: 50,000 requests and 200 MB ("Batch API", platform documentation, 2025).
+MOST_REQUESTS = 50_000
+MOST_BYTES = 190 << 20
+DEFAULT_ROUNDS = 4
+_SENDING = "sending"
+_TOO_LONG = ("context_length_exceeded", "maximum context length", "prompt is too long", "string_above_max_length")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one look came to. ``results``: of the shards, if they could be tried; ``sent``: requests of a new round."""
+
+    jobs: tuple[ProviderJob, ...]
+    results: tuple[ShardResult, ...] = ()
+    sent: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether a job is under way."""
+        return any(job.status not in ENDED for job in self.jobs)
+
+
+def way_of(run_config: ModelConfig) -> Call:
+    """Model, server and key of the jobs. Raises `UsageError` for models that have no batch jobs here."""
+    model_options = run_config.model_options
+    name = model_options.model
+    model = f"openai/{name}" if model_options.api_base and not provider_of(name) else name
+    if model_options.models or model_options.model == AUTO:
+        raise UsageError("a batch job asks one model", next_step="name it with -m, without --model-for")
+    if provider_of(model) not in Batches.PROVIDERS:
+        advice = f"one of these providers: {', '.join(Batches.PROVIDERS)}; or ask live: compactor batch run -m"
+        raise UsageError(f"{model}: no batch jobs with this provider", next_step=advice)
+    key = model_options.key or run_config.keys.for_model(model)
+    return Call(model=model, messages=(), max_tokens=0, api_base=model_options.api_base, key=key)
+
+
+class Provider:
+    """The jobs of one output folder. ``mark`` tells them from those of others at the same provider."""
+
+    def __init__(self, job_log: BatchJobLog, run_config: ModelConfig, mark: str) -> None:
+        self._job_log = job_log
+        self._run_config = run_config
+        self._mark = mark
+        self._way = way_of(run_config)
+        self._batches = Batches(self._way)
+
+    def step(self, shards: Sequence[Shard], options: ShardOptions, missing: Missing, rounds: int) -> Step:
+        """Fetch what came back; if nothing is under way any more, try the shards, and send what they lack.
+
+        After this many ``rounds`` nothing is sent. Raises `TryLater` where the provider does not answer, `UsageError`
+        where a limit would be passed; what came back is kept.
+        """
+        self.fetch()
+        if (now := Step(jobs=self._job_log.jobs())).waits:
+            return now
+        round_number = max((job.round for job in now.jobs), default=0)
+        if missing is Missing.SEND and round_number >= rounds:
+            missing = Missing.GIVE_UP
+        results = tuple(self._tried(shards, options, missing))
+        sent = self._send(round_number + 1) if missing is Missing.SEND else 0
+        return Step(jobs=self._job_log.jobs(), results=results, sent=sent)
+
+    def standing(self) -> tuple[ProviderJob, ...]:
+        """The jobs, with what the provider says of them now."""
+        jobs = self._job_log.jobs()
+        known = (job.status in ENDED or not job.name for job in jobs)
+        return tuple(
+            job
+            if is_known
+            else replace(job, status=self._tried_call(lambda job=job: self._batches.look(job.name)).status)
+            for job, is_known in zip(jobs, known, strict=True)
+        )
+
+    def fetch(self) -> None:
+        """Ask how the jobs stand, and keep what those that ended have brought."""
+        for job in self._job_log.jobs():
+            if job.status == _SENDING:
+                self._recover(job)
+        for job in self._job_log.jobs():
+            if job.status not in ENDED:
+                self._look(job)
+
+    def _recover(self, job: ProviderJob) -> None:
+        """A job that was about to be begun when the process died: taken up if the provider has it."""
+        name = self._tried_call(lambda: self._batches.find(self._named(job.number)))
+        if not name:
+            self._job_log.forget(job.number)
+            return
+        keys = [key for key, _ in self._job_log.wanted_lines(job.requests, MOST_BYTES)]
+        self._job_log.begun(job.number, name, keys)
+
+    def _look(self, job: ProviderJob) -> None:
+        found = self._tried_call(lambda: self._batches.look(job.name))
+        if found.has_ended:
+            for file in found.files:
+                for line in self._tried_call(lambda file=file: list(self._batches.lines(file))):
+                    self._keep(line)
+            self._job_log.give_up(job.number, f"its batch job ended without a reply ({found.status})")
+        self._job_log.stands(job.number, found.status)
+
+    def _keep(self, line: bytes) -> None:
+        """One result. A line that cannot be read is none."""
+        try:
+            value = json.loads(line)
+            key = bytes.fromhex(value["custom_id"])
+        except (ValueError, KeyError, TypeError):
+            return
+        self._job_log.keep(key, self._entry(value))
+
+    def _entry(self, value: Mapping[str, Any]) -> LoggedRequest:
+        response = value.get("response") or {}
+        body = response.get("body") or {}
+        if response.get("status_code") == 200 and not value.get("error"):
+            try:
+                reply = batch_reply(self._way, body)
+            except ModelFailure as failure:
+                return LoggedRequest(fault=RequestFault.FAILED, reason=failure.reason)
+            price = self._price
+            cost = price.cost_usd(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens) if price else None
+            return LoggedRequest(reply=replace(reply, cost_usd=cost))
+        error = value.get("error") or body.get("error") or {}
+        error_text = (
+            f"{error.get('code') or ''} {error.get('message') or ''}".strip() if isinstance(error, dict) else str(error)
+        )
+        fault = RequestFault.TOO_LONG if any(words in error_text for words in _TOO_LONG) else RequestFault.FAILED
+        return LoggedRequest(fault=fault, reason=scrubbed(error_text or "no reply", self._way))
+
+    @property
+    def _price(self) -> Price | None:
+        return self._run_config.model_options.price or batch_price_of(self._way.model)
+
+    def _tried(self, shards: Sequence[Shard], options: ShardOptions, missing: Missing) -> Iterator[ShardResult]:
+        run_config = self._run_config
+        line = RecordedClient(
+            self._job_log,
+            self._batches,
+            missing,
+            spend=Spend(run_config.limits),
+            rate_limiter=RateLimiter(run_config.rate_limits),
+            keys=run_config.keys,
+            fallback=run_config.fallback,
+        )
+        # The book is the cache: a reply that was paid live goes to the usual one only with batch run.
+        with RecordedRun(replace(run_config, cache_file=None), line) as run:
+            for shard in shards:
+                run.begin()
+                yield try_shard(shard, options, run)
+
+    def _send(self, round_number: int) -> int:
+        """Begin jobs for all that is wanted; how many requests that was."""
+        count, input_tokens, output_tokens = self._job_log.wanted()
+        if count:
+            self._check_limits(count, input_tokens, output_tokens)
+        while lines := list(self._job_log.wanted_lines(MOST_REQUESTS, MOST_BYTES)):
+            number = self._job_log.intend(round_number, len(lines))
+            with tempfile.TemporaryDirectory(prefix="compact-") as folder:
+                path = Path(folder, f"{self._named(number)}.jsonl")
+                path.write_text("".join(f"{line}\n" for _, line in lines), encoding="utf-8")
+                name = self._tried_call(lambda path=path, number=number: self._batches.begin(path, self._named(number)))
+            self._job_log.begun(number, name, [key for key, _ in lines])
+        return count
+
+    def _check_limits(self, count: int, input_tokens: int, output_tokens: int) -> None:
+        limits, tally, price = self._run_config.limits, self._job_log.tally(), self._price
+        cost = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else 0.0
+        for limit, amount, what in (
+            (limits.requests, tally["replies"] + tally["faults"] + count, "requests"),
+            (limits.tokens_sent, tally["input_tokens"] + input_tokens, "tokens sent"),
+            (limits.cost_usd, tally["cost_usd"] + cost, "USD"),
+        ):
+            if limit and amount > limit:
+                advice = "submit anew with a higher limit, or let the digest write the rest: collect --finish"
+                raise UsageError(f"with this round {amount:,.10g} {what}, over the limit {limit:g}", next_step=advice)
+
+    def _named(self, number: int) -> str:
+        return f"{self._mark}-{number}"
+
+    def _tried_call(self, call: Any) -> Any:
+        try:
+            return call()
+        except ModelFailure as failure:
+            advice = "nothing is lost: compactor batch collect goes on"
+            raise TryLater(f"the provider: {failure.reason}", next_step=advice) from None

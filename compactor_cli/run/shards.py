@@ -1,0 +1,332 @@
+"""Shards: inputs parted into pieces of work, the same for whoever looks; their options and metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import heapq
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence, Set
+from contextlib import ExitStack
+from dataclasses import astuple, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from compactor_cli import __version__
+from compactor_cli.archive.atomic import atomic_writer, output_error
+from compactor_cli.archive.targets import Destination, plan_targets
+from compactor_cli.formats.detect import find_row
+from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.settings import Settings
+from compactor_cli.presets import DEFAULT, load_preset
+from compactor_cli.presets.overlay import settings_from
+from compactor_cli.read.jsonl import OnInvalid, parse
+from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
+from compactor_cli.read.streams import (
+    DEFAULT_LIMITS,
+    STDIN,
+    Compression,
+    ReadLimits,
+    Slice,
+    look_at,
+    open_stream,
+    unreadable,
+)
+from compactor_cli.run.rows import LEFT_AS_IT_WAS
+
+if TYPE_CHECKING:
+    from compactor_cli.run.model_run import ModelConfig
+
+
+DEFAULT_SPLIT_BYTES = 128 << 20
+INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
+_PARQUET_MAGIC = b"PAR1"
+_PART = re.compile(r"-\d{5,}-of-\d{5,}(?=\.|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One piece of work. ``part`` None: the whole input."""
+
+    input: str
+    output: str
+    size_bytes: int
+    part: Slice | None = None
+
+
+def plan_shards(
+    sources: Sequence[InputSource], output_dir: str, split_bytes: int = DEFAULT_SPLIT_BYTES
+) -> tuple[Shard, ...]:
+    """The shards of these inputs, below ``output_dir`` where a run with ``--output-dir`` would put them.
+
+    A file of rows that is not packed and larger than ``split_bytes`` (0: none) is parted at the beginnings of rows,
+    a Parquet file at its row groups: ``rows-00002-of-00016.jsonl``; joined in the order of their names, the outputs
+    are those of the whole file. All else is a shard as it is. The shards depend on the inputs and ``split_bytes``
+    alone. Raises `UsageError` for outputs that clash, with one another or with those of another parting.
+    """
+    for source in sources:
+        if source.path == STDIN:
+            raise UsageError("standard input cannot be parted", next_step="name files")
+    targets = plan_targets(sources, Destination(output_dir=output_dir, force=True))
+    pairs = tuple(zip(sources, targets, strict=True))
+    shards = tuple(shard for source, target in pairs for shard in _shards(source.path, target.path, split_bytes))
+    _check_parting({target.path for target in targets}, {shard.output for shard in shards})
+    return shards
+
+
+def shards_below(folder: str, output_dir: str, split_bytes: int = DEFAULT_SPLIT_BYTES) -> tuple[Shard, ...]:
+    """The shards of all JSONL and Parquet files below a folder."""
+    sources = find_sources([folder], recursive=True, walk=Walk(include=INCLUDE, skip=(output_dir,)))
+    return plan_shards(sources, output_dir, split_bytes)
+
+
+def share(shards: Sequence[Shard], index: int, count: int) -> tuple[Shard, ...]:
+    """Share ``index`` (from 1) of ``count``, in order: the largest shards go first, each to the least loaded.
+
+    Graham's rule of the longest processing time: no share is above 4/3 of the best possible largest one (R. Graham,
+    "Bounds on Multiprocessing Timing Anomalies", SIAM J. Appl. Math. 17, 1969).
+    """
+    loads = [(0, number) for number in range(1, count + 1)]
+    mine: set[int] = set()
+    for place in sorted(range(len(shards)), key=lambda place: (-shards[place].size_bytes, shards[place].output)):
+        load, number = heapq.heappop(loads)
+        # Every shard costs something, however small: files of nothing are spread as well.
+        heapq.heappush(loads, (load + shards[place].size_bytes + 1, number))
+        if number == index:
+            mine.add(place)
+    return tuple(shard for place, shard in enumerate(shards) if place in mine)
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file is Parquet, by its first bytes. Raises `Unreadable`."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+    except OSError as error:
+        raise unreadable(error, path) from error
+
+
+def row_dialect(path: str, limits: ReadLimits | None = None) -> str:
+    """The format of the first line, if it is a conversation and the file is not packed; else empty."""
+    with open_stream(path, limits=limits) as stream:
+        if stream.compression is not Compression.NONE:
+            return ""
+        line = next((line for line in stream.lines() if line.strip()), b"")
+    try:
+        row = find_row(parse(line.strip(b"\xef\xbb\xbf \t\r\n")))
+    except ValueError:
+        return ""
+    return row.dialect.name if row else ""
+
+
+def _shards(source: str, output: str, split_bytes: int) -> Iterator[Shard]:
+    try:
+        size_bytes = look_at(source).size_bytes
+        parts = _parts(source, size_bytes, split_bytes)
+    except InputError:
+        size_bytes, parts = 0, []  # it fails when its turn comes, and the others go on
+    if len(parts) < 2:
+        yield Shard(input=source, output=output, size_bytes=size_bytes)
+        return
+    for number, (part, part_bytes) in enumerate(parts):
+        yield Shard(input=source, output=_named(output, number, len(parts)), size_bytes=part_bytes, part=part)
+
+
+def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, int]]:
+    """The slices, each with its size. Fewer than two: the file is not parted."""
+    if not split_bytes or size_bytes <= split_bytes:
+        return []
+    if is_parquet(source):
+        from compactor_cli.run.step import group_sizes
+
+        return list(_grouped(group_sizes(source), split_bytes))
+    if not row_dialect(source):
+        return []
+    count = -(-size_bytes // split_bytes)
+    places = [size_bytes * number // count for number in range(count + 1)]
+    return [(Slice(start=a, stop=b), b - a) for a, b in itertools.pairwise(places)]
+
+
+def _grouped(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[Slice, int]]:
+    """Neighbouring row groups together, as long as they are no larger than ``split_bytes``."""
+    start, held = 0, 0
+    for number, size in enumerate(sizes):
+        if held and held + size > split_bytes:
+            yield Slice(start=start, stop=number), held
+            start, held = number, 0
+        held += size
+    if sizes:
+        yield Slice(start=start, stop=len(sizes)), held
+
+
+def _named(output: str, number: int, count: int) -> str:
+    path = Path(output)
+    stem, dot, endings = path.name.partition(".")
+    return str(path.with_name(f"{stem}-{number:05}-of-{count:05}{dot}{endings}"))
+
+
+def _check_parting(whole: Set[str], planned: Set[str]) -> None:
+    """Raise `UsageError` if an output folder holds outputs of these inputs in other parts than planned."""
+    for folder in sorted({str(Path(path).parent) for path in whole}):
+        for path in Path(folder).iterdir() if Path(folder).is_dir() else ():
+            origin = str(path.with_name(_PART.sub("", path.name)))
+            if origin in whole and str(path) not in planned:
+                advice = "the input or --split changed since: remove it, or use another --output-dir"
+                raise UsageError("is of another parting of its input", place=str(path), next_step=advice)
+
+
+class FinishedPolicy(StrEnum):
+    """What to do with a shard that was finished before."""
+
+    SKIP = "skip"
+    REDO = "redo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardOptions:
+    """How shards are compacted.
+
+    ``archive_dir`` empty: no archive, for the input stays where it is. ``column``: of Parquet, or several, with a
+    comma between; empty: the first that holds conversations. ``models``: without keys, which every process reads
+    itself, from its environment or from ``key_file``.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    dialect: str = ""
+    on_invalid: OnInvalid = OnInvalid.FAIL
+    archive_dir: str = ""
+    column: str = ""
+    finished: FinishedPolicy = FinishedPolicy.SKIP
+    models: ModelConfig | None = None
+    key_file: str = ""
+    limits: ReadLimits = DEFAULT_LIMITS
+
+    def fingerprint(self) -> str:
+        """16 hex digits that differ whenever two options may give different output."""
+        parts = (__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, self._asked())
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _asked(self) -> Any:
+        if self.models is None:
+            return None
+        from compactor_cli.llm.prompts import version
+
+        model_options = self.models.model_options
+        named = ("model", "api_base", "previous", "on_failure", "template", "instructions", "verifies")
+        fallback = self.models.fallback.model if self.models.fallback else ""
+        stages = {stage.value: model for stage, model in model_options.models.items()}
+        rule = dataclasses.asdict(model_options.rule) if model_options.rule else None
+        return [
+            *(getattr(model_options, name) for name in named),
+            stages,
+            fallback,
+            rule,
+            self.models.redacts,
+            version(),
+        ]
+
+    def model_config(self) -> ModelConfig | None:
+        """The orders for models with the keys of this machine."""
+        if self.models is None or not self.key_file:
+            return self.models
+        from compactor_cli.llm.model_calls import read_keys
+
+        return dataclasses.replace(self.models, keys=read_keys(Path(self.key_file), self.models.model_options.model))
+
+
+def settings_of(preset: str = "", **changes: object) -> Settings:
+    """Settings by names, as a configuration file has them: ``settings_of(target="16k")``. Raises `UsageError`."""
+    return settings_from(changes, load_preset(preset or DEFAULT).settings, "settings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardMetrics:
+    """Counts of shards and rows; ``a + b`` counts both, in any order.
+
+    ``shards`` were worked on, ``shards_skipped`` were finished before (their rows are counted anyway),
+    ``shards_failed`` wrote nothing. ``failed`` rows were passed on unchanged, ``fell_back`` have the digest where a
+    model was asked, ``left`` are unchanged for want of a summary. ``seconds`` are of all processes together.
+    """
+
+    shards: int = 0
+    shards_skipped: int = 0
+    shards_failed: int = 0
+    compacted: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    over_target: int = 0
+    fell_back: int = 0
+    left: int = 0
+    lines_dropped: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: ShardMetrics) -> ShardMetrics:
+        names = self.__dataclass_fields__
+        return ShardMetrics(**{name: a + b for name, a, b in zip(names, astuple(self), astuple(other), strict=True)})
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.compacted + self.unchanged + self.failed
+
+    @classmethod
+    def of(cls, report: TranscriptReport) -> ShardMetrics:
+        """One row."""
+        return cls(
+            compacted=int(report.outcome is Outcome.COMPACTED),
+            unchanged=int(report.outcome is Outcome.UNCHANGED),
+            failed=int(report.outcome is Outcome.FAILED),
+            over_target=int(bool(report.over_target)),
+            fell_back=int(bool(report.fell_back)),
+            left=int(any(warning.startswith(LEFT_AS_IT_WAS) for warning in report.warnings)),
+            bytes_before=report.bytes_before,
+            bytes_after=report.bytes_after,
+            tokens_before=report.tokens_before,
+            tokens_after=report.tokens_after,
+        )
+
+
+ENDING = ".failed"
+
+
+class FailedRows:
+    """JSON lines ``{"row", "reason", "text"}`` in ``OUTPUT.failed``; no file where no row failed.
+
+    ``row`` counts from 0 in the shard; ``text`` is the row as it was (a byte that is not UTF-8 as a lone surrogate,
+    the way of Python's ``surrogateescape``). The output holds these rows too, unchanged. Takes effect when the block
+    ends well.
+    """
+
+    def __init__(self, output: str) -> None:
+        self._path = Path(output + ENDING)
+        self._stack = ExitStack()
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+        if kind is None and self._file is None:
+            try:
+                self._path.unlink(missing_ok=True)
+            except OSError as reason:
+                raise output_error(reason, str(self._path)) from reason
+
+    def add(self, row: int, reason: str, text: bytes) -> None:
+        """One that failed."""
+        if self._file is None:
+            self._file = self._stack.enter_context(atomic_writer(self._path))
+        value = {"row": row, "reason": reason, "text": text.decode(errors="surrogateescape")}
+        self._file.write(json.dumps(value).encode() + b"\n")
