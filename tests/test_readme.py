@@ -90,6 +90,7 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
         "compactor expand",
         "compactor search",
         "compactor dropped",
+        "compactor hook",
         "compactor mcp",
         "compactor restore",
         "compactor verify",

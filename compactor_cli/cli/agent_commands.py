@@ -72,6 +72,36 @@ def mcp(archive_dir: str) -> int:
     return 0
 
 
+class _NeverBlocks(click.Command):
+    """A command whose usage errors are said and end it well: exit code 2 would stop a client's compaction."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, but for that."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            click.echo(f"compactor hook: {error.format_message()}", err=True)
+            ctx.exit(0)
+
+
+@click.command(cls=_NeverBlocks)
+@click.argument("event")
+@click.option("--client", required=True, metavar="NAME", help="Whose hook this is: claude-code, codex, qwen-code.")
+def hook(event: str, client: str) -> int:
+    """Answer a client's hook: EVENT is PreCompact or SessionStart, its JSON is read from standard input.
+
+    Before a compaction the session is archived and the client's summary is steered; after it the digest is added to
+    the context, once. It never blocks: whatever fails, the exit code is 0, nothing is printed, and a line of
+    ~/.local/state/compact/hooks.log says why. compactor install writes the settings that call it.
+    """
+    from compactor_cli.agents.hook import run_hook
+
+    answer = run_hook(event, client, sys.stdin.buffer.read().decode("utf-8", "replace"))
+    sys.stdout.buffer.write(f"{answer}\n".encode("utf-8", "replace") if answer else b"")
+    sys.stdout.buffer.flush()
+    return 0
+
+
 def _less(bound: int) -> int:
     """One less, where there is a bound."""
     return max(bound - 1, 1) if bound else 0

@@ -28,6 +28,7 @@ TOOLS = {
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
     "dropped": ("compactor_cli.cli.dropped:dropped", "List what a compacted file no longer says, by need."),
     "mcp": ("compactor_cli.cli.agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
+    "hook": ("compactor_cli.cli.agent_commands:hook", "Answer the hook of a client that compacts."),
     "restore": ("compactor_cli.cli.restore_command:restore", "Fetch the original of a file from the archive."),
     "archive": ("compactor_cli.cli.archive:archive", "List archived originals, count them, take old ones out."),
     "undo": ("compactor_cli.cli.undo_command:undo", "Take back the last compact -i or --append."),

@@ -1,0 +1,209 @@
+"""What clients call around a compaction of their own: the session is archived, the summary steered, the digest added.
+
+Before a compaction (PreCompact) the whole session is at hand: it is archived, its digest is made and put aside, and
+the model that writes the summary is told what not to lose. After it (SessionStart, source ``compact``) the digest goes
+into the context, once. Whatever fails, the client goes on as if there were no hook.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from compactor_cli.agents.clients import AnswerShape, load_client
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
+
+# A context of at most 10,000 characters arrives whole; of a longer one, clients show a preview.
+MOST_CONTEXT_CHARS = 9_500
+MOST_STEERING_CHARS = 2_000
+# Clients wait ten seconds and longer; the start of the program is in it.
+MOST_SECONDS = 8.0
+_MOST_LOG_BYTES = 1 << 20
+_MOST_ITEM_CHARS = 240
+_MOST_NAMES = 12
+
+_STEERING = """\
+A digest of this session (files, commands, exact values, each with its source) is set behind your summary: leave lists \
+of those out. Say what was decided and why, what is done, and what comes next."""
+_NOT_TO_LOSE = "Not to be lost, quoted from the session:"
+
+
+class _TimeOver(BaseException):
+    """No error that anything on the way would handle."""
+
+
+def run_hook(event: str, client: str, payload: str) -> str:
+    """What is to be printed for the client; empty where nothing is to be said, or where anything went wrong.
+
+    Never raises, and ends within `MOST_SECONDS`. What became of the call is a line of the log (see `log_file`).
+    """
+    begun, outcome, answer = time.monotonic(), "nothing to do", ""
+    try:
+        with _alarm(MOST_SECONDS):
+            answer = _answer(event, client, json.loads(payload))
+            outcome = f"answered {len(answer)} characters" if answer else outcome
+    except (Exception, _TimeOver) as error:
+        outcome = f"failed: {type(error).__name__}: {error}"
+    with contextlib.suppress(OSError):
+        _log(f"{client} {event} {outcome} ({time.monotonic() - begun:.1f} s)")
+    return answer
+
+
+def log_file() -> Path:
+    """Where each call leaves a line; it begins anew when it is large."""
+    return _state_folder() / "hooks.log"
+
+
+def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
+    shape = load_client(client).answers.get(event)
+    if shape is None:
+        raise ValueError(f"{client} has no hook of compact for {event}")
+    note = _note_file(client, str(payload["session_id"]))
+    if event == "PreCompact":
+        return _shaped(shape, event, _before(payload, note))
+    return _shaped(shape, event, _after(note) if payload.get("source") == "compact" else "")
+
+
+def _shaped(shape: AnswerShape, event: str, text: str) -> str:
+    if not text or shape is AnswerShape.NONE:
+        return ""
+    if shape is AnswerShape.TEXT:
+        return text
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}, ensure_ascii=False)
+
+
+def _before(payload: Mapping[str, Any], note: Path) -> str:
+    """Archives the session, puts its digest aside, and gives what steers the summary.
+
+    The table of the digest before is taken up: what it knew is in no record that the client still sends.
+    """
+    from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
+    from compactor_cli.archive.folder import default_archive_dir
+    from compactor_cli.archive.store import Archive
+    from compactor_cli.presets import DEFAULT, load_preset
+    from compactor_cli.presets.overlay import settings_from
+    from compactor_cli.read.streams import STDIN
+
+    path = str(payload["transcript_path"])
+    archive = Archive(default_archive_dir(STDIN, in_place=False))
+    focus = str(payload.get("custom_instructions") or "")
+    settings = settings_from({"keep_tail": 0, "focus": focus}, load_preset(DEFAULT).settings, "hook")
+    found = digest_session(
+        read_session(path),
+        settings,
+        limit=SizeLimit(chars=MOST_CONTEXT_CHARS),
+        archive=archive,
+        source=path,
+        state=archive.load_state(_read_note(note).get("state", "")),
+    )
+    if found.analysis is None:
+        return ""
+    _write_private(note, json.dumps({"summary": found.summary, "state": found.state}, ensure_ascii=False))
+    return steering(found.analysis)
+
+
+def _after(note: Path) -> str:
+    """The digest that was put aside, the first time it is asked for."""
+    known = _read_note(note)
+    if text := known.get("summary", ""):
+        _write_private(note, json.dumps({**known, "summary": ""}))
+    return text
+
+
+def steering(analysis: Analysis) -> str:
+    """What the model that writes the summary is told, in at most `MOST_STEERING_CHARS` characters.
+
+    Only what the user said, the agent planned and names are quoted, each in one line: an output of a tool must not
+    reach the place where instructions stand.
+    """
+    lines = [_STEERING, "", _NOT_TO_LOSE]
+    room = MOST_STEERING_CHARS - sum(len(line) + 1 for line in lines)
+    for item in _not_to_lose(analysis):
+        line = f"- {item}"
+        if len(line) + 1 > room:
+            continue
+        lines.append(line)
+        room -= len(line) + 1
+    return "\n".join(lines) if lines[-1] != _NOT_TO_LOSE else _STEERING
+
+
+def _not_to_lose(analysis: Analysis) -> Iterator[str]:
+    """Refusals, what the user asked to hold, open steps and names, the newest and likeliest first."""
+    from compactor_cli.digest.loss import dropped
+
+    for message in reversed(analysis.messages):
+        if message.stopped:
+            yield _line(f"the user turned down {message.stopped!r}", message.text)
+    found = dropped(analysis, "")
+    for kind in ("user rule", "open item"):
+        yield from (_line(kind, thing.text) for thing in found if thing.kind == kind)
+    if names := [thing.text for thing in found if thing.kind == "name"][:_MOST_NAMES]:
+        yield _line("names", ", ".join(names))
+
+
+def _line(kind: str, text: str) -> str:
+    line = " ".join(f"{kind}: {text}".split()).rstrip(":")
+    return line if len(line) <= _MOST_ITEM_CHARS else f"{line[: _MOST_ITEM_CHARS - 1]}…"
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Raises `_TimeOver` in the block when the time is over."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise _TimeOver(f"no time left after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _state_folder() -> Path:
+    folder = Path(os.environ.get("XDG_STATE_HOME") or "")
+    return (folder if folder.is_absolute() else Path.home() / ".local/state") / "compact"
+
+
+def _note_file(client: str, session: str) -> Path:
+    return _state_folder() / "hooks" / f"{client}-{hashlib.sha256(session.encode()).hexdigest()[:16]}.json"
+
+
+def _read_note(note: Path) -> dict[str, str]:
+    with contextlib.suppress(OSError, ValueError):
+        value = json.loads(note.read_text(encoding="utf-8"))
+        return {key: text for key, text in value.items() if isinstance(text, str)}
+    return {}
+
+
+def _write_private(path: Path, text: str) -> None:
+    from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
+
+    make_folders(path.parent, PRIVATE_FOLDER_MODE)
+    with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def _log(line: str) -> None:
+    path = log_file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    is_large = path.exists() and path.stat().st_size > _MOST_LOG_BYTES
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if is_large else os.O_APPEND)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        os.write(descriptor, " ".join(f"{stamp} {line}".split()).encode("utf-8", "replace") + b"\n")
+    finally:
+        os.close(descriptor)
