@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compactor_cli.formats import blocks
-from compactor_cli.formats import new_message as new_message
+from compactor_cli.formats import blocks, new_message
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, pad_missing_results
 from compactor_cli.formats.contents import (
     calls_of,
@@ -25,6 +24,7 @@ from compactor_cli.formats.contents import (
     shortened_result,
 )
 from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import previous_summary, summary_of
 from compactor_cli.model.transcript import (
     Media,
@@ -92,10 +92,12 @@ def array_at(value: Any, paths: Sequence[JsonPath]) -> JsonPath | None:
     """The first of these paths at which there is an array of messages (an empty one counts)."""
     if isinstance(value, list):
         return () if not value or _leads(value) else None
+    if not isinstance(value, dict):
+        return None
     for path in paths:
-        found: Any = value
-        for key in path:
-            found = found.get(key) if isinstance(found, dict) else None
+        if path[0] not in value:
+            continue
+        found = at(value, path)
         if isinstance(found, list) and (not found or _leads(found)):
             return path
     return None

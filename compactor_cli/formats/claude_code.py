@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from compactor_cli.formats import anthropic, claude_tree
+from compactor_cli.formats import claude_tree
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.claude_tree import (
     Tree,
@@ -41,6 +41,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import later
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
@@ -377,7 +378,7 @@ class ClaudeCode:
             times = [next(stamps) for _ in run]
             is_summary = any(message.summary for message in run)
             marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if is_summary else {}
-            message: dict[str, Any] = {"role": side.value, "content": anthropic.content(run)}
+            message: dict[str, Any] = {"role": side.value, "content": anthropic_content(run)}
             if side is Role.ASSISTANT:
                 message = {
                     "id": f"msg_{own.replace('-', '')}",

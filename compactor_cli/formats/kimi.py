@@ -26,8 +26,8 @@ from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
-from compactor_cli.formats.openai_chat import lines
 from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.requests import openai_lines
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
 Value = Mapping[str, Any]
@@ -482,7 +482,7 @@ class KimiCli:
         """The system prompt, a checkpoint, and the messages."""
         system, others = without_system(conversation)
         head = [{"role": "_system_prompt", "content": system}] if system else []
-        messages = [_with_blocks(line, message) for message in others for line in lines(message)]
+        messages = [_with_blocks(line, message) for message in others for line in openai_lines(message)]
         return [*head, {"role": "_checkpoint", "id": 0}, *messages]
 
 

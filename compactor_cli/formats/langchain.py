@@ -28,8 +28,8 @@ from compactor_cli.formats.located_parts import (
     shorten,
     text_pieces,
 )
-from compactor_cli.formats.openai_chat import content
 from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.requests import openai_content
 from compactor_cli.model.transcript import (
     Message,
     Part,
@@ -135,7 +135,7 @@ def _lines(message: Message, model: str) -> Iterator[dict[str, Any]]:
     kind = next(name for name, role in _ROLES.items() if role is message.role)
     thought = thinking_of(message)
     kwargs = {"reasoning_content": thought} if thought else dict(_SUMMARY_MARK) if message.summary else {}
-    line: dict[str, Any] = {"type": kind, "content": content(message) or "", "additional_kwargs": kwargs}
+    line: dict[str, Any] = {"type": kind, "content": openai_content(message) or "", "additional_kwargs": kwargs}
     if message.role is Role.ASSISTANT:
         sound = [call for call in message.calls if not isinstance(call.arguments, str)]
         odd = [call for call in message.calls if isinstance(call.arguments, str)]

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.contents import arguments_like as shortened_arguments
-from compactor_cli.formats.contents import media_count, result_text, shortened_result, string
+from compactor_cli.formats.contents import arguments_like, media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.model.transcript import Part, Record, Text, ToolCall, ToolResult
 
@@ -43,9 +42,9 @@ def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any],
 def written(part: Part, old: Any, text: str) -> Any:
     """The text of a part, of the type that stood in its place."""
     if isinstance(part, ToolCall):
-        return shortened_arguments(old, text)
+        return arguments_like(old, text)
     if not isinstance(part, ToolResult):
-        return text
+        return [{"type": "text", "text": text}] if isinstance(old, list) else text
     return {_only_key(old) or "output": text} if isinstance(old, dict) else shortened_result(old, text)
 
 
@@ -117,7 +116,7 @@ def array_path(value: Any, paths: Iterable[JsonPath], leads: Callable[[Any], boo
     """The first of these paths at which ``leads`` knows an array; of a bare array, the empty path."""
     if isinstance(value, list):
         return () if leads(value) else None
-    return next((path for path in paths if leads(at(value, path))), None)
+    return next((path for path in paths if (found := at(value, path)) is not None and leads(found)), None)
 
 
 def first_object(elements: Any) -> Any:

@@ -57,19 +57,19 @@ _DIALECTS = tuple(
         ("letta", "letta", "tool_returns group_id in_context_message_indices in_context_message_ids messages_total"),
         ("who-when", _SPEC, "mistake_agent mistake_step question_ID"),
         ("hermes-session", _SPEC, "session_id"),
-        ("ui-messages", "ui_messages", "role messages chat uiMessages []"),
-        ("pydantic-ai", "pydantic_ai", "kind messages message_history all_messages []"),
+        ("ui-messages", _SPEC, "role messages chat uiMessages []"),
+        ("pydantic-ai", _SPEC, "kind messages message_history all_messages []"),
         ("adk", _SPEC, "invocation_id invocationId events []"),
         ("autogen", _SPEC, "type messages llm_context agent_state task_result []"),
-        ("bedrock", "bedrock", "role messages modelInput input []"),
+        ("bedrock", _SPEC, "role messages modelInput input []"),
         (
             "openai-chat",
-            "openai_chat",
+            _SPEC,
             "role messages body input request request_params conversations conversation simulation_run prompt traj"
             " history []",
         ),
         ("cline", "cline", "[]"),
-        ("anthropic", "anthropic", "role messages params request request_params conversation []"),
+        ("anthropic", _SPEC, "role messages params request request_params conversation []"),
         ("tau", _SPEC, "role messages simulation_run []"),
         ("openai-responses", "responses", "type role input body request output response []"),
         ("chatgpt", "chatgpt", "mapping"),
@@ -78,7 +78,7 @@ _DIALECTS = tuple(
         ("kimi-cli", "kimi:KIMI_CLI", "role"),
         (
             "dialogue",
-            "dialogue",
+            _SPEC,
             "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []",
         ),
     )

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compactor_cli.formats import chat
-from compactor_cli.formats import new_message as new_message
+from compactor_cli.formats import chat, new_message
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, pad_missing_results
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import named_call, result_text, shortened_call

@@ -18,11 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats import chat
-from compactor_cli.formats import new_message as new_message
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
+from compactor_cli.formats import chat, new_message
+from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import LocatedPart, array_path, first_object, like_keys, parts, shorten
@@ -31,7 +30,12 @@ from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
+if TYPE_CHECKING:
+    from compactor_cli.formats.conversation import Conversation
+    from compactor_cli.formats.requests import RequestWriter
+
 Writer = Callable[[Transcript, InsertionPoint, Sequence[Insertion]], tuple[bytes, ...]]
+_RoleRule = tuple[Test, Mapping[str, Any]]
 PLACEHOLDER = re.compile(r"\{([\w.|-]+)\}")
 _DEFAULT_IDS = "sha256:24"
 _CHAT = {"role": "role", "text": "content"}
@@ -39,19 +43,42 @@ _CHAT = {"role": "role", "text": "content"}
 
 def writer(spec: Mapping[str, Any], is_message: Test) -> Writer:
     """What writes insertions: by templates, or (where there are none) shaped like the file's own messages."""
-    return _Templates(spec, is_message).write if "user" in spec else _imitator(spec)
+    write = _Templates(spec, is_message).write if "user" in spec else _like_own(spec.get("keys", _CHAT), is_message)
+    if not spec.get("alternates"):
+        return write
+    return lambda transcript, cut, insertions: write(transcript, cut, alternating(transcript, cut, insertions))
 
 
-def _imitator(spec: Mapping[str, Any]) -> Writer:
-    keys = spec.get("keys", _CHAT)
-    users, assistants = tuple(keys.get("user", ("user",))), tuple(keys.get("assistant", ("assistant",)))
-    shape = new_message.TurnShape(role_key=keys["role"], text_key=keys["text"], user=users, assistant=assistants)
+def _like_own(keys: Mapping[str, Any], is_message: Test) -> Writer:
+    usual = {
+        Role.USER: tuple(keys.get("user", ("user",))),
+        Role.ASSISTANT: tuple(keys.get("assistant", ("assistant",))),
+    }
 
     def write(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        placed = alternating(transcript, cut, insertions) if spec.get("alternates") else insertions
-        return new_message.insert(transcript, cut, placed, shape)
+        both = zip(transcript.records, transcript.messages, strict=True)
+        own = [(record.value, message.role) for record, message in both if is_message(record.value)]
+        first = own[0][0] if own else {}
+        role_key, text_key = (_key_of(first, keys[name]) for name in ("role", "text"))
+        names = dict(usual)
+        if keys.get("own_names"):
+            for role in names:
+                spoken = dict.fromkeys(
+                    value[role_key] for value, speaker in own if speaker is role and role_key in value
+                )
+                names[role] = (*spoken, *names[role])
+        shape = new_message.TurnShape(
+            role_key=role_key, text_key=text_key, user=names[Role.USER], assistant=names[Role.ASSISTANT]
+        )
+        return new_message.insert(transcript, cut, insertions, shape)
 
     return write
+
+
+def _key_of(value: Any, path: str) -> str:
+    """The first of a path's alternatives that is a key here."""
+    keys = path.split("|")
+    return next((key for key in keys if isinstance(value, dict) and key in value), keys[0])
 
 
 class _Templates:
@@ -89,7 +116,9 @@ class _Templates:
         template = next(fitting, variants[-1])
         is_like = condition(template["like"]) if "like" in template else None
         like: Any = next(filter(is_like, messages), {}) if is_like else known["near"]
-        return like_keys(_ordered(filled(template["record"], known), like), like)
+        record = filled(template["record"], known)
+        left_out = [key for key in self._spec.get("optional", ()) if key not in like]
+        return like_keys(_ordered({key: record[key] for key in record if key not in left_out}, like), like)
 
 
 def _variants(given: Any) -> list[Mapping[str, Any]]:
@@ -164,6 +193,8 @@ _LOOKED_AT = 50
 def load(name: str) -> SpecDialect:
     """The built-in dialect of this name, or that of a file of one's own. Raises UsageError for what is wrong in it."""
     spec = _own(Path(name)) if name.endswith(_SUFFIX) else _built_in(name)
+    if "writes" in spec:
+        return WritingSpec(name, spec)
     return ChatSpec(name, spec) if spec.get("base") == "chat" else SpecDialect(name, spec)
 
 
@@ -188,13 +219,17 @@ class SpecDialect:
         self._spec = spec
         message, self._row = spec.get("message", _ANY), spec.get("row", _ANY)
         self._is_message = condition(message["when"]) if "when" in message else chat.is_chat
-        self._scores = [(condition(rule.get("when", _ANY)), rule["is"]) for rule in message.get("scores", [{"is": 3}])]
+        self._scores = _scores(message.get("scores", [{"is": 3}]))
+        self._row_scores = _scores(self._row.get("scores", [{"is": self._row.get("score", 2)}]))
         self._is_row = condition(self._row.get("when", _ANY))
         self._starts = condition(spec["starts"]) if "starts" in spec else None
         self._arrays: list[JsonPath] = [steps(path) for path in spec.get("arrays", ())]
         self._roles = [(condition(rule.get("when", _ANY)), rule) for rule in message.get("roles", ())]
         self._summary = condition(spec["summary"]["when"]) if "summary" in spec else None
+        self._carried = message.get("summary")
+        self._is_array = condition(self._row.get("array", _ANY))
         self._pieces = reader(spec.get("parts", ()))
+        self._persons = reader(spec.get("parts", ()), persons_only=True)
         self._write = writer(spec.get("insert", _ANY), self._is_message)
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -208,10 +243,10 @@ class SpecDialect:
         if not isinstance(value, dict):
             return 0
         if self._is_message(value):
-            return next((score for applies, score in self._scores if applies(value)), 0)
+            return _first_score(self._scores, value)
         if self._is_summary(value):
             return 3
-        score: int = self._row.get("score", 2)
+        score = _first_score(self._row_scores, value)
         return score if score and self.array_path(value) is not None else 0
 
     def starts(self, value: Any) -> bool:
@@ -222,7 +257,8 @@ class SpecDialect:
         """One message per record; what the client's own newest summary replaced is ``superseded``."""
         values = [record.value for record in records]
         first = next(filter(self._is_message, values), None)
-        messages = [self._message(value, first) for value in values]
+        roles = [(applies, rule) for applies, rule in self._roles if _fits_file(rule, values)]
+        messages = [self._message(value, first, roles) for value in values]
         newest = max((i for i, value in enumerate(values) if self._is_summary(value)), default=0)
         for i, message in enumerate(messages[:newest]):
             if message.role is not Role.SYSTEM:
@@ -234,7 +270,8 @@ class SpecDialect:
         inside = ((record.value, path) for record in reversed(records) for path in self._spec.get("model", ()))
         around = ((row, path) for path in self._row.get("model", ()))
         names = (lookup(value, path) for pairs in (inside, around) for value, path in pairs)
-        return next((name for name in names if name and isinstance(name, str)), "")
+        name = next((name for name in names if name and isinstance(name, str)), "")
+        return name.rpartition(self._row["model_after"])[2] if "model_after" in self._row else name
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """New records by the templates of the specification, or shaped like the file's own."""
@@ -255,7 +292,7 @@ class SpecDialect:
     def _holds_messages(self, elements: Any) -> bool:
         """Whether an array is of this format; in a row known by its own keys, it may be empty or begin oddly."""
         if "when" not in self._row:
-            return self._is_message(first_object(elements))
+            return self._is_message(first_object(elements)) and self._is_array(elements)
         return isinstance(elements, list) and (not elements or any(map(self._is_message, elements[:_LOOKED_AT])))
 
     def _all_pieces(self, value: Any) -> list[LocatedPart]:
@@ -269,7 +306,7 @@ class SpecDialect:
         """Whether this is the client's own record of a compaction."""
         return self._summary is not None and isinstance(value, dict) and self._summary(value)
 
-    def _message(self, value: Any, first: Any) -> Message:
+    def _message(self, value: Any, first: Any, roles: Sequence[_RoleRule]) -> Message:
         if self._is_summary(value):
             own = parts(self._all_pieces(value))
             summary = PreviousSummary(origin=self.name, text=string(lookup(value, self._spec["summary"]["text"])))
@@ -277,20 +314,42 @@ class SpecDialect:
         if not isinstance(value, dict) or not self._is_message(value):
             return _META
         found = parts(self._pieces(value))
-        role = self._role(value, found, first)
+        role = self._role(value, found, first, roles)
         if role is Role.META:
             return Message(role=role, timestamp=self._time(value))
-        return Message(role=role, parts=found, timestamp=self._time(value), summary=summary_of(role, found))
+        return Message(
+            role=role,
+            parts=found,
+            timestamp=self._time(value),
+            summary=self._carried_summary(value) or summary_of(role, found),
+            own_words=self._own_words(value, found) if role is Role.USER else None,
+        )
+
+    def _carried_summary(self, value: Any) -> PreviousSummary | None:
+        """The summary that an element of a message is, the client's own."""
+        if self._carried is None:
+            return None
+        listed, is_summary = lookup(value, self._carried["each"]), condition(self._carried["when"])
+        texts = (string(lookup(each, self._carried["text"])) for each in listed or () if is_summary(each))
+        text = next(filter(None, texts), "")
+        return PreviousSummary(origin=self.name, text=text) if text else None
+
+    def _own_words(self, value: Any, found: Sequence[Part]) -> str | None:
+        """What the person said, where the client's words stand in the same message; else None."""
+        own = parts(self._persons(value))
+        if len(own) == len(found):
+            return None
+        return "\n".join(part.text for part in own if isinstance(part, Text))
 
     def _time(self, value: Any) -> str:
         paths = self._spec.get("message", _ANY).get("time", ())
         return next((time for path in paths if (time := string(lookup(value, path)))), "")
 
-    def _role(self, value: Mapping[str, Any], found: Sequence[Part], first: Any) -> Role:
+    def _role(self, value: Mapping[str, Any], found: Sequence[Part], first: Any, roles: Sequence[_RoleRule]) -> Role:
         """What the first rule says that applies; META where none does, and where nothing is said."""
         if not found and self._spec["message"].get("empty") == "meta":
             return Role.META
-        for applies, rule in self._roles:
+        for applies, rule in roles:
             if applies(value) and _holds_among_others(rule, value, found, first):
                 return role_of(Role(rule["is"]), found)
         return Role.META
@@ -301,6 +360,8 @@ class ChatSpec(SpecDialect):
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of the arrays that holds messages; an empty one counts."""
+        if "when" in self._spec.get("message", _ANY):
+            return super().array_path(value)
         return chat.array_at(value, self._arrays) if self._is_row(value) else None
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -314,6 +375,44 @@ class ChatSpec(SpecDialect):
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced; thinking and its signature are never touched."""
         return chat.shorten(record, texts)
+
+
+class WritingSpec(ChatSpec):
+    """One in which a conversation can be written from nothing, as the request writer of that name does."""
+
+    @property
+    def unwritten(self) -> Capabilities:
+        """What the format holds and `write` cannot."""
+        return self._writer().unwritten
+
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """A request of the API."""
+        return self._writer().write(conversation)
+
+    def _writer(self) -> RequestWriter:
+        """Imported only here: hardly anything is converted."""
+        from compactor_cli.formats.requests import WRITERS
+
+        return WRITERS[self._spec["writes"]]
+
+
+def _scores(rules: Sequence[Mapping[str, Any]]) -> list[tuple[Test, int]]:
+    return [(condition(rule.get("when", _ANY)), rule["is"]) for rule in rules]
+
+
+def _first_score(scores: Sequence[tuple[Test, int]], value: Any) -> int:
+    """A loop: this is asked of every record of a file."""
+    for applies, score in scores:
+        if applies(value):
+            return score
+    return 0
+
+
+def _fits_file(rule: Mapping[str, Any], values: Sequence[Any]) -> bool:
+    """Whether a role's rule applies in this file: one of its records is like ``some``, none like ``none``."""
+    if "some" in rule and not any(map(condition(rule["some"]), values)):
+        return False
+    return "none" not in rule or not any(map(condition(rule["none"]), values))
 
 
 def _holds_among_others(rule: Mapping[str, Any], value: Any, found: Sequence[Part], first: Any) -> bool:

@@ -158,7 +158,9 @@ def _condition(value: Any, where: _Where) -> None:
             raise _Fault(where, f"a condition is a table, this is {_kind(table)}", 'as in { type = "user" }')
         for path, wanted in table.items():
             for one in wanted if isinstance(wanted, list) else [wanted]:
-                if isinstance(one, dict):
+                if isinstance(one, dict) and path.endswith(("[any]", "[all]")):
+                    _condition(one, (*where, path))
+                elif isinstance(one, dict):
                     next_step = "write a path with dots in quotes" if "." not in path else ""
                     raise _Fault((*where, path), "a test is a value or a list of values, not a table", next_step)
                 if isinstance(one, str) and one.startswith("is:"):
@@ -201,8 +203,8 @@ def _parts(value: Any, where: _Where) -> None:
     _list_of(_part_rule)(value, where)
 
 
-_CALL = _table(("name", "arguments"), id=_text, name=_text, arguments=_text)
-_RESULT = _table(("text",), id=_text, name=_text, text=_text, error=_error)
+_CALL = _table(("name", "arguments"), id=_text, name=_text, name_after=_text, arguments=_text)
+_RESULT = _table(("text",), id=_text, name=_text, name_after=_text, text=_text, error=_error)
 _PART = _table(
     when=_condition,
     each=_text,
@@ -216,7 +218,11 @@ _PART = _table(
     without_ending=_text,
     gemini=_text,
     media=_text,
+    json=_text,
     skip=_flag,
+    inside=_text,
+    same_in=_text,
+    whose=_choice("client"),
 )
 _ROLES = _list_of(
     _table(
@@ -226,14 +232,18 @@ _ROLES = _list_of(
         first=_flag,
         summary=_flag,
         speaker_of_first=_text,
+        some=_condition,
+        none=_condition,
     )
 )
+_SCORES = _list_of(_table(("is",), when=_condition, is_=_score))
 _MESSAGE = _table(
     when=_condition,
     time=_list_of(_text),
     empty=_choice("meta"),
     roles=_ROLES,
-    scores=_list_of(_table(("is",), when=_condition, is_=_score)),
+    scores=_SCORES,
+    summary=_table(("each", "when", "text"), each=_text, when=_condition, text=_text),
 )
 _VARIANT = _table(("record",), when=_condition, like=_condition, record=_template)
 _VALUE = _table(
@@ -250,19 +260,31 @@ _INSERT = _table(
     ids=_ids,
     chain=_table(("id", "parent"), id=_text, parent=_text),
     values=_named_tables(_VALUE),
-    keys=_table(("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text)),
+    keys=_table(
+        ("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text), own_names=_flag
+    ),
     alternates=_flag,
+    optional=_list_of(_text),
 )
 _SPEC = _table(
     ("title",),
     title=_text,
     base=_choice("chat"),
+    writes=_choice("openai-chat", "anthropic", "bedrock"),
     holds=_list_of(_holds_word),
     arrays=_list_of(_text),
     model=_list_of(_text),
     starts=_condition,
     unanswered=_choice("untold"),
-    row=_table(when=_condition, score=_score, model=_list_of(_text), counts=_list_of(_text)),
+    row=_table(
+        when=_condition,
+        array=_condition,
+        score=_score,
+        scores=_SCORES,
+        model=_list_of(_text),
+        model_after=_text,
+        counts=_list_of(_text),
+    ),
     message=_MESSAGE,
     summary=_table(("when", "text"), when=_condition, text=_text),
     parts=_parts,

@@ -3,15 +3,18 @@
 A *path* is dotted (``data.toolRequests``, ``parts.0.text``); ``a|b`` is the first of two that is there and not null,
 ``""`` the value itself. A *condition* is a table of path = test, all of which must hold, or a list of such tables, one
 of which must. In the paths of a condition ``calls[any].id`` and ``calls[all].id`` stand for the elements of a list. A
-*test* is a value, a list of values (one of them), ``"prefix*"``, ``"nocase:word"``, or a kind of value: see `KINDS`.
+*test* is a value, a list of values (one of them), ``"prefix*"``, ``"*suffix"``, ``"nocase:word|word"``, a kind of value
+(see `KINDS`), or a condition that an element passes.
 
 A *rule* names what is read (a key of `MAKERS`) and where; ``when`` says of which records. With ``each`` it holds for
 the elements of a list: of each the first rule of ``of`` that applies is followed. A rule with a call and a result
-reads the result once there is one.
+reads the result once there is one. ``inside`` is where in the element all of it stands; ``same_in`` a place of the
+record where the same may stand again. ``whose = "client"``: not the person's words.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -37,6 +40,7 @@ KINDS: Mapping[str, Test] = {
     "is:content": lambda found: isinstance(found, str | list),
     "is:present": lambda found: found is not None and found is not _MISSING,
     "is:absent": lambda found: found is None or found is _MISSING,
+    "is:null": lambda found: found is None,
     "is:key": lambda found: found is not _MISSING,
     "is:no-key": lambda found: found is _MISSING,
 }
@@ -48,23 +52,32 @@ def steps(path: str) -> Place:
     return tuple(int(step) if step.isdigit() else step for step in path.split(".")) if path else ()
 
 
+@cache
+def _alternatives(path: str) -> tuple[Place, ...]:
+    return tuple(map(steps, path.split("|")))
+
+
 def lookup(value: Any, path: str) -> Any:
     """What stands at the first of a path's alternatives that is there and not null, else None."""
-    place = place_of(value, path)
-    return None if place is None else _found(value, place)
+    for place in _alternatives(path):
+        found = _found(value, place)
+        if found is not None and found is not _MISSING:
+            return found
+    return None
 
 
 def place_of(value: Any, path: str) -> Place | None:
     """Where that is."""
-    return next((place for place in map(steps, path.split("|")) if KINDS["is:present"](_found(value, place))), None)
+    return next((place for place in _alternatives(path) if KINDS["is:present"](_found(value, place))), None)
 
 
 def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
     """Whether a value passes all tests of a table, of any table of a list."""
     if isinstance(tables, list):
-        several = [condition(table) for table in tables]
-        return lambda value: any(test(value) for test in several)
-    tests = tuple(_path_test(path, _test(wanted)) for path, wanted in tables.items())
+        return _any_of([condition(table) for table in tables])
+    tests = [_path_test(path, _test(wanted)) for path, wanted in tables.items()]
+    if len(tests) == 1:
+        return tests[0]
 
     def passes(value: Any) -> bool:
         # A loop, not all(): this is asked of every record of a file.
@@ -72,6 +85,16 @@ def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
             if not test(value):
                 return False
         return True
+
+    return passes
+
+
+def _any_of(tests: list[Test]) -> Test:
+    def passes(value: Any) -> bool:
+        for test in tests:  # noqa: SIM110
+            if test(value):
+                return True
+        return False
 
     return passes
 
@@ -95,7 +118,7 @@ def _path_test(path: str, test: Test) -> Test:
     if "|" in path:
         return lambda value: test(lookup(value, path))
     place = steps(path)
-    if len(place) == 1:
+    if len(place) == 1 and isinstance(place[0], str):
         key = place[0]
         return lambda value: test(value.get(key, _MISSING) if isinstance(value, dict) else _MISSING)
     return lambda value: test(_found(value, place))
@@ -112,15 +135,19 @@ def _elements_test(place: Place, quantifier: Callable[..., bool], test: Test) ->
 def _test(wanted: Any) -> Test:
     if isinstance(wanted, list):
         return _one_of(wanted)
+    if isinstance(wanted, dict):
+        return condition(wanted)
     if not isinstance(wanted, str):
         return lambda found: type(found) is type(wanted) and found == wanted
     if wanted in KINDS:
         return KINDS[wanted]
     if wanted.startswith(_NOCASE):
-        word = wanted.removeprefix(_NOCASE).lower()
-        return lambda found: isinstance(found, str) and found.lower() == word
+        words = frozenset(wanted.removeprefix(_NOCASE).lower().split("|"))
+        return lambda found: isinstance(found, str) and found.lower() in words
     if wanted.endswith("*"):
         return lambda found: isinstance(found, str) and found.startswith(wanted[:-1])
+    if wanted.startswith("*"):
+        return lambda found: isinstance(found, str) and found.endswith(wanted[1:])
     return lambda found: isinstance(found, str) and found == wanted
 
 
@@ -133,44 +160,72 @@ def _one_of(wanted: list[Any]) -> Test:
 
 
 def _is_pattern(word: str) -> bool:
-    return word in KINDS or word.startswith(_NOCASE) or word.endswith("*")
+    return word in KINDS or word.startswith(_NOCASE) or "*" in (word[:1], word[-1:])
 
 
 Rule = Mapping[str, Any]
 Reader = Callable[[Any], list[LocatedPart]]
+# Of a value, its place in the record, and the record.
+_Inner = Callable[[Any, Place, Any], list[LocatedPart]]
 _Maker = Callable[[Any, Place, Any, Rule], Iterator[LocatedPart]]
 
 
-def reader(rules: Sequence[Rule]) -> Reader:
-    """What reads a record by these rules, in their order."""
-    readers = [_rule_reader(rule) for rule in rules]
-    return lambda value: [piece for read in readers for piece in read(value)] if isinstance(value, dict) else []
+def reader(rules: Sequence[Rule], *, persons_only: bool = False) -> Reader:
+    """What reads a record by these rules, in their order; without the words that are the client's (``whose``)."""
+    readers = [(condition(rule.get("when", {})), _rule_reader(rule, persons_only)) for rule in rules]
+
+    def parts(record: Any) -> list[LocatedPart]:
+        if not isinstance(record, dict):
+            return []
+        return [part for applies, read in readers if applies(record) for part in read(record, (), record)]
+
+    return parts
 
 
-def _rule_reader(rule: Rule) -> Reader:
-    applies = condition(rule.get("when", {}))
-    read = _list_reader(rule) if "each" in rule else _maker(rule)
-    return lambda value: read(value, ()) if applies(value) else []
+def _rule_reader(rule: Rule, persons_only: bool) -> _Inner:
+    if persons_only and rule.get("whose") == "client":
+        return lambda value, base, record: []
+    return _list_reader(rule, persons_only) if "each" in rule else _parts_reader(rule)
 
 
-def _list_reader(rule: Rule) -> Callable[[Any, Place], list[LocatedPart]]:
+def _list_reader(rule: Rule, persons_only: bool) -> _Inner:
     place = steps(rule["each"])
-    inner = [(condition(one.get("when", {})), _maker(one)) for one in rule["of"]]
+    inner = [(condition(one.get("when", {})), _rule_reader(one, persons_only)) for one in rule["of"]]
 
-    def pieces(value: Any, base: Place) -> list[LocatedPart]:
+    def parts(value: Any, base: Place, record: Any) -> list[LocatedPart]:
         listed = at(value, place)
         found: list[LocatedPart] = []
         for i, element in enumerate(listed if isinstance(listed, list) else ()):
-            make = next((make for applies, make in inner if applies(element)), None)
-            found += make(element, (*place, i)) if make else ()
+            read = next((read for applies, read in inner if applies(element)), None)
+            found += read(element, (*base, *place, i), record) if read else ()
         return found
 
-    return pieces
+    return parts
 
 
-def _maker(rule: Rule) -> Callable[[Any, Place], list[LocatedPart]]:
+def _parts_reader(rule: Rule) -> _Inner:
     makers = [(make, rule[kind]) for kind, make in MAKERS.items() if kind in rule]
-    return lambda value, base: [piece for make, wanted in makers for piece in make(value, base, wanted, rule)]
+    inside, same_in = steps(rule.get("inside", "")), rule.get("same_in")
+
+    def parts(value: Any, base: Place, record: Any) -> list[LocatedPart]:
+        value, base = at(value, inside), (*base, *inside)
+        found = [part for make, wanted in makers for part in make(value, base, wanted, rule)]
+        copies = list(_same(value, record, steps(same_in))) if same_in else []
+        return [_with_copies(part, base, copies) for part in found] if copies else found
+
+    return parts
+
+
+def _same(value: Any, record: Any, place: Place) -> Iterator[Place]:
+    """Where in a record stands the same as this value: at a place, or among what is listed there."""
+    there = at(record, place)
+    listed = [((*place, i), each) for i, each in enumerate(there)] if isinstance(there, list) else [(place, there)]
+    return (where for where, each in listed if each == value)
+
+
+def _with_copies(part: LocatedPart, base: Place, copies: Sequence[Place]) -> LocatedPart:
+    inner = [place[len(base) :] for place in part.places]
+    return LocatedPart(part.part, (*part.places, *((*copy, *place) for copy in copies for place in inner)))
 
 
 def _text(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
@@ -188,8 +243,8 @@ def _call(value: Any, base: Place, fields: Mapping[str, str], rule: Rule) -> Ite
     if not isinstance(value, dict):
         return
     place = place_of(value, fields["arguments"])
-    call_id, name = string(lookup(value, fields.get("id", "?"))), string(lookup(value, fields["name"]))
-    asked = arguments(None if place is None else at(value, place))
+    call_id, name = string(lookup(value, fields.get("id", "?"))), _name(value, fields)
+    asked = {} if place is None else arguments(at(value, place))
     yield LocatedPart(ToolCall(id=call_id, name=name, arguments=asked), () if place is None else ((*base, *place),))
 
 
@@ -202,11 +257,15 @@ def _result(value: Any, base: Place, fields: Mapping[str, Any], rule: Rule) -> I
         at(value, place) if place is not None else None,
         (*base, *(place or ())),
         call_id=string(lookup(value, fields.get("id", "?"))),
-        name=string(lookup(value, fields.get("name", "?"))),
+        name=_name(value, fields),
         is_error=error if isinstance(error, bool) else condition(error)(value),
     )
     is_writable = place is not None and isinstance(at(value, place), str | dict | list)
     yield piece if is_writable else LocatedPart(piece.part)
+
+
+def _name(value: Any, fields: Mapping[str, Any]) -> str:
+    return string(lookup(value, fields.get("name", "?"))).removeprefix(fields.get("name_after", ""))
 
 
 def _blocks(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
@@ -231,6 +290,10 @@ def _gemini(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedP
         yield LocatedPart(piece.part, tuple((*base, *place, *inner) for inner in piece.places))
 
 
+def _json(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
+    yield LocatedPart(Text(text=json.dumps(lookup(value, path), ensure_ascii=False)))
+
+
 def _media(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
     yield LocatedPart(Media(kind=string(lookup(value, path)) or "unknown", size_bytes=size_bytes(value)))
 
@@ -242,5 +305,6 @@ MAKERS: Mapping[str, _Maker] = {
     "gemini": _gemini,
     "call": _call,
     "result": _result,
+    "json": _json,
     "media": _media,
 }

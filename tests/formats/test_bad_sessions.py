@@ -11,7 +11,7 @@ from made_sessions import made, opened
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import compact_transcript
-from compactor_cli.formats.claude_code import DIALECT
+from compactor_cli.formats.claude_code import CLAUDE_CODE
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import find_problems, sent
 from compactor_cli.model.plan import Mode
@@ -92,12 +92,12 @@ def shown(transcript: Transcript) -> list[str]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_session_is_read_as_its_client_reads_it(name: str) -> None:
     values, expected = CASES[name]
-    assert shown(made(DIALECT, values)) == expected.split()
+    assert shown(made(CLAUDE_CODE, values)) == expected.split()
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_odd_is_reported(name: str) -> None:
-    found = find_problems(made(DIALECT, CASES[name][0]))
+    found = find_problems(made(CLAUDE_CODE, CASES[name][0]))
     assert bool(found) == (name not in SOUND), found
 
 
@@ -105,7 +105,7 @@ def test_what_is_odd_is_reported(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_compaction_makes_nothing_worse(name: str, mode: Mode) -> None:
     """Head and tail of what was sent are what is sent around the summary; nothing else is sent again."""
-    transcript = made(DIALECT, [_long(value) for value in CASES[name][0]])
+    transcript = made(CLAUDE_CODE, [_long(value) for value in CASES[name][0]])
     before = shown(transcript)
     done = compact_transcript(
         transcript, SETTINGS, counter=counter_for("auto", ""), summariser=Digest(), load_state=lambda _: None, mode=mode
@@ -135,7 +135,7 @@ def test_glued_records_are_both_read_and_reported() -> None:
     lines = [json.dumps(value).encode() + b"\n" for value in BASE]
     lines[1] = lines[1].rstrip() + lines[2]
     del lines[2]
-    transcript = opened(DIALECT, list(read_records(lines, "glued.jsonl")))
+    transcript = opened(CLAUDE_CODE, list(read_records(lines, "glued.jsonl")))
     assert shown(transcript) == list("123456")
     assert [str(doubt.place) for doubt in find_problems(transcript) if "on its line" in doubt.what] == ["glued.jsonl:2"]
 
@@ -143,7 +143,7 @@ def test_glued_records_are_both_read_and_reported() -> None:
 def test_a_torn_boundary_is_as_if_it_were_not_there() -> None:
     torn = json.dumps(compaction(7)[0]).encode()[:150]
     lines = [*(json.dumps(value).encode() + b"\n" for value in BASE), torn]
-    transcript = opened(DIALECT, list(read_records(lines, "torn.jsonl", OnInvalid.KEEP)))
+    transcript = opened(CLAUDE_CODE, list(read_records(lines, "torn.jsonl", OnInvalid.KEEP)))
     assert shown(transcript) == list("123456")
 
 
@@ -159,11 +159,11 @@ def test_parallel_calls_beside_the_chain_are_sent() -> None:
         return said(number, parent, "") | {"type": "user", "message": {"role": "user", "content": content}}
 
     values = [BASE[0], call(2, 1), call(3, 2), answer(4, 3, 3), answer(5, 2, 2), said(6, 5, "6"), said(7, 6, "7")]
-    transcript = made(DIALECT, values)
+    transcript = made(CLAUDE_CODE, values)
     results = [part.text for i in sent(transcript) for part in transcript.messages[i].results]
     assert sorted(results) == ["result 2", "result 3"]
 
 
 def test_records_that_name_no_parent_are_a_list() -> None:
     loose = [{**value, "parentUuid": None} for value in BASE]
-    assert shown(made(DIALECT, loose)) == list("123456")
+    assert shown(made(CLAUDE_CODE, loose)) == list("123456")

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opening import inserted, message, open_bytes, open_one, shortened
 
-from compactor_cli.formats.openai_chat import DIALECT
+from compactor_cli.formats.registry import get
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult
+
+DIALECT = get("openai-chat")
 
 
 def read(value: Any) -> tuple[Role, tuple[Any, ...]]:

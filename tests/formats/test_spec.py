@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from opening import inserted, open_one, open_values, shortened
 
+from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.registry import get, names
 from compactor_cli.formats.spec import SPECS
 from compactor_cli.formats.spec_check import read_spec
@@ -79,6 +80,28 @@ def test_new_records_can_be_shaped_like_the_file_s_own(tmp_path: Path) -> None:
     mine = written(tmp_path, MINE.partition("[insert]")[0] + insert)
     transcript = open_one({"chat": {"lines": [{**ASKED, "lang": "en"}, ANSWERED]}}, dialect=mine)
     assert inserted(transcript, 1, "So far.") == [{"who": "customer", "words": "So far.", "lang": "en"}]
+
+
+def test_words_of_the_client_in_a_message_are_not_the_persons(tmp_path: Path) -> None:
+    banner = '[[parts]]\ntext = "banner"\nwhose = "client"\n\n[insert]'
+    mine = written(tmp_path, MINE.replace("[insert]", banner))
+    (message, other) = open_values([{**ASKED, "banner": "Offline."}, ASKED], dialect=mine)[0].messages
+    assert "Offline." in message.text
+    assert [user_text(message), user_text(other)] == [ASKED["words"], ASKED["words"]]
+
+
+def test_the_names_of_the_file_s_own_speakers_are_taken_over(tmp_path: Path) -> None:
+    insert = '[insert]\nkeys = { role = "who|by", text = "words", own_names = true }\n'
+    mine = written(tmp_path, MINE.partition("[insert]")[0] + insert)
+    transcript = open_one({"chat": {"lines": [ASKED, ANSWERED]}}, dialect=mine)
+    assert inserted(transcript, 1, "So far.") == [{"who": "customer", "words": "So far."}]
+
+
+def test_a_condition_can_be_held_to_one_element(tmp_path: Path) -> None:
+    rule = 'when = { who = "is:text", "lookups[all]" = { no = "is:text", found = "is:key" } }'
+    mine = written(tmp_path, MINE.replace('when = { who = "is:text" }', rule))
+    messages = open_values([ANSWERED, {**ANSWERED, "lookups": [{"no": "l1"}]}], dialect=mine)[0].messages
+    assert [message.is_meta for message in messages] == [False, True]
 
 
 def test_a_call_that_waits_for_its_result_is_read_without_one(tmp_path: Path) -> None:
