@@ -24,7 +24,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.plan import Action
 from compactor_cli.model.settings import KEPT_BY, Keep, Settings, Size
 from compactor_cli.plan.tokens import count_message, counter_for
-from compactor_cli.presets.units import size
+from compactor_cli.presets.values import size
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import open_stream

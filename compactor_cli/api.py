@@ -19,9 +19,8 @@ from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.settings import Size, Strategy
 from compactor_cli.model.transcript import Container
-from compactor_cli.presets import DEFAULT, load_preset
-from compactor_cli.presets import units as values
-from compactor_cli.presets.overlay import nearest, settings_from
+from compactor_cli.presets import DEFAULT, load_preset, values
+from compactor_cli.presets.values import nearest, settings_from
 from compactor_cli.run.rows import CompactedRow, mapped
 from compactor_cli.run.shards import ShardOptions
 from compactor_cli.run.step import row_maker

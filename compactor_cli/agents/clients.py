@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.presets.overlay import nearest
+from compactor_cli.presets.values import nearest
 
 # Not importlib.resources: importing that takes longer than reading a file.
 _FOLDER = Path(__file__).parent / "clients"

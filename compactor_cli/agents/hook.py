@@ -91,7 +91,7 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     from compactor_cli.archive.folder import default_archive_dir
     from compactor_cli.archive.store import Archive
     from compactor_cli.presets import DEFAULT, load_preset
-    from compactor_cli.presets.overlay import settings_from
+    from compactor_cli.presets.values import settings_from
     from compactor_cli.read.streams import STDIN
 
     path = str(payload["transcript_path"])

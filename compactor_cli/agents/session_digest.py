@@ -27,7 +27,7 @@ from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.layout import LayoutSearch, measure_limits, summary_tokens
 from compactor_cli.plan.tokens import BYTES_PER_TOKEN, Counter, OnceCounter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, previous_marker
-from compactor_cli.presets.kept import with_head
+from compactor_cli.presets.values import with_head
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
 from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render

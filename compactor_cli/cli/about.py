@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
-from compactor_cli.cli.text_table import table
+from compactor_cli.cli.console import table
+from compactor_cli.cli.program import FAILED
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
@@ -95,3 +102,230 @@ def _show(head: tuple[str, str], rows: list[tuple[str, str]], as_json: bool) -> 
             click.echo(json.dumps({"name": name, "about": about}, ensure_ascii=False))
     else:
         click.echo(table(head, rows), nl=False)
+
+
+_ABOUT = (
+    "Replace the conversation so far by a summary, to make room. Call it when much of what was said is no longer "
+    "needed word for word, and never while another tool call waits for its result. The full text is archived."
+)
+_FOCUS = "What the summary must keep in detail: a file, a question, a decision. Leave it out if all matters alike."
+
+
+@click.command("tool-schema")
+@click.option(
+    "--form", type=click.Choice(("openai", "anthropic")), default="openai", show_default=True, help="Whose API."
+)
+@click.option("--preset", default="l06", show_default=True, metavar="NAME", help="The preset that listens to it.")
+def tool_schema(form: str, preset: str) -> int:
+    """Print the definition of the tool by which a model asks for a compaction, for an agent to register.
+
+    A transcript whose newest turn calls it is compacted there, at any size, its focus kept first:
+    compact --preset l06
+    """
+    from compactor_cli.model.errors import UsageError
+    from compactor_cli.presets import load_preset
+
+    name = load_preset(preset).settings.trigger.tool
+    if not name:
+        raise UsageError(f"the preset {preset} listens to no tool", next_step="set trigger.tool in it, or take l06")
+    click.echo(json.dumps(definition(name, form), indent=2))
+    return 0
+
+
+def definition(name: str, form: str) -> dict[str, Any]:
+    """The tool in the form of OpenAI's chat completions or of Anthropic's messages."""
+    parameters = {
+        "type": "object",
+        "properties": {"focus": {"type": "string", "description": _FOCUS}},
+        "required": [],
+        "additionalProperties": False,
+    }
+    if form == "anthropic":
+        return {"name": name, "description": _ABOUT, "input_schema": parameters}
+    return {"type": "function", "function": {"name": name, "description": _ABOUT, "parameters": parameters}}
+
+
+@click.group(no_args_is_help=True)
+def cache() -> None:
+    """Look at, or make room in, the stored replies of models."""
+
+
+@cache.command()
+def stats() -> int:
+    """How many replies there are, their size, and what they cost."""
+    from datetime import UTC, datetime
+
+    from compactor_cli.llm.reply_cache import ReplyCache, replies_file
+
+    store = ReplyCache(replies_file())
+    found = store.stats()
+    click.echo(f"file     {replies_file()}")
+    click.echo(f"replies  {found.replies:,}")
+    click.echo(f"bytes    {found.bytes:,}")
+    click.echo(f"cost     ${found.cost_usd:.4f}")
+    if found.replies:
+        oldest, newest = (datetime.fromtimestamp(at, UTC).date().isoformat() for at in (found.oldest, found.newest))
+        click.echo(f"used     {oldest} to {newest}")
+    return _trouble(store)
+
+
+@cache.command()
+@click.option("--older-than", metavar="AGE", default="30d", show_default=True, help="Replies not used for so long.")
+@click.option("--max-bytes", metavar="N", type=int, default=None, help="Then the longest unused, down to N bytes.")
+def prune(older_than: str, max_bytes: int | None) -> int:
+    """Remove replies that were not used for long."""
+    from compactor_cli.llm.reply_cache import ReplyCache, replies_file
+    from compactor_cli.presets import values
+
+    store = ReplyCache(replies_file())
+    gone = store.prune(older_than_seconds=values.seconds(older_than, "--older-than"), max_bytes=max_bytes)
+    click.echo(f"{gone:,} replies removed")
+    return _trouble(store)
+
+
+def _trouble(store: object) -> int:
+    trouble = getattr(store, "trouble", "")
+    if trouble:
+        click.echo(f"compactor: the reply cache: {trouble}", err=True)
+    return FAILED if trouble else 0
+
+
+PROGRAMS = ("compact", "compactor", "compactor-cli")
+_PATH = re.compile(r"FILE|DIR|FOLDER|PATH|ARCHIVE")
+
+
+class Values(click.ParamType[Any]):
+    """Names or paths that may stand for a parameter; every other word is taken as well."""
+
+    name = "values"
+
+    def __init__(self, names: Callable[[], Iterable[str]], paths: str = "") -> None:
+        """``paths``: "file" or "dir" where the shell adds paths of its own."""
+        self._names = names
+        self._paths = paths
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin with the word, and paths."""
+        found = [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+        # click's script for bash forgets what came before a path.
+        return [CompletionItem(incomplete, type=self._paths), *found] if self._paths else found
+
+
+def prepare(command: click.Command) -> click.Command:
+    """The same command, its parameters with the values to complete by; commands below it as well."""
+    for param in command.params:
+        if isinstance(param.type, click.Choice) or (isinstance(param, click.Option) and param.is_flag):
+            continue
+        if values := _values(command.name or "", param):
+            param.type = values
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        prepare(below)
+    return command
+
+
+def _values(command: str, param: click.Parameter) -> Values | None:
+    name = param.name or ""
+    metavar = str(param.metavar or "")
+    if name == "operands" or _PATH.search(metavar):
+        return Values(tuple, "dir" if metavar in ("DIR", "FOLDER") else "file")
+    if "|" in metavar and metavar.islower():
+        return Values(lambda: metavar.split("|"))
+    if found := _NAMES.get(f"{command} {name}") or _NAMES.get(name):
+        return Values(found, "file" if name == "preset" else "")
+    return None
+
+
+def _presets() -> Iterable[str]:
+    from compactor_cli.presets import preset_names
+
+    return preset_names()
+
+
+def _dialects() -> Iterable[str]:
+    from compactor_cli.formats.registry import names
+
+    return names()
+
+
+def _written() -> Iterable[str]:
+    from compactor_cli.formats.conversation import Writing
+    from compactor_cli.formats.registry import all_dialects
+
+    return (*(dialect.name for dialect in all_dialects() if isinstance(dialect, Writing)), "markdown", "text")
+
+
+def _templates() -> Iterable[str]:
+    from compactor_cli.render.template import template_names
+
+    return template_names()
+
+
+def _languages() -> Iterable[str]:
+    from compactor_cli.digest.language import LANGUAGES
+
+    return ("auto", *LANGUAGES)
+
+
+def _clients() -> Iterable[str]:
+    from compactor_cli.formats.session_places import clients
+
+    return (*(client.names[1] for client in clients(os.environ, Path.home())), "any")
+
+
+def _vocabularies() -> Iterable[str]:
+    from compactor_cli.plan.models import VOCABULARIES
+
+    return VOCABULARIES
+
+
+def _kept_by() -> Iterable[str]:
+    from compactor_cli.model.settings import KEPT_BY
+
+    return KEPT_BY
+
+
+def _schemas() -> Iterable[str]:
+    from compactor_cli.schema import schema_names
+
+    return schema_names()
+
+
+# By the parameter's name, or by the command's and the parameter's.
+_NAMES: Mapping[str, Callable[[], Iterable[str]]] = {
+    "preset": _presets,
+    "presets name": _presets,
+    "schema name": _schemas,
+    "format": _dialects,
+    "format_name": _dialects,
+    "to": _written,
+    "template": _templates,
+    "lang": _languages,
+    "last": _clients,
+    "sessions names": _clients,
+    "tokenizer": _vocabularies,
+    "keep": _kept_by,
+    "budget": lambda: ("scaled", "tiered"),
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def completion(shell: str) -> int:
+    """Print what makes a shell complete commands, options and their values.
+
+    bash, in ~/.bashrc: eval "$(compactor completion bash)". zsh, in ~/.zshrc: eval "$(compactor completion zsh)".
+    fish: compactor completion fish > ~/.config/fish/completions/compactor.fish
+    """
+    kind = get_completion_class(shell)
+    if kind is None:  # click has all three
+        raise click.UsageError(f"no completion for {shell}")
+    nothing: dict[str, Any] = {}
+    for program in PROGRAMS:
+        made = kind(click.Command(program), nothing, program, variable_of(program))
+        click.echo(made.source_template % made.source_vars())
+    return 0
+
+
+def variable_of(program: str) -> str:
+    """The variable by which a shell asks this program for completions."""
+    return f"_{program.replace('-', '_').upper()}_COMPLETE"

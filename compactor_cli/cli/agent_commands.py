@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.presets import DEFAULT, load_preset
-from compactor_cli.presets import units as values
-from compactor_cli.presets.overlay import settings_from
+from compactor_cli.presets import DEFAULT, load_preset, values
+from compactor_cli.presets.values import settings_from
 from compactor_cli.read.streams import STDIN
 
 

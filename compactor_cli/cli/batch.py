@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.command import Sectioned, Sections, parameter
+from compactor_cli.cli.compact import Sectioned, Sections, parameter
 from compactor_cli.cli.options import CONTROL, INPUT, MODEL, OUTPUT, RUN, Option, OptionKind, Scope
 
 _ONLY = Scope.COMMAND_LINE
@@ -146,7 +146,7 @@ def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
     Sends the first round and returns; `compactor batch collect` goes on. What was asked for, and every reply, is kept
     in the output folder.
     """
-    from compactor_cli.cli.batch_jobs import submit
+    from compactor_cli.cli.batch_run import submit
 
     return submit(operands, {name: value for name, value in given_options.items() if value not in (None, ())})
 
@@ -155,7 +155,7 @@ def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
 @click.argument("output_dir", metavar="OUTPUT_DIR")
 def status(output_dir: str) -> int:
     """Show how the batch jobs stand."""
-    from compactor_cli.cli.batch_jobs import status as show
+    from compactor_cli.cli.batch_run import status as show
 
     return show(output_dir)
 
@@ -171,7 +171,7 @@ def collect(output_dir: str, live: bool, finish: bool, quiet: int, verbose: int)
 
     Exit code 75: not finished yet, collect again later.
     """
-    from compactor_cli.cli.batch_jobs import collect as go_on
+    from compactor_cli.cli.batch_run import collect as go_on
     from compactor_cli.run.provider import Missing
 
     missing = Missing.ASK if live else Missing.GIVE_UP if finish else Missing.SEND

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compactor_cli.cli.program import invoke
-from compactor_cli.cli.version import version_option
+from compactor_cli.cli.program import invoke, version_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -21,26 +20,29 @@ TOOLS = {
     "run": ("compactor_cli.cli.compact:command", "Compact transcripts; the same as the command compact."),
     "batch": ("compactor_cli.cli.batch:batch", "Compact datasets in shards, on one machine or many."),
     "sessions": ("compactor_cli.cli.sessions:sessions", "List the sessions of agents on this machine."),
-    "show": ("compactor_cli.cli.show:show", "Look at what compacting makes of a transcript, as a page too."),
+    "show": ("compactor_cli.cli.sessions:show", "Look at what compacting makes of a transcript, as a page too."),
     "digest": ("compactor_cli.cli.agent_commands:digest", "Print the summary of a session alone."),
-    "stats": ("compactor_cli.cli.stats:stats", "Count records, tokens, turns and exchanges."),
+    "stats": ("compactor_cli.cli.sessions:stats", "Count records, tokens, turns and exchanges."),
     "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
-    "dropped": ("compactor_cli.cli.dropped:dropped", "List what a compacted file no longer says, by need."),
+    "dropped": ("compactor_cli.cli.recall:dropped", "List what a compacted file no longer says, by need."),
     "mcp": ("compactor_cli.cli.agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
     "hook": ("compactor_cli.cli.agent_commands:hook", "Answer the hook of a client that compacts."),
-    "restore": ("compactor_cli.cli.restore_command:restore", "Fetch the original of a file from the archive."),
-    "archive": ("compactor_cli.cli.archive:archive", "List archived originals, count them, take old ones out."),
-    "undo": ("compactor_cli.cli.undo_command:undo", "Take back the last compact -i or --append."),
-    "view": ("compactor_cli.cli.view:view", "Print what a session's client would send."),
-    "verify": ("compactor_cli.cli.restore_command:verify", "Check an archive or transcripts."),
+    "restore": ("compactor_cli.cli.archive_commands:restore", "Fetch the original of a file from the archive."),
+    "archive": (
+        "compactor_cli.cli.archive_commands:archive",
+        "List archived originals, count them, take old ones out.",
+    ),
+    "undo": ("compactor_cli.cli.archive_commands:undo", "Take back the last compact -i or --append."),
+    "view": ("compactor_cli.cli.sessions:view", "Print what a session's client would send."),
+    "verify": ("compactor_cli.cli.archive_commands:verify", "Check an archive or transcripts."),
     "eval": ("compactor_cli.cli.evaluation:evaluation", "Measure what compaction keeps, against baselines."),
-    "cache": ("compactor_cli.cli.cache:cache", "Look at, or prune, the stored replies of models."),
+    "cache": ("compactor_cli.cli.about:cache", "Look at, or prune, the stored replies of models."),
     "presets": ("compactor_cli.cli.about:presets", "List the presets, or print one."),
-    "tool-schema": ("compactor_cli.cli.tool:tool_schema", "Print the tool by which a model asks for a compaction."),
+    "tool-schema": ("compactor_cli.cli.about:tool_schema", "Print the tool by which a model asks for a compaction."),
     "formats": ("compactor_cli.cli.about:formats", "List the formats that are read and written."),
     "schema": ("compactor_cli.cli.about:schema", "List the JSON Schemas, or print one."),
-    "completion": ("compactor_cli.cli.completion:completion", "Print what makes a shell complete commands and values."),
+    "completion": ("compactor_cli.cli.about:completion", "Print what makes a shell complete commands and values."),
 }
 
 
@@ -65,7 +67,7 @@ class Toolbox(click.Group):
         module, attribute = TOOLS[cmd_name][0].split(":")
         found: click.Command = getattr(import_module(module), attribute)
         if ctx.resilient_parsing:
-            from compactor_cli.cli.completion import prepare
+            from compactor_cli.cli.about import prepare
 
             return prepare(found)
         return found
@@ -82,7 +84,7 @@ class Toolbox(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The tool; an unknown one is answered with the nearest."""
         if args[0] not in TOOLS and not args[0].startswith("-"):
-            from compactor_cli.presets.overlay import nearest
+            from compactor_cli.presets.values import nearest
 
             advice = nearest(args[0], TOOLS) or f"one of {', '.join(TOOLS)}"
             raise click.UsageError(f"no command is called {args[0]} ({advice})", ctx)

@@ -5,13 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import sys
+import time
+import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, TextIO
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Never, Self, TextIO
+
+from compactor_cli.model.report import BytesRead, Event, InputEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from tqdm import tqdm
+
 
 SHOWN_ALIKE = 3
 
@@ -130,3 +141,158 @@ def _write(text: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+AFTER_SECONDS = 1.0
+
+
+class Progress:
+    """Counts towards ``total`` (0: unknown) of ``unit`` (``file``, or ``B`` for bytes).
+
+    A listener: bytes are those read of inputs, files the inputs that ended.
+    """
+
+    def __init__(self, *, label: str, total: int, unit: str, shown: bool) -> None:
+        self._label = label
+        self._total = total
+        self._unit = unit
+        self._shown = shown
+        self._count = 0
+        self._started = time.monotonic()
+        self._bar: tqdm[Never] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, event: Event, /) -> None:
+        """Count what the event says is done."""
+        if self._unit == "B" and isinstance(event, BytesRead):
+            self.advance(event.size_bytes)
+        elif self._unit == "file" and isinstance(event, InputEnded):
+            self.advance(1)
+
+    def advance(self, count: int) -> None:
+        """So much more is done."""
+        self._count += count
+        if not self._shown:
+            return
+        if self._bar is not None:
+            self._bar.update(count)
+        elif time.monotonic() - self._started > AFTER_SECONDS:
+            self._bar = self._open()
+
+    def make_room(self) -> None:
+        """Something else is about to be written to the terminal."""
+        if self._bar is not None:
+            self._bar.clear()
+
+    def _open(self) -> tqdm[Never]:
+        from tqdm import tqdm
+
+        # The monitor is a thread, and a process with threads is not to be forked.
+        tqdm.monitor_interval = 0
+        return tqdm(
+            total=self._total or None,
+            initial=self._count,
+            desc=self._label,
+            unit=self._unit,
+            unit_scale=self._unit == "B",
+            leave=False,
+            disable=None,
+        )
+
+
+# So much of a clipped path is always shown.
+LEAST_CLIPPED = 24
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """The rows under their heads; numbers right, everything else left. Ends with a line feed."""
+    texts = [list(head), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(_width(row[column]) for row in texts) for column in range(len(head))]
+    right = [bool(rows) and all(_is_number(row[column]) for row in rows) for column in range(len(head))]
+    lines = (
+        "  ".join(_padded(cell, width, side) for cell, width, side in zip(row, widths, right, strict=True))
+        for row in texts
+    )
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def fitted_table(
+    head: Sequence[str], rows: Sequence[Sequence[object]], columns: int, *, optional: Sequence[str]
+) -> str:
+    """The table in at most this many columns of a terminal (0: as wide as it is), as far as its numbers allow.
+
+    The last column gives room first, down to `LEAST_CLIPPED`; then the ``optional`` ones go, by name and in this order.
+    """
+    going = list(optional)
+    while True:
+        texts = [_text(row[-1]) for row in rows]
+        most = max(map(_width, texts), default=0)
+        widest = max(map(_width, table(head, rows).splitlines()))
+        least = min(most, LEAST_CLIPPED)
+        room = most - (widest - columns)
+        if not columns or widest <= columns:
+            return table(head, rows)
+        if room >= least or not going:
+            return table(
+                head, [(*row[:-1], clipped(text, max(room, least))) for row, text in zip(rows, texts, strict=True)]
+            )
+        at = head.index(going.pop(0))
+        head = [*head[:at], *head[at + 1 :]]
+        rows = [(*row[:at], *row[at + 1 :]) for row in rows]
+
+
+def terminal_columns() -> int:
+    """The width of the terminal that is written to, or ``COLUMNS``; 0 where there is neither."""
+    return shutil.get_terminal_size((0, 0)).columns
+
+
+def home_path(path: str) -> str:
+    """The path with ``~`` for the user's home."""
+    home = str(Path.home())
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path
+
+
+def clipped(text: str, most_columns: int) -> str:
+    """The text, or its end after an ellipsis: of a path the end says most."""
+    text = visible(text)
+    if _width(text) <= most_columns:
+        return text
+    while _width(text) > most_columns - 1:
+        text = text[1:]
+    return f"…{text}"
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return "–" if cell is None else visible(str(cell))
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or isinstance(cell, int | float) or str(cell).endswith("%")
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    blanks = " " * (width - _width(text))
+    return blanks + text if right else text + blanks
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal: wide characters take two, marks on the one before take none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

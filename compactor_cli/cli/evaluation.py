@@ -112,8 +112,7 @@ def _ask(
     as_json: bool,
     measured: dict[str, Any],
 ) -> None:
-    from compactor_cli.cli.console import Console
-    from compactor_cli.cli.progress import Progress
+    from compactor_cli.cli.console import Console, Progress
     from compactor_cli.evaluate.questions import (
         DEFAULT_BASELINES,
         DEFAULT_BUDGETS,
@@ -157,8 +156,7 @@ def _measure_replies(folder: str, questions: tuple[str, ...], as_json: bool) -> 
 
 
 def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: dict[str, Any]) -> int:
-    from compactor_cli.cli.console import Console
-    from compactor_cli.cli.progress import Progress
+    from compactor_cli.cli.console import Console, Progress
     from compactor_cli.evaluate.run_eval import run_eval
 
     options = _options(**measured)
@@ -187,7 +185,7 @@ def _options(
     jobs: int,
 ) -> EvalOptions:
     from compactor_cli.evaluate.results import DEFAULT_BUDGETS, EvalOptions
-    from compactor_cli.presets import units as values
+    from compactor_cli.presets import values
 
     tail_tokens, parts = _tails(tails)
     if parts:
@@ -210,14 +208,14 @@ def _names(baselines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sizes(budgets: str | None) -> tuple[Size, ...]:
-    from compactor_cli.presets import units as values
+    from compactor_cli.presets import values
 
     return tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
 
 
 def _tails(given: Sequence[str], everywhere: int = DEFAULT_TAIL_TOKENS) -> tuple[int, tuple[tuple[str, int], ...]]:
     """The tail's tokens, and those for paths that hold a part: ``8k``, ``talk=500``."""
-    from compactor_cli.presets import units as values
+    from compactor_cli.presets import values
 
     parts: list[tuple[str, int]] = []
     for item in given:

@@ -17,15 +17,11 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders, output_error
 from compactor_cli.archive.targets import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.cli.config import Configuration, configure
-from compactor_cli.cli.console import Console, counted, is_terminal, wants_color
-from compactor_cli.cli.hooks_and_notes import check_memory, hooks_and_memory
-from compactor_cli.cli.load_plugins import plugged
-from compactor_cli.cli.model_options import account_for, asked_line, with_models
-from compactor_cli.cli.print_report import ReportWording, ResultLines, warn_of_fallbacks
-from compactor_cli.cli.progress import Progress
+from compactor_cli.cli.console import Console, Progress, counted, is_terminal, wants_color
+from compactor_cli.cli.run_config import account_for, asked_line, check_memory, hooks_and_memory, plugged, with_models
 from compactor_cli.cli.run_options import RunOptions, check
-from compactor_cli.cli.run_report import RunReport
-from compactor_cli.cli.written import output_file
+from compactor_cli.cli.run_report import RunReport, output_file
+from compactor_cli.cli.views import ReportWording, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
@@ -36,7 +32,7 @@ from compactor_cli.run.rows import View
 from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
-    from compactor_cli.cli.page_file import PageFile
+    from compactor_cli.cli.views import PageFile
     from compactor_cli.model.transcript import Transcript
     from compactor_cli.run.planfile import PlanFile
     from compactor_cli.run.resume import UnchangedCache
@@ -261,7 +257,7 @@ def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile
 def _view(run_options: RunOptions) -> View | None:
     if run_options.purpose is Purpose.ACT:
         return None
-    from compactor_cli.cli.plan_views import diff_view, plan_view, result_view
+    from compactor_cli.cli.views import diff_view, plan_view, result_view
 
     color = wants_color(run_options.color, sys.stdout, os.environ)
     if run_options.shows_result:
@@ -278,7 +274,7 @@ def _view(run_options: RunOptions) -> View | None:
 
 
 def _page(transcript: Transcript, row: CompactedRow, *, settings: Settings) -> str:
-    from compactor_cli.cli.page_file import session_view
+    from compactor_cli.cli.views import session_view
 
     return session_view(transcript, row, settings)
 
@@ -385,7 +381,7 @@ def _page_file(run_options: RunOptions, run_config: RunConfig, run_report: RunRe
     """The page that is asked for, listening."""
     if not run_options.html:
         return None
-    from compactor_cli.cli.page_file import PageFile
+    from compactor_cli.cli.views import PageFile
 
     page = PageFile(run_options.html, run_config.settings)
     run_report.listeners.append(page)

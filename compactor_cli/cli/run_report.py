@@ -2,20 +2,109 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import sys
+import threading
 import time
-from collections.abc import Mapping
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import IO, Any, Self
 
+import orjson
+
+from compactor_cli import __version__
+from compactor_cli.archive.atomic import DEFAULT_MODE, PRIVATE_FILE_MODE, atomic_writer, output_error
 from compactor_cli.cli.console import Console
-from compactor_cli.cli.print_report import RunRecord, write_report
 from compactor_cli.cli.run_options import RunOptions
-from compactor_cli.model.report import Event, InputReport, Listener, RunEnded
+from compactor_cli.model.errors import InvariantError, UsageError
+from compactor_cli.model.report import (
+    BytesRead,
+    Event,
+    InputBegan,
+    InputEnded,
+    InputReport,
+    Listener,
+    ModelCalled,
+    Outcome,
+    Planned,
+    RunBegan,
+    RunEnded,
+    TranscriptEnded,
+    TranscriptReport,
+    short,
+    totals,
+)
 from compactor_cli.model.settings import Settings
 
-if TYPE_CHECKING:
-    from compactor_cli.cli.metrics_file import Metrics
+# Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
+# thousand takes longer than working on them.
+MOST_CHECKED = 200
+REPORT_SCHEMA = 2
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """What a report tells of a run. ``started``: Unix seconds; ``metrics``: of all rows, where they were asked for."""
+
+    started: float
+    settings: Settings | None
+    inputs: Sequence[InputReport]
+    model: Mapping[str, Any] | None = None
+    metrics: Mapping[str, Any] | None = None
+
+
+def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> None:
+    """Write the report (``-`` is standard output) as JSON by the schema ``report``, an input a line."""
+    from compactor_cli.schema import faults
+
+    finished = time.time()
+    report = {
+        "schema": REPORT_SCHEMA,
+        "version": __version__,
+        "started": _moment(run.started),
+        "finished": _moment(finished),
+        "seconds": round(finished - run.started, 3),
+        "exit_code": exit_code,
+        "error": error,
+        "totals": totals(run.inputs),
+        "metrics": run.metrics,
+        "settings": dataclasses.asdict(run.settings) if run.settings else None,
+        "model": run.model,
+    }
+    lines = ",\n".join(f"    {_json(short(item), indented=False)}" for item in run.inputs)
+    inputs = f"[\n{lines}\n  ]" if lines else "[]"
+    text = f'{_json(report, indented=True)[:-2]},\n  "inputs": {inputs}\n}}\n'
+    with output_file(path, mode=PRIVATE_FILE_MODE) as file:
+        file.write(text.encode())
+    written = json.loads(text)
+    written["inputs"] = written["inputs"][:MOST_CHECKED]
+    if wrong := faults("report", written):
+        raise InvariantError(
+            f"the report is not by its schema: {wrong[0]}", next_step="this is a defect, please report it"
+        )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _json(value: object, *, indented: bool) -> str:
+    """In ASCII: names of files may hold bytes that are not UTF-8."""
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indented else 0).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value, indent=2 if indented else None, default=dataclasses.asdict)
+    return _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 @dataclass(slots=True)
@@ -39,14 +128,11 @@ class RunReport:
     def open_events(self, run_options: RunOptions, stack: ExitStack) -> None:
         """Begin to write events, where they are asked for. Raises UsageError if they cannot be written."""
         if run_options.metrics:
-            from compactor_cli.cli.metrics_file import Metrics
-
             self.metrics = Metrics(run_options.metrics)
             self.listeners.append(self.metrics)
             self.wants_all = True
         if not run_options.events:
             return
-        from compactor_cli.cli.event_file import EventFile, warn_of_trouble
 
         file = stack.enter_context(EventFile(run_options.events))
         stack.callback(warn_of_trouble, file, Console("compact", run_options.level, run_options.color))
@@ -70,3 +156,278 @@ class RunReport:
                 metrics=self.metrics.value() if self.metrics else None,
             )
             write_report(self.report, run, exit_code=exit_code, error=error)
+
+
+STDOUT = "-"
+
+
+@contextlib.contextmanager
+def output_file(path: str, *, mode: int = DEFAULT_MODE) -> Iterator[IO[bytes]]:
+    """A file as `atomic_writer` makes it, or standard output.
+
+    Raises `OutputError` for what the system refuses; a broken pipe is passed on.
+    """
+    if path != STDOUT:
+        with atomic_writer(path, mode=mode) as file:
+            yield file
+        return
+    try:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, "standard output") from error
+
+
+_DESCRIPTOR = re.compile(r"fd:(\d+)")
+_PLANNED = (
+    "dialect records reason tier window_tokens target_tokens tokens_before tokens_after kept covered over_target"
+).split()
+_ENDED = (
+    "outcome reason tokens_before tokens_after bytes_before bytes_after kept covered summary_source summary_tokens"
+    " fell_back warnings"
+).split()
+_INPUT = (
+    "outcome reason tokens_before tokens_after bytes_before bytes_after sha256 archive output counts exit_code"
+).split()
+
+
+class EventFile:
+    """Writes to a file (after what is in it) or to an open descriptor, a whole line at a time.
+
+    ``fd:3`` names a descriptor, ``-`` standard output.
+    Where that fails, the run goes on: ``trouble`` says why, and nothing more is written. Use as a context manager.
+    """
+
+    def __init__(self, where: str) -> None:
+        """Raises UsageError if it cannot be written."""
+        self.trouble = ""
+        self._lock = threading.Lock()
+        # What was paid, by transcript while it is worked on, then by input.
+        self._costs_usd: defaultdict[str, float] = defaultdict(float)
+        self._paid_usd: defaultdict[str, float] = defaultdict(float)
+        self._descriptor = _opened(where)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def __call__(self, event: Event) -> None:
+        """Write what there is to say of it."""
+        with self._lock:
+            for line in self._lines(event):
+                self._write(json.dumps(line).encode() + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data and not self.trouble:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError as error:
+            self.trouble = error.strerror or str(error)
+
+    def _lines(self, event: Event) -> Iterator[dict[str, Any]]:
+        match event:
+            case BytesRead():
+                return
+            case RunBegan():
+                values = {"inputs": event.inputs, "version": event.version, "preset": event.preset}
+                yield _line("run", event.at, **values, purpose=event.purpose)
+            case InputBegan():
+                yield _line("begin", event.at, path=event.path)
+            case Planned():
+                report = event.report
+                yield _line("plan", event.at, **_transcript(event.path, report), **_picked(report, _PLANNED))
+            case ModelCalled():
+                self._costs_usd[event.transcript] += event.cost_usd or 0.0
+                yield _line("call", event.at, **_call(event))
+            case TranscriptEnded():
+                yield from self._transcript_ended(event)
+            case InputEnded():
+                yield from self._input_ended(event.report, event.at)
+            case RunEnded():
+                yield from _run_ended(event)
+
+    def _transcript_ended(self, event: TranscriptEnded) -> Iterator[dict[str, Any]]:
+        report = event.report
+        name = _transcript(event.path, report)
+        if report.outcome is Outcome.FAILED:
+            yield _line("error", event.at, path=event.path, line=report.line, error=report.reason, exit_code=3)
+        cost_usd = self._costs_usd.pop(report.sha256, 0.0)
+        self._paid_usd[event.path] += cost_usd
+        yield _line("transcript", event.at, **name, **_picked(report, _ENDED), cost_usd=cost_usd)
+
+    def _input_ended(self, report: InputReport, at: float) -> Iterator[dict[str, Any]]:
+        if report.error:
+            values = {"error": report.error, "next_step": report.next_step, "exit_code": report.exit_code}
+            yield _line("error", at, path=report.path, **values)
+        cost_usd = self._paid_usd.pop(report.path, 0.0)
+        yield _line("end", at, path=report.path, **_picked(report, _INPUT), cost_usd=cost_usd)
+
+
+def _run_ended(event: RunEnded) -> Iterator[dict[str, Any]]:
+    if event.error:
+        yield _line("error", event.at, error=event.error, exit_code=event.exit_code)
+    cost_usd = float(str((event.model or {}).get("cost_usd") or 0.0))
+    tokens = {name: sum(getattr(item, name) for item in event.inputs) for name in ("tokens_before", "tokens_after")}
+    yield _line("done", event.at, inputs=len(event.inputs), exit_code=event.exit_code, **tokens, cost_usd=cost_usd)
+
+
+def _line(name: str, at: float, **values: Any) -> dict[str, Any]:
+    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"event": name, "time": moment, **values}
+
+
+def _transcript(path: str, report: TranscriptReport) -> dict[str, Any]:
+    return {"path": path, "line": report.line, "transcript": report.sha256}
+
+
+def _picked(report: TranscriptReport | InputReport, names: list[str]) -> dict[str, Any]:
+    found = {name: getattr(report, name) for name in names}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
+
+
+def _call(event: ModelCalled) -> dict[str, Any]:
+    values = {"transcript": event.transcript, "model": event.model, "reply": event.reply.value}
+    tokens = {"input_tokens": event.input_tokens, "output_tokens": event.output_tokens}
+    return {**values, **tokens, "cost_usd": event.cost_usd, "seconds": round(event.seconds, 3), "error": event.error}
+
+
+def _opened(where: str) -> int:
+    """A descriptor of its own, not passed on to other programs. Raises UsageError."""
+    try:
+        if found := _DESCRIPTOR.fullmatch("fd:1" if where == "-" else where):
+            descriptor = os.dup(int(found[1]))
+            os.write(descriptor, b"")
+            return descriptor
+        return os.open(where, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
+        advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"
+        raise UsageError(f"events cannot be written there ({reason})", next_step=advice, place=where) from error
+
+
+def warn_of_trouble(events: EventFile, console: Console) -> None:
+    """Say that events were lost."""
+    if events.trouble:
+        console.warn(f"the events could not be written ({events.trouble}): the last ones are missing")
+
+
+_PERCENTILES = (5, 25, 50, 75, 95)
+# Failures are counted all, and listed this many.
+_LISTED = 1_000
+# A file of this name is written for Prometheus.
+PROMETHEUS = ".prom"
+
+
+class Metrics:
+    """A listener that writes the file when the run ends, also when it failed.
+
+    ``conversations``: counts by outcome, and of those over their target; ``tokens``: sums and their ratio;
+    ``each``: percentiles over conversations (``ratio``: of the compacted ones); ``summaries``: who wrote them;
+    ``failures``: where and why. Twelve bytes are held for each conversation.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._began = time.time()
+        self._outcomes: Counter[str] = Counter()
+        self._summaries: Counter[str] = Counter()
+        self._records = [0, 0]
+        self._over_target = 0
+        self._before = array("L")
+        self._after = array("L")
+        self._ratios = array("f")
+        self._failures: list[dict[str, Any]] = []
+
+    def __call__(self, event: Event, /) -> None:
+        """Count it."""
+        if isinstance(event, TranscriptEnded):
+            self._add(event.path, event.report)
+        elif isinstance(event, RunEnded):
+            text = (
+                self.prometheus(event) if self._path.endswith(PROMETHEUS) else json.dumps(self.value(), indent=2) + "\n"
+            )
+            with output_file(self._path) as file:
+                file.write(text.encode())
+
+    def _add(self, path: str, report: TranscriptReport) -> None:
+        self._outcomes[report.outcome.value] += 1
+        self._over_target += bool(report.over_target)
+        self._before.append(report.tokens_before)
+        self._after.append(report.tokens_after)
+        self._records[0] += report.records
+        self._records[1] += report.records - report.covered + bool(report.summary_source)
+        if report.outcome is Outcome.COMPACTED:
+            self._ratios.append(report.tokens_after / max(report.tokens_before, 1))
+        if report.summary_source:
+            self._summaries[report.summary_source] += 1
+            self._summaries["fell back"] += bool(report.fell_back)
+        if report.outcome is Outcome.FAILED and len(self._failures) < _LISTED:
+            self._failures.append({"input": path, "line": report.line, "reason": report.reason})
+
+    def prometheus(self, ended: RunEnded) -> str:
+        """What the textfile collector of Prometheus' node_exporter reads: the last run, as gauges."""
+        sizes = totals(ended.inputs)
+        cost_usd = float(str((ended.model or {}).get("cost_usd") or 0.0))
+        families = (
+            ("last_run_timestamp_seconds", "When the last run ended, in Unix time.", ended.at),
+            ("run_seconds", "How long it took.", round(ended.at - self._began, 3)),
+            ("exit_code", "Its exit code.", ended.exit_code),
+            ("inputs", "Inputs by what became of them.", _but_total(sizes["inputs"])),
+            ("conversations", "Conversations by what became of them.", _but_total(sizes["conversations"])),
+            ("tokens_before", "Tokens of all inputs.", sizes["tokens_before"]),
+            ("tokens_after", "Tokens of all outputs.", sizes["tokens_after"]),
+            ("over_target", "Conversations larger than their target.", self._over_target),
+            ("fell_back", "Summaries by the digest although a model was asked.", self._summaries["fell back"]),
+            ("cost_usd", "Paid for models, in US dollars.", cost_usd),
+        )
+        return "".join(_family(f"compact_{name}", about, value) for name, about, value in families)
+
+    def value(self) -> dict[str, Any]:
+        """What the file holds."""
+        before, after = sum(self._before), sum(self._after)
+        return {
+            "conversations": {
+                "total": len(self._before),
+                **{outcome.value: self._outcomes[outcome.value] for outcome in Outcome},
+                "over_target": self._over_target,
+            },
+            "tokens": {"before": before, "after": after, "saved": before - after, "ratio": _ratio(after, before)},
+            "records": {"before": self._records[0], "after": self._records[1]},
+            "each": {
+                "tokens_before": _percentiles(self._before),
+                "tokens_after": _percentiles(self._after),
+                "ratio": _percentiles(self._ratios),
+            },
+            "summaries": dict(self._summaries),
+            "failures": self._failures,
+        }
+
+
+def _but_total(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if name != "total"}
+
+
+def _family(name: str, about: str, value: float | Mapping[str, int]) -> str:
+    """One metric in Prometheus' text format; a mapping is by outcome."""
+    head = f"# HELP {name} {about}\n# TYPE {name} gauge\n"
+    if isinstance(value, Mapping):
+        return head + "".join(f'{name}{{outcome="{outcome}"}} {count}\n' for outcome, count in value.items())
+    return f"{head}{name} {value}\n"
+
+
+def _ratio(after: int, before: int) -> float:
+    return round(after / before, 4) if before else 1.0
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float]:
+    """By the nearest rank; empty without values."""
+    ordered = sorted(values)
+    ranks = {f"p{percent}": -(-percent * len(ordered) // 100) - 1 for percent in _PERCENTILES}
+    return {name: round(ordered[max(rank, 0)], 4) for name, rank in ranks.items()} if ordered else {}

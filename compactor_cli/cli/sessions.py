@@ -9,18 +9,29 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
 from compactor_cli.cli.config import configure
-from compactor_cli.cli.console import Console, counted, is_terminal, visible
-from compactor_cli.cli.progress import Progress
-from compactor_cli.cli.text_table import clipped, table
+from compactor_cli.cli.console import (
+    Console,
+    Progress,
+    clipped,
+    counted,
+    fitted_table,
+    home_path,
+    is_terminal,
+    table,
+    terminal_columns,
+    visible,
+)
+from compactor_cli.cli.run_options import RunOptions
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.sent import OPAQUE_KINDS, sent_messages
 from compactor_cli.formats.session_places import (
     Client,
     SessionFile,
@@ -29,14 +40,18 @@ from compactor_cli.formats.session_places import (
     clients,
     find_sessions,
 )
-from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.group.exchanges import group, turns
+from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape, UsageError
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Settings
+from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.models import window_tokens
-from compactor_cli.plan.tokens import counter_for
+from compactor_cli.plan.tokens import Counter, count_messages, counter_for
+from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.jsonl import OnInvalid, records_in
-from compactor_cli.read.streams import open_stream
+from compactor_cli.read.sources import InputSource, find_sources
+from compactor_cli.read.streams import STDIN, open_stream
 
 ANY = "any"
 DEFAULT_LIMIT = 20
@@ -235,3 +250,207 @@ def _pick(measured: Sequence[MeasuredSession]) -> int:
     if not code and item.session.resume_command:
         click.echo(f"go on with it: {visible(item.session.resume_command)}", err=True)
     return code
+
+
+FAILED = 3
+STATS_HEAD = (
+    "tokens",
+    "of window",
+    "turns",
+    "calls",
+    "unpaired",
+    "messages",
+    "records",
+    "conversations",
+    "format",
+    "file",
+)
+# What a narrow terminal does without, in this order.
+_OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns", "format")
+
+
+@dataclass(slots=True, kw_only=True)
+class TranscriptStats:
+    """One input counted. ``pressure_ratio``: the fullest conversation; None where no window is known.
+
+    ``exchanges`` are calls with their results; ``orphans`` calls or results without their other half.
+    """
+
+    path: str
+    formats: list[str] = field(default_factory=list)
+    conversations: int = 0
+    records: int = 0
+    messages: int = 0
+    tokens: int = 0
+    turns: int = 0
+    exchanges: int = 0
+    orphans: int = 0
+    window_tokens: int = 0
+    pressure_ratio: float | None = None
+    token_method: str = ""
+    invalid_lines: int = 0
+
+
+@click.command()
+@click.argument("operands", nargs=-1, metavar="[FILE|DIR]…", type=click.UNPROCESSED)
+@click.option(
+    "-r", "--recursive", is_flag=True, default=None, help="Take the transcripts below folders, known by their content."
+)
+@click.option("--include", multiple=True, metavar="GLOB", help="With -r: take names like GLOB.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="With -r: leave out names like GLOB.")
+@click.option("--hidden", is_flag=True, default=None, help="With -r: read hidden files and folders too.")
+@click.option("--format", metavar="NAME", help="Read as this dialect.")
+@click.option("--on-invalid", metavar="fail|keep|drop", help="A line that is not JSON.")
+@click.option("-w", "--window", metavar="TOKENS", help="The context window.")
+@click.option("--model-window", metavar="MODEL", help="The window of this model.")
+@click.option("--tokenizer", metavar="NAME", help="What counts tokens.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
+def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> int:
+    """Count records, messages, tokens, turns and exchanges of each input; without one, of standard input."""
+    given = {name: value for name, value in given_options.items() if value not in (None, ())}
+    configuration = configure(given, os.environ, Path.cwd())
+    run_options = RunOptions(**configuration.options)
+    console = Console("compactor")
+    counted: list[TranscriptStats] = []
+    failures = 0
+    for source in find_sources(operands or (STDIN,), recursive=run_options.recursive, walk=run_options.walk):
+        try:
+            counted.append(count(source, run_options, configuration.settings))
+        except CompactError as error:
+            if source.is_candidate and isinstance(error, UnknownShape | InvalidLine):
+                continue
+            console.error(str(error))
+            failures += 1
+        else:
+            if as_json:
+                sys.stdout.write(json.dumps(asdict(counted[-1])) + "\n")
+    if not as_json and counted:
+        sys.stdout.write(_stats_table(counted))
+    console.finish()
+    return FAILED if failures else 0
+
+
+def count(source: InputSource, run_options: RunOptions, settings: Settings) -> TranscriptStats:
+    """One input counted, its conversations one by one. Raises CompactError."""
+    found = TranscriptStats(path=source.path, window_tokens=named_window_tokens(settings.trigger))
+    counters: dict[str, Counter] = {}
+    with open_stream(source.path) as stream:
+        records = records_in(stream, run_options.invalid)
+        for transcript in open_transcripts(records, dialect=run_options.format, prefix=records.prefix):
+            counter = counters.setdefault(transcript.model, counter_for(settings.tokenizer, transcript.model))
+            _add(found, transcript, counter)
+        found.invalid_lines = records.invalid_count
+    return found
+
+
+def _add(found: TranscriptStats, transcript: Transcript, counter: Counter) -> None:
+    grouping = group(transcript.messages)
+    tokens = sum(count_messages(counter, transcript.messages))
+    if transcript.dialect not in found.formats:
+        found.formats.append(transcript.dialect)
+    found.conversations += 1
+    found.records += len(transcript.records)
+    found.messages += sum(message.role is not Role.META for message in transcript.messages)
+    found.tokens += tokens
+    found.turns += len(turns(transcript.messages))
+    paired = {pair.call.record for pair in grouping.pairs}
+    found.exchanges += sum(not paired.isdisjoint(exchange) for exchange in grouping.exchanges)
+    found.orphans += len(grouping.orphan_calls) + len(grouping.orphan_results)
+    found.token_method = counter.method
+    if window := found.window_tokens or window_tokens(transcript.model):
+        found.pressure_ratio = max(found.pressure_ratio or 0.0, round(tokens / window, 4))
+
+
+def _stats_table(counted: Sequence[TranscriptStats]) -> str:
+    """The largest first; of several, the total last."""
+    rows = [_stats_row(item) for item in sorted(counted, key=lambda item: -item.tokens)]
+    if len(rows) > 1:
+        sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
+        rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
+    return fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL)
+
+
+def _stats_row(found: TranscriptStats) -> tuple[object, ...]:
+    share = None if found.pressure_ratio is None else f"{found.pressure_ratio:.0%}"
+    name = "standard input" if found.path == STDIN else home_path(found.path)
+    counts = (found.turns, found.exchanges, found.orphans, found.messages, found.records, found.conversations)
+    return (found.tokens, share, *counts, ", ".join(found.formats), name)
+
+
+@click.command()
+@click.argument("file", default=STDIN, metavar="[FILE]", type=click.UNPROCESSED)
+@click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+def view(file: str, dialect: str) -> int:
+    """Print what the client of a session would send to the model, one message a line, in that order.
+
+    What an earlier compaction replaced, rewound branches and bookkeeping are not in it. Each line has the number of
+    its record, the role and what it says: text, thinking, calls, results, media (images and files, counted, with
+    those in results).
+    """
+    with open_stream(file) as stream:
+        records = records_in(stream, OnInvalid.KEEP)
+        for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
+            for line in _lines(transcript):
+                click.echo(line)
+    return 0
+
+
+def _lines(transcript: Transcript) -> Iterator[str]:
+    for i, message in sent_messages(transcript):
+        value = {"record": i + 1, **message_fields(message)}
+        # A half of a surrogate pair has no bytes in UTF-8.
+        yield json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def message_fields(message: Message) -> dict[str, Any]:
+    """What a message says, as a JSON object; what is empty is left out."""
+    parts = message.parts
+    found: dict[str, Any] = {
+        "role": message.role.value,
+        "content": message.text,
+        "thinking": "\n".join(part.text for part in parts if isinstance(part, Thinking)),
+        "calls": [_call(part) for part in parts if isinstance(part, ToolCall)],
+        "results": [_result(part) for part in parts if isinstance(part, ToolResult)],
+        "media": _media(message),
+    }
+    kept = ("role", "content") if any(isinstance(part, Text) for part in parts) else ("role",)
+    return {key: value for key, value in found.items() if value or key in kept}
+
+
+def _media(message: Message) -> int:
+    """How many images and files there are, those in results too; reasoning that is encrypted is neither."""
+    shown = sum(isinstance(part, Media) and part.kind not in OPAQUE_KINDS for part in message.parts)
+    return shown + sum(result.media_count for result in message.results)
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
+    return {"id": call.id, "name": call.name, "arguments": arguments}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    flags = {"is_error": True} if result.is_error else {}
+    media = {"media": result.media_count} if result.media_count else {}
+    return {"id": result.id, "text": result.text, **flags, **media}
+
+
+@click.command()
+@click.argument("operands", nargs=-1, required=True, metavar="FILE|DIR…", type=click.UNPROCESSED)
+@click.option("--html", metavar="FILE", help="Write the page to FILE (- is stdout); without it, print a short view.")
+@click.option("-r", "--recursive", is_flag=True, default=None, help="Take the transcripts below folders.")
+@click.option("-t", "--target", metavar="TOKENS", help="Tokens the output may use: 32k, 25%.")
+@click.option("--preset", metavar="NAME", help="Settings by name or FILE.toml.")
+@click.option("--format", metavar="NAME", help="Read as this dialect.")
+@click.option("-j", "--jobs", metavar="N", help="Processes.")
+def show(operands: tuple[str, ...], **options: object) -> int:
+    """Show transcripts before and after: what stays, what the summary says, what is lost. Nothing is compacted.
+
+    The page of one transcript has every record, marked with what becomes of it, and each reference in the summary
+    leads to its record; that of several has their sizes, savings, losses and failures.
+    """
+    from compactor_cli.cli.run_command import run
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if len(operands) > 1 and "html" not in given:
+        raise UsageError("several transcripts are no short view", next_step="name a page: --html FILE")
+    return run(operands, given, only_look=True)

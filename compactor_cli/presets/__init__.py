@@ -10,8 +10,8 @@ from typing import Any
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings
-from compactor_cli.presets import units as values
-from compactor_cli.presets.overlay import nearest, settings_from
+from compactor_cli.presets import values
+from compactor_cli.presets.values import nearest, settings_from
 
 DEFAULT = "default"
 # Not importlib.resources: importing that takes longer than reading a preset.

@@ -24,7 +24,7 @@ from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings
 from compactor_cli.presets import DEFAULT, load_preset
-from compactor_cli.presets.overlay import settings_from
+from compactor_cli.presets.values import settings_from
 from compactor_cli.read.jsonl import OnInvalid, parse
 from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
 from compactor_cli.read.streams import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from compactor_cli import __version__
-from compactor_cli.cli import command as filters
+from compactor_cli.cli import compact as filters
 from compactor_cli.cli.compact import command as compact
 from compactor_cli.cli.compactor import TOOLS, Toolbox
 from compactor_cli.cli.options import Scope

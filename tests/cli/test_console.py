@@ -6,9 +6,7 @@ import io
 
 import pytest
 
-from compactor_cli.cli.console import Console, Level, counted, visible, wants_color
-from compactor_cli.cli.progress import Progress
-from compactor_cli.cli.text_table import table
+from compactor_cli.cli.console import Console, Level, Progress, counted, table, visible, wants_color
 
 
 class _Terminal(io.StringIO):
@@ -104,7 +102,7 @@ def test_a_bar_appears_on_a_terminal_when_it_takes_long(monkeypatch: pytest.Monk
     with Progress(label="compact", total=10, unit="file", shown=True) as progress:
         progress.advance(1)
         assert terminal.getvalue() == ""
-        monkeypatch.setattr("compactor_cli.cli.progress.AFTER_SECONDS", -1.0)
+        monkeypatch.setattr("compactor_cli.cli.console.AFTER_SECONDS", -1.0)
         progress.advance(4)
         assert "5/10" in terminal.getvalue()
         progress.make_room()

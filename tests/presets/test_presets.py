@@ -12,9 +12,8 @@ import pytest
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings, Size
-from compactor_cli.presets import load_preset, preset_names
-from compactor_cli.presets import units as values
-from compactor_cli.presets.overlay import settings_from
+from compactor_cli.presets import load_preset, preset_names, values
+from compactor_cli.presets.values import settings_from
 from compactor_cli.schema import faults
 
 

@@ -1,16 +1,21 @@
-"""Models: what the options say about models, made into a configuration; and what a run asked of them, told."""
+"""Run configuration: what the options say of models, plug-ins, hooks and notes, as the values that a run takes."""
 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli.cli.console import Console
 from compactor_cli.cli.run_options import RunOptions
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.settings import SEMANTIC, Settings, Strategy
+from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_names
+from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
+from compactor_cli.run.hooks import NAME, note_of
 from compactor_cli.run.jobs import Purpose, RunConfig
 from compactor_cli.run.rows import CompactedRow
 
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from compactor_cli.llm.model import Estimate, ModelOptions
     from compactor_cli.llm.prompts import Stage
     from compactor_cli.model.report import Listener
+    from compactor_cli.model.summary import Summariser
     from compactor_cli.run.model_run import ModelConfig, ModelRun
 
 
@@ -36,7 +42,7 @@ def with_models(
         what = f"nothing is summed up by the strategy {run_config.settings.strategy.value}, so no model can write it"
         raise UsageError(what, next_step="leave -m out, or take another preset")
     if run_options.interactive:
-        from compactor_cli.cli.review import check_terminal, review
+        from compactor_cli.cli.views import check_terminal, review
 
         check_terminal()
         run_config = dataclasses.replace(run_config, review=review)
@@ -201,3 +207,70 @@ def estimate_line(estimate: Estimate, model: str) -> str:
         f"  {model} would get {estimate.requests:,} {'request' if estimate.requests == 1 else 'requests'}:"
         f" {estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out, {cost}\n"
     )
+
+
+DIGEST = "digest"
+
+
+def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
+    """Fields of `RunConfig`. Raises UsageError for names that nothing installed has."""
+    found: dict[str, Any] = {}
+    if settings.keep.by not in KEPT_BY:
+        from compactor_cli.llm.importance import plugin_importance
+
+        found["importance"] = plugin_importance(settings.keep.by, run_options.when_failing, _console(run_options).warn)
+    if run_options.engine:
+        from compactor_cli.plugged import load_engine
+
+        found["engine"] = load_engine(run_options.engine, run_options.when_failing)
+    if run_options.summariser not in ("", DIGEST):
+        if run_options.summariser not in plugin_names(PluginGroup.SUMMARISERS):
+            load_plugin(PluginGroup.SUMMARISERS, run_options.summariser)
+        found["summariser"] = partial(_summariser, run_options.summariser, run_options.when_failing)
+    return found
+
+
+def _console(run_options: RunOptions) -> Console:
+    return Console("compact", run_options.level, run_options.color)
+
+
+def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
+    from compactor_cli.plugged import PluginSummariser
+    from compactor_cli.run.rows import digest
+
+    return PluginSummariser(name, when_failing, digest(guidance))
+
+
+def hooks_and_memory(run_options: RunOptions) -> dict[str, Any]:
+    """Fields of `RunConfig`. Raises UsageError for a command that is none."""
+    found: dict[str, Any] = {"memory": run_options.memory}
+    for name, command in (("hook-before", run_options.hook_before), ("hook-after", run_options.hook_after)):
+        if command:
+            _check_command(command, f"--{name}")
+    if run_options.hook_before or run_options.hook_after:
+        from compactor_cli.run.hooks import Hooks
+
+        found["hooks"] = Hooks(
+            before=run_options.hook_before, after=run_options.hook_after, seconds=run_options.hook_timeout
+        )
+    return found
+
+
+def check_memory(run_options: RunOptions, *, inputs: int) -> None:
+    """Raises UsageError for a note that is not there, and for one note for several sessions."""
+    if not run_options.memory:
+        return
+    if NAME not in run_options.memory:
+        note_of(run_options.memory, "")
+        if inputs > 1:
+            advice = f"name each session's own: notes/{NAME}.md"
+            raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="--memory")
+
+
+def _check_command(command: str, where: str) -> None:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command cannot be read ({error})", next_step="mind the quotes", place=where) from error
+    if not words:
+        raise UsageError("the command is empty", next_step="leave it out", place=where)

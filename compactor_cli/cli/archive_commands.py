@@ -1,0 +1,337 @@
+"""The archive on the command line: ``compactor archive``, ``restore``, ``undo`` and ``verify``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from compactor_cli.archive.atomic import Existing, followed
+from compactor_cli.archive.folder import LOCAL_ARCHIVE, default_archive_dir, is_hex
+from compactor_cli.archive.recover import added_records, clear, find_compacted, put_back
+from compactor_cli.archive.restore import (
+    MIN_PREFIX_CHARS,
+    each_once,
+    find,
+    is_archive,
+    known_archives,
+    listed,
+    original_of,
+    restore_to,
+    stored_size,
+)
+from compactor_cli.archive.restore import restore as write_to
+from compactor_cli.archive.verify import Candidate, candidates, remove
+from compactor_cli.archive.verify import verify as verify_archive
+from compactor_cli.cli.config import configure
+from compactor_cli.cli.console import Console, clipped, counted, is_terminal, table, visible
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.sent import RESUMED_WHEN_INTERRUPTED, find_problems
+from compactor_cli.group.exchanges import group
+from compactor_cli.model.errors import CompactError, OutputError, UsageError
+from compactor_cli.model.transcript import Transcript
+from compactor_cli.presets import values
+from compactor_cli.read.jsonl import records_in
+from compactor_cli.read.streams import open_stream
+from compactor_cli.schema import faults, schema_names
+
+FAILED = 3
+# Of one transcript with the same fault in every record, some are enough.
+NAMED_FAULTS = 5
+
+ARCHIVE_DIR = click.option(
+    "--archive-dir",
+    metavar="DIR",
+    help=f"The archive; default: {LOCAL_ARCHIVE} here, and all that runs of yours wrote to.",
+)
+
+
+@click.command()
+@click.argument("name", metavar="FILE|HASH")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all; - is standard output.")
+@click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
+@ARCHIVE_DIR
+def restore(name: str, output: str | None, force: bool, archive_dir: str | None) -> int:
+    """Fetch the original of a compacted FILE, or an original (or one conversation of it) by its HASH.
+
+    A file is known by its path, where it was compacted in its place, else by the summary in it. A hash needs 8 or more
+    digits; it stands in the summary's marker line, in reports and in compactor archive list. To put an original back
+    in the place of its file: compactor undo FILE
+    """
+    if Path(name).exists() or not is_hash_start(name):
+        found = original_of(name, (*_adjacent(name), *archives(archive_dir)))
+    else:
+        found = find(archives(archive_dir), name)
+    if output and output != "-":
+        console = Console("compactor")
+        existing = Existing.REPLACE if force else Existing.REFUSE
+        restore_to(found, output, existing, warn=lambda text: console.warn(f"{output}: {text}"))
+        console.done(f"{output}: restored")
+        return 0
+    if not output and is_terminal(sys.stdout):
+        advice = f"name a file: -o FILE, or - for the terminal; to put it back: compactor undo {shlex.quote(name)}"
+        raise UsageError("an original is not printed on a terminal", next_step=advice)
+    write_to(found, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _adjacent(name: str) -> tuple[Path, ...]:
+    """The archive that this file would have been replaced from."""
+    return each_once([default_archive_dir(name, in_place=True)])
+
+
+@click.command()
+@click.argument("operands", nargs=-1, metavar="[ARCHIVE|FILE]…", type=click.UNPROCESSED)
+@click.option("--format", "dialect", default="", metavar="NAME", help="Read files as this dialect.")
+@ARCHIVE_DIR
+def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> int:
+    """Check archives (folders) or transcripts (files); without operands, your archives.
+
+    An archive is sound if every original has the hash it is named by. A transcript is sound if it can be read,
+    every call has its results and every result its call, and its records are by the schema of its format. What
+    its client would ignore without a word (a compaction that nothing links to) is warned of, and so is a call that was
+    interrupted where the client goes on from there.
+    """
+    console = Console("compactor")
+    named = operands or tuple(str(folder) for folder in archives(archive_dir) if is_archive(folder))
+    if not named:
+        console.warn("there is no archive yet")
+    is_sound = True
+    for name in named:
+        try:
+            problems, line = _archive(name, console) if Path(name).is_dir() else _file(name, dialect, console)
+        except CompactError as error:
+            problems, line = (str(error),), ""
+        is_sound = is_sound and not problems
+        for problem in problems:
+            console.error(problem if name in problem else f"{name}: {problem}")
+        if not problems:
+            click.echo(line)
+    console.finish()
+    return 0 if is_sound else FAILED
+
+
+def archives(archive_dir: str | None) -> tuple[Path, ...]:
+    """The archives to look in: the one that is named, else the one here and all that are known, if they exist."""
+    chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
+    return (Path(chosen),) if chosen else each_once([Path(LOCAL_ARCHIVE), *known_archives()])
+
+
+def is_hash_start(text: str) -> bool:
+    """Whether this can only be the beginning of a hash, and no file's name is meant."""
+    return len(text) >= MIN_PREFIX_CHARS and is_hex(text.lower())
+
+
+def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
+    if not is_archive(Path(name)):
+        return ("is no archive: name a folder with a MANIFEST.jsonl, or a transcript",), ""
+    found = verify_archive(name)
+    for path in found.leftovers:
+        console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
+    problems = tuple(str(problem) for problem in found.problems)
+    size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
+    return problems, f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
+
+
+def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], str]:
+    problems: list[str] = []
+    conversations = records = 0
+    with open_stream(name) as stream:
+        lines = records_in(stream)
+        for transcript in open_transcripts(lines, dialect=dialect, prefix=lines.prefix):
+            problems += _faults(transcript)
+            for warning in (*_interrupted(transcript), *map(str, find_problems(transcript))):
+                console.warn(warning)
+            conversations += 1
+            records += len(transcript.records)
+    return tuple(
+        problems
+    ), f"{visible(name)}: sound, {counted(conversations, 'conversation')}, {counted(records, 'record')}"
+
+
+def _interrupted(transcript: Transcript) -> Iterator[str]:
+    """The calls without a result that the client of a session copes with."""
+    if transcript.dialect in RESUMED_WHEN_INTERRUPTED:
+        for half in group(transcript.messages).orphan_calls:
+            if not transcript.messages[half.record].superseded:
+                yield f"{transcript.records[half.record].place}: a call was interrupted: the client goes on without it"
+
+
+def _faults(transcript: Transcript) -> Iterator[str]:
+    """What is wrong with one transcript."""
+    grouping = group(transcript.messages)
+    is_resumed = transcript.dialect in RESUMED_WHEN_INTERRUPTED
+    for half, what in (
+        *((half, "a call without its result") for half in grouping.orphan_calls if not is_resumed),
+        *((half, "a result without its call") for half in grouping.orphan_results),
+    ):
+        if not transcript.messages[half.record].superseded:
+            yield f"{transcript.records[half.record].place}: {what}"
+    if transcript.dialect not in schema_names():
+        return
+    named = 0
+    for record in transcript.records:
+        for fault in faults(transcript.dialect, record.value):
+            yield f"{record.place}: {fault}"
+            named += 1
+        if named >= NAMED_FAULTS:
+            return
+
+
+_SHOWN_HASH_CHARS = 12
+_MIN_PATH_CHARS = 20
+
+
+@click.group()
+def archive() -> None:
+    """Look at the originals that were archived, in all archives of yours, or take old ones out."""
+
+
+@archive.command("list")
+@click.option("--limit", metavar="N", default=20, type=click.IntRange(min=0), help="The newest N; 0: all (default 20).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@ARCHIVE_DIR
+def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
+    """List what was archived, the newest first, with the file it came from."""
+    items = sorted(listed(archives(archive_dir)), key=lambda item: item.entry.compacted_at, reverse=True)
+    shown = items[:limit] if limit else items
+    if as_json:
+        for item in shown:
+            entry = item.entry
+            value = {"sha256": entry.sha256, "bytes": entry.bytes, "records": entry.records, "format": entry.dialect}
+            where = {"source": entry.source, "compacted_at": entry.compacted_at, "archived": str(item.path)}
+            click.echo(json.dumps(value | where))
+        return 0
+    head = ("compacted", "bytes", "records", "hash", "file")
+    rows = [
+        (
+            item.entry.compacted_at[:16].replace("T", " "),
+            item.entry.bytes,
+            item.entry.records,
+            item.entry.sha256[:_SHOWN_HASH_CHARS],
+            item.entry.source,
+        )
+        for item in shown
+    ]
+    sys.stdout.write(_fitted(head, rows))
+    more = f"; {len(items) - len(shown):,} more, --limit 0 shows all" if len(shown) < len(items) else ""
+    click.echo(f"{counted(len(items), 'original')}{more}. One comes back with: compactor restore FILE -o OUT")
+    return 0
+
+
+@archive.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@ARCHIVE_DIR
+def stats(as_json: bool, archive_dir: str | None) -> int:
+    """Count the originals of each archive, and what they take on the disk."""
+    rows: list[tuple[object, ...]] = []
+    for folder in filter(is_archive, archives(archive_dir)):
+        entries = [item.entry for item in listed([folder])]
+        sizes = {entry.sha256: entry.bytes for entry in entries}
+        days = sorted(entry.compacted_at[:10] for entry in entries)
+        ends = (days[0], days[-1]) if days else ("", "")
+        rows.append((len(sizes), sum(sizes.values()), stored_size(folder), *ends, str(folder)))
+    head = ("originals", "bytes", "stored", "first", "last", "archive")
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(dict(zip(head, row, strict=True))))
+        return 0
+    if len(rows) > 1:
+        totals = [sum(int(str(row[column])) for row in rows) for column in range(3)]
+        rows.append((*totals, "", "", "all"))
+    sys.stdout.write(_fitted(head, rows))
+    return 0
+
+
+@archive.command()
+@click.option("--older-than", metavar="AGE", required=True, help="Last compacted longer ago than that: 90d, 12h.")
+@click.option("-n", "--dry-run", is_flag=True, help="Take nothing out; show what would go.")
+@click.option("-f", "--force", is_flag=True, help="Also originals whose compacted file is still in use.")
+@ARCHIVE_DIR
+def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) -> int:
+    """Take old originals out of the archives.
+
+    One whose compacted file is still where it was, and still names it, stays unless -f is given: without it that file
+    could not be undone or looked up. Of outputs written elsewhere (-o, a pipe) nobody knows whether they are in use.
+    """
+    console = Console("compactor")
+    seconds = values.seconds(older_than, "--older-than")
+    before = datetime.fromtimestamp(time.time() - seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    found = candidates(archives(archive_dir), before)
+    going = [item for item in found if force or not item.used_by]
+    for item in found:
+        if item.used_by and not force:
+            console.note(f"{item.item.entry.sha256[:_SHOWN_HASH_CHARS]}: stays, {item.used_by} is still in use")
+    if not dry_run:
+        remove(item.item for item in going)
+    _print_pruned(going, kept=len(found) - len(going), dry_run=dry_run)
+    return 0
+
+
+def _print_pruned(going: Sequence[Candidate], *, kept: int, dry_run: bool) -> None:
+    if dry_run:
+        for item in going:
+            entry = item.item.entry
+            line = f"{entry.sha256[:_SHOWN_HASH_CHARS]}  {entry.compacted_at[:10]}  {entry.source}"
+            click.echo(visible(line))
+    size = sum(item.stored_bytes for item in going)
+    verb = "would go" if dry_run else "taken out"
+    stays = f"; {kept:,} old ones stay, their compacted files are still in use" if kept else ""
+    click.echo(f"{counted(len(going), 'original')} {verb}, {size:,} bytes{stays}")
+
+
+def _fitted(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """The table, its last column (a path) clipped to the terminal."""
+    home = str(Path.home())
+    rows = [
+        (*row[:-1], f"~{str(row[-1])[len(home) :]}" if str(row[-1]).startswith(home + os.sep) else str(row[-1]))
+        for row in rows
+    ]
+    width = shutil.get_terminal_size((100, 24)).columns
+    widest = max((len(line) for line in table(head, rows).splitlines()), default=0)
+    longest = max((len(str(row[-1])) for row in rows), default=0)
+    most = max(longest - max(0, widest - width), _MIN_PATH_CHARS)
+    return table(head, [(*row[:-1], clipped(str(row[-1]), most)) for row in rows])
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.UNPROCESSED)
+@click.option("-f", "--force", is_flag=True, help="Also where something was written since; the archive has it then.")
+@ARCHIVE_DIR
+def undo(files: tuple[str, ...], force: bool, archive_dir: str | None) -> int:
+    """Take back the last compact -i or --append: files get the bytes they had before.
+
+    A file must be, by its hash, exactly what the compaction wrote. It is archived as a whole first.
+    """
+    console = Console("compactor")
+    code = 0
+    for name in files:
+        folders = [default_archive_dir(name, in_place=True), *archives(archive_dir)]
+        try:
+            clear((followed(name).parent,), dict.fromkeys(folders), console.warn)
+            _undo(name, force, folders, console)
+        except CompactError as error:
+            console.error(str(error))
+            code = 3 if code == 3 else error.exit_code
+    console.finish()
+    return code
+
+
+def _undo(name: str, force: bool, folders: Sequence[Path], console: Console) -> None:
+    found = find_compacted(name, folders)
+    if found.added_bytes and not force:
+        count, first = added_records(name, found)
+        advice = "with -f these go, too; the archive keeps them"
+        what = f"{counted(count, 'record')} came after the compaction (the first: {first})"
+        raise OutputError(what, place=name, next_step=advice)
+    undone = put_back(name, found, folders[0])
+    console.done(f"{name}: the original is back, {undone.size_bytes:,} bytes; what stood here is {undone.archived}")

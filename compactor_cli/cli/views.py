@@ -1,0 +1,512 @@
+"""Views: what people are shown of a plan, a result and a run; and the summary that they are asked about."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappush, heappushpop
+from itertools import groupby
+from pathlib import Path
+
+from compactor_cli.cli.console import Color, Console, counted, painted, visible
+from compactor_cli.cli.run_report import output_file
+from compactor_cli.model.errors import Place, UsageError
+from compactor_cli.model.plan import USAGE, Action, Plan, Span, Tier
+from compactor_cli.model.report import (
+    Event,
+    InputEnded,
+    InputReport,
+    Outcome,
+    RunEnded,
+    TranscriptEnded,
+    TranscriptReport,
+)
+from compactor_cli.model.settings import Keep, Settings, Size, Trigger
+from compactor_cli.model.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.plan.finish import COUNTER, OUTDATED
+from compactor_cli.plan.strategies import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED
+from compactor_cli.read.streams import STDIN
+from compactor_cli.run.jobs import Purpose
+from compactor_cli.run.rows import CompactedRow
+
+EXCERPT_CHARS = 96
+# Of a long run of covered records the ends are enough to see what it is.
+SHOWN_RECORDS = 6
+# Of a result that is only shown: rows of a dataset, and lines of a summary.
+SHOWN_ROWS = 10
+SHOWN_LINES = 24
+
+# What is done to records that do not stay, by the rule; all other rules shorten texts.
+_LEFT_OUT = {
+    ORPHAN: "leave out {} (tool calls or results without the other half)",
+    SUPERSEDED: "leave out {} (the client sends them no longer)",
+    BOOKKEEPING: "leave out {} (bookkeeping, never sent)",
+    OUTDATED: "leave out {} (bookkeeping about what is left out)",
+    NO_ROOM: "leave out {} (no room)",
+    NOTICE: "leave out {} (a notice says so)",
+}
+
+
+def where(transcript: Transcript) -> str:
+    """``path``, with the line for a row of a dataset or a later session of a stream."""
+    if not transcript.records:
+        return "-"
+    place = transcript.records[0].place
+    name = "standard input" if place.path == "-" else place.path
+    is_whole = place.line == 1 and transcript.frame.container is Container.LINES
+    return visible(name if is_whole else str(replace(place, path=name)))
+
+
+def plan_view(transcript: Transcript, plan: Plan) -> str:
+    """The decision, a line per span."""
+    size = f"{counted(len(transcript.records), 'record')}, {plan.tokens_before:,} tokens"
+    head = f"{where(transcript)}: {transcript.dialect}, {size}"
+    if not plan.changes:
+        return f"{head}: unchanged ({plan.reason or 'nothing to do'})\n"
+    most = plan.tokens_kept + plan.summary_tokens
+    lines = [f"{head} → at most {most:,}{_aim(plan)}"]
+    lines += [f"  why: {plan.reason}"] if plan.reason else []
+    lines += [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
+    if plan.summary_tokens:
+        lines.append(f"  the summary takes at most {plan.summary_tokens:,} of {plan.tokens_middle:,} tokens")
+    if shortened := sum(edit.part != USAGE for edit in plan.edits):
+        lines.append(f"  texts shortened: {shortened:,}")
+    lines += [f"  {note}" for note in (*plan.notes, plan.over_target) if note]
+    return "\n".join(lines) + "\n"
+
+
+def diff_view(transcript: Transcript, plan: Plan, summary: str, tokens_after: int, color: bool) -> str:
+    """Before and after: kept records counted, left-out ones named, the summary in full."""
+    name = where(transcript)
+    head = [
+        painted(f"--- {name}  {plan.tokens_before:,} tokens", Color.RED, color),
+        painted(f"+++ {name}  {tokens_after:,} tokens", Color.GREEN, color),
+    ]
+    return "\n".join([*head, *_hunks(transcript, plan, summary, color)]) + "\n"
+
+
+def result_view(transcript: Transcript, plan: Plan, summary: str, report: TranscriptReport, color: bool) -> str:
+    """The result in short: a line per span, and the beginning of the summary. Of a dataset, the first rows alone."""
+    is_row = transcript.frame.container is not Container.LINES
+    if report.outcome is not Outcome.COMPACTED or (is_row and transcript.records[0].place.line > SHOWN_ROWS):
+        return ""
+    change = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
+    head = f"{where(transcript)}  {transcript.dialect}, {counted(len(transcript.records), 'record')}, {change}"
+    if is_row:
+        return head + "\n"
+    lines = [painted(head, Color.CYAN, color)]
+    lines += [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
+    if summary:
+        text = [visible(line) for line in summary.splitlines()]
+        more = len(text) - SHOWN_LINES
+        most_chars = max(shutil.get_terminal_size().columns - 3, EXCERPT_CHARS // 2)
+        lines += ["", *(f"  {_clipped(line, most_chars)}".rstrip() for line in text[:SHOWN_LINES])]
+        lines += [f"  … {counted(more, 'more line')} of the summary"] if more > 0 else []
+    return "\n".join(lines) + "\n\n"
+
+
+def _clipped(line: str, most_chars: int) -> str:
+    return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+
+
+def _regions(plan: Plan) -> list[tuple[Span, ...]]:
+    """Runs of kept spans, and runs of all others: bookkeeping between covered records is no news."""
+    runs = groupby(plan.spans, key=_is_kept)
+    return [tuple(spans) for _, spans in runs]
+
+
+def _is_kept(span: Span) -> bool:
+    """Whether the model is shown these records as they were: a client's counter of tokens is no content."""
+    return span.action is Action.KEEP or span.name == COUNTER
+
+
+def _fate(region: tuple[Span, ...]) -> str:
+    """What is done to how many records."""
+    counts: dict[tuple[Action, str], int] = {}
+    for span in region:
+        key = (span.action, span.name)
+        counts[key] = counts.get(key, 0) + span.stop - span.start
+    if _is_kept(region[0]):
+        reset = counts.get((Action.PRUNE, COUNTER), 0)
+        return f"keep {sum(counts.values()):,}" + (f" ({counted(reset, 'token counter')} reset)" if reset else "")
+    return ", ".join(_phrase(action, name).format(f"{count:,}") for (action, name), count in counts.items())
+
+
+def _phrase(action: Action, name: str) -> str:
+    if name in _LEFT_OUT:
+        return _LEFT_OUT[name]
+    return "summarise {}" if action is Action.COVER else f"shorten {{}} ({name})"
+
+
+def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Iterator[str]:
+    summary_shown = not summary
+    for region in _regions(plan):
+        if not summary_shown and region[0].start >= plan.summary_at:
+            yield from _added(summary, color)
+            summary_shown = True
+        yield painted(f"@@ {_range(region)}: {_fate(region)} @@", Color.CYAN, color)
+        yield from _gone(transcript, plan, region, color)
+    if not summary_shown:
+        yield from _added(summary, color)
+
+
+def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: bool) -> Iterator[str]:
+    """The first and the last of the records that do not stay as they are."""
+    if _is_kept(region[0]):
+        return
+    edits = {edit.record: edit for edit in plan.edits if edit.part != USAGE}
+    indices = range(region[0].start, region[-1].stop)
+    shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
+    ends = shown if len(shown) <= SHOWN_RECORDS else [*shown[: SHOWN_RECORDS // 2], -1, *shown[-SHOWN_RECORDS // 2 :]]
+    for index in ends:
+        description = _excerpt(transcript.messages[index]) if index >= 0 else f"… {len(shown) - SHOWN_RECORDS:,} more …"
+        yield painted(f"- {description}", Color.RED, color)
+        if index in edits:
+            yield painted(f"+ {_short(edits[index].text)}", Color.GREEN, color)
+
+
+def _added(summary: str, color: bool) -> Iterator[str]:
+    return (painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines())
+
+
+def _excerpt(message: Message) -> str:
+    description = " ".join(filter(None, (_part(part) for part in message.parts)))
+    return f"{message.role.value}: {_short(description)}"
+
+
+def _part(part: object) -> str:
+    if isinstance(part, Text | ToolResult):
+        return part.text[: EXCERPT_CHARS * 2]
+    if isinstance(part, Thinking):
+        return "(thinking)"
+    if isinstance(part, ToolCall):
+        return f"{part.name}({str(part.arguments)[:EXCERPT_CHARS]})"
+    return "(media)"
+
+
+def _short(text: str) -> str:
+    line = visible(" ".join(text[: EXCERPT_CHARS * 3].split()))
+    return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
+
+
+def _range(region: tuple[Span, ...]) -> str:
+    first, last = region[0].start + 1, region[-1].stop
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+
+
+def _aim(plan: Plan) -> str:
+    parts = [f"target {plan.target_tokens:,}"] if plan.target_tokens else []
+    if plan.window_tokens:
+        share = plan.tokens_before / plan.window_tokens
+        parts.append(f"{share:.0%} of the window of {plan.window_tokens:,} was full")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportWording:
+    """What the lines about a run depend on: its purpose and settings, and how results are written.
+
+    ``is_shown``: the result is only shown, and nothing is written; ``only_look``: nothing else was asked for.
+    ``resume_command``: how the client goes on with the session, where that is known.
+    """
+
+    purpose: Purpose
+    settings: Settings
+    inputs: int = 1
+    in_place: bool = False
+    append: bool = False
+    is_shown: bool = False
+    only_look: bool = False
+    resume_command: str = ""
+
+    @property
+    def names_results(self) -> bool:
+        """Whether there is a result to name."""
+        return self.purpose is Purpose.ACT or self.is_shown
+
+
+class ResultLines:
+    """A listener that prints what became of each input, and in the end of all of them."""
+
+    def __init__(self, wording: ReportWording, console: Console) -> None:
+        self._wording = wording
+        self._console = console
+        self._began = time.time()
+
+    def __call__(self, event: Event, /) -> None:
+        """Print what the event is worth to a person."""
+        if isinstance(event, InputEnded):
+            print_input(event.report, self._wording, self._console)
+        elif isinstance(event, RunEnded) and not event.error and self._wording.purpose is Purpose.ACT:
+            print_totals(event.inputs, event.at - self._began, self._console)
+            if self._wording.resume_command and not event.exit_code:
+                self._console.done(f"go on with it: {self._wording.resume_command}")
+
+
+def print_input(report: InputReport, wording: ReportWording, console: Console) -> None:
+    """Print what became of one input: errors and warnings, then its result on one line."""
+    name = "standard input" if report.path == STDIN else report.path
+    _print_problems(name, report, wording, console)
+    if report.outcome is Outcome.SKIPPED and report.reason == "live":
+        console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it anyway")
+    elif report.outcome is Outcome.SKIPPED:
+        console.note(f"{name}: skipped ({report.reason})")
+    elif report.outcome is Outcome.UNCHANGED and wording.names_results:
+        line = f"{name}: unchanged, {unchanged_line(report, wording.settings)}"
+        (console.done if wording.inputs == 1 else console.note)(line)
+    elif report.outcome is Outcome.COMPACTED and wording.names_results:
+        console.done(f"{name}: {result_line(report, wording)}", kind="compacted")
+    elif wording.purpose is Purpose.TRY and report.outcome in (Outcome.COMPACTED, Outcome.UNCHANGED):
+        would = "would be compacted" if report.outcome is Outcome.COMPACTED else "would stay as it is"
+        console.note(f"{name}: {would}, {_change(report.tokens_before, report.tokens_after)}")
+
+
+def print_totals(reports: Sequence[InputReport], seconds: float, console: Console) -> None:
+    """Print what became of all inputs, if there are several."""
+    if len(reports) < 2:
+        return
+    counts = Counter(report.outcome for report in reports)
+    outcomes = ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome])
+    before, after = (sum(getattr(report, name) for report in reports) for name in ("tokens_before", "tokens_after"))
+    console.done(f"{len(reports):,} inputs: {outcomes} · {_change(before, after)} · {seconds:,.1f} s")
+
+
+def result_line(report: InputReport, wording: ReportWording) -> str:
+    """``12,054 → 2,997 tokens (−75 %) · 26 kept, 81 summarised by the digest · back: compactor restore FILE``."""
+    parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
+    if report.path != STDIN and (wording.in_place or wording.append) and report.archive:
+        parts.append(f"back: compactor undo {shlex.quote(report.path)}")
+    if wording.is_shown and not wording.only_look:
+        ways = "-o FILE writes it, --stdout prints it"
+        parts.append(f"nothing was written: {ways}" + (", -i replaces the file" if report.path != STDIN else ""))
+    return " · ".join(filter(None, parts))
+
+
+def unchanged_line(report: InputReport, settings: Settings) -> str:
+    """How large it is, why it stays as it is, and how it becomes smaller anyway."""
+    if len(report.transcripts) != 1 or sum(report.counts.values()) > 1:
+        reason = report.reason or f"none of its {counted(sum(report.counts.values()), 'conversation')} needs compacting"
+        return f"{report.tokens_before:,} tokens ({reason})"
+    item = report.transcripts[0]
+    bound = "at most " if item.reason.startswith("at most ") else ""
+    size = f"{bound}{item.tokens_before:,} tokens"
+    has_target = settings.target != Size()
+    if has_target and item.tokens_before <= item.target_tokens:
+        return f"{size}, within the target of {item.target_tokens:,}"
+    default = settings.keep.head_tokens + settings.keep.tail_tokens
+    is_default = not has_target and settings.trigger == Trigger() and settings.keep == Keep()
+    if is_default and item.tokens_before <= default:
+        return f"{size}, within the default of {default:,}; for less: -t 25%"
+    return f"{size} ({item.reason or 'nothing to do'})"
+
+
+def _print_problems(name: str, report: InputReport, wording: ReportWording, console: Console) -> None:
+    if report.error:
+        advice = f": {report.next_step}" if report.next_step else ""
+        console.error(report.error + advice)
+        if report.reason.startswith("Traceback"):
+            console.why(report.reason)
+    for warning in report.warnings:
+        console.warn(f"{name}: {warning}")
+    for item in report.transcripts:
+        place = Place(path=name, line=item.line, row=item.row)
+        where = str(place) if sum(report.counts.values()) > 1 else name
+        _warn(where, item, console)
+        _print_pressure(where, item, wording.settings.trigger, console)
+    if report.not_carried and wording.purpose is Purpose.ACT:
+        from compactor_cli.render.convert import not_carried_line
+
+        console.warn(f"{name}: {not_carried_line(report.not_carried, report.written_as)}")
+
+
+def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
+    """Say how many summaries the digest wrote in place of the model or plug-in that was asked for, and why."""
+    asked = [item for report in reports for item in report.transcripts if item.summary_source]
+    reasons = Counter(item.fell_back for item in asked if item.fell_back)
+    if reasons:
+        (reason, _), *others = reasons.most_common()
+        more = f" (and {len(others)} other reasons)" if others else ""
+        console.warn(f"{reasons.total():,} of {len(asked):,} summaries fell back to the digest: {reason}{more}")
+
+
+def _warn(name: str, item: TranscriptReport, console: Console) -> None:
+    if item.outcome is Outcome.FAILED:
+        console.warn(f"{item.reason}; passed on unchanged")
+    if item.over_target:
+        console.warn(f"{name}: over its target: {item.over_target}")
+    for warning in item.warnings:
+        console.warn(f"{name}: {warning}")
+    for note in item.notes:
+        console.note(f"{name}: {note}")
+
+
+def _print_pressure(name: str, item: TranscriptReport, trigger: Trigger, console: Console) -> None:
+    """Say that a transcript which stays as it is fills its window: from the first tier on with ``-v``.
+
+    A warning from the second one on, where the window is the one that the run is about.
+    """
+    if item.outcome is not Outcome.UNCHANGED or item.tier in ("", Tier.NONE):
+        return
+    is_named = trigger.window_tokens or trigger.window_model
+    line = f"{item.tokens_before:,} tokens fill {item.tokens_before / item.window_tokens:.0%} of the window"
+    start = f"; compaction starts at {trigger.compact_ratio:.0%}" if is_named else ""
+    report = console.warn if is_named and item.tier != Tier.LOG else console.note
+    report(f"{name}: {line} of {item.window_tokens:,}{start}")
+
+
+def _change(before: int, after: int) -> str:
+    """``12,054 → 2,997 tokens (−75 %)``; one number where nothing changed."""
+    if before == after:
+        return f"{before:,} tokens"
+    percent = round(100 * (1 - after / before)) if before else 0
+    sign = "−" if percent >= 0 else "+"
+    return f"{before:,} → {after:,} tokens ({sign}{abs(percent)} %)"
+
+
+# Who wrote what stands for the summarised records, in the words of a sentence.
+_AUTHORS = {
+    "digest": "summarised by the digest",
+    "model": "summarised by the model",
+    "plugin": "summarised by a plug-in",
+    "memory": "summarised by the session's note",
+    "excerpts": "replaced by excerpts",
+    "notice": "left out",
+}
+# Rules that take out what no model is shown.
+_NO_CONTENT = ("bookkeeping", "usage")
+
+
+def _records(report: InputReport) -> str:
+    """What became of the records of one transcript, or of the conversations of a dataset."""
+    many = sum(report.counts.values())
+    if many != 1 or len(report.transcripts) != 1:
+        return ", ".join(f"{count:,} {outcome}" for outcome, count in report.counts.items() if count) + (
+            " conversations" if many else ""
+        )
+    item = report.transcripts[0]
+    shortened = sum(count for rule, count in item.pruned.items() if rule not in _NO_CONTENT)
+    parts = [f"{item.kept:,} kept"]
+    parts += [f"{shortened:,} shortened"] if shortened else []
+    parts += [f"{item.covered:,} {_AUTHORS.get(item.summary_source, 'left out')}"] if item.covered else []
+    return ", ".join(parts)
+
+
+class PageFile:
+    """Writes the page when the run ends: on one transcript if there was only one, else on all of them.
+
+    Of each transcript two numbers are held, and of the worst ones their reports.
+    """
+
+    def __init__(self, path: str, settings: Settings) -> None:
+        self._path = path
+        self._settings = settings
+        self._began = time.time()
+        self._session = ""
+        self._before = array("L")
+        self._after = array("L")
+        self._uncounted = 0
+        self._worst: list[tuple[float, int, str, TranscriptReport]] = []
+
+    def add_session(self, page: str) -> None:
+        """The page of a transcript; of several, none is written."""
+        self._session = page
+
+    def __call__(self, event: Event, /) -> None:
+        """Take it in."""
+        if isinstance(event, TranscriptEnded):
+            self._add(event.path, event.report)
+        elif isinstance(event, RunEnded) and (event.inputs or not event.error):
+            self._write(self._page(event))
+
+    def _add(self, path: str, report: TranscriptReport) -> None:
+        self._before.append(report.tokens_before)
+        self._after.append(report.tokens_after)
+        self._uncounted += report.reason.startswith("at most ")
+        if not report.retention:
+            return
+        name = str(Place(path=_name(path), line=report.line, row=report.row)) if report.line > 1 else _name(path)
+        # The negative: a heap lets go of its smallest, here of what kept most.
+        kept_ratio = sum(report.retention.values()) / len(report.retention)
+        item = (-kept_ratio, -len(self._before), name, report)
+        from compactor_cli.render.page import MAX_ROWS
+
+        (heappush if len(self._worst) < MAX_ROWS else heappushpop)(self._worst, item)
+
+    def _page(self, event: RunEnded) -> str:
+        if self._session and len(event.inputs) == 1 and len(self._before) == 1:
+            return self._session
+        from compactor_cli.render.page import run_page
+
+        worst = [(name, report) for _, _, name, report in sorted(self._worst, reverse=True)]
+        one = event.inputs[0].path if len(event.inputs) == 1 else ""
+        return run_page(
+            event.inputs,
+            list(zip(self._before, self._after, strict=True)),
+            worst,
+            target_tokens=self._settings.target.tokens,
+            seconds=event.at - self._began,
+            uncounted=self._uncounted,
+            title=f"{Path(one).name} compacted" if one and one != STDIN else "What was compacted",
+        )
+
+    def _write(self, page: str) -> None:
+        with output_file(self._path) as file:
+            file.write(page.encode())
+
+
+def session_view(transcript: Transcript, row: CompactedRow, settings: Settings) -> str:
+    """The page of one transcript; empty for the rows of a dataset but the first."""
+    place = transcript.records[0].place if transcript.records else None
+    if place is None or place.line > 1 or place.row > 1:
+        return ""
+    from compactor_cli.plan.tokens import counter_for
+    from compactor_cli.render.page import printable, session_page
+
+    plan: Plan = row.plan
+    counter = counter_for(settings.tokenizer, transcript.model)
+    title = printable(Path(_name(place.path)).name)
+    return session_page(transcript, plan, row.summary, row.report, counter=counter, title=title)
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == STDIN else path
+
+
+TERMINAL = "/dev/tty"
+_YES = ("y", "yes", "j", "ja", "是")
+_NO = ("n", "no", "nein", "否")
+_QUESTION = "take this summary? yes, no, or what to do better: "
+
+
+def check_terminal() -> None:
+    """Raises UsageError where nobody can be asked."""
+    try:
+        with open(TERMINAL, "rb"):  # noqa: PTH123 -- a device
+            return
+    except OSError as error:
+        raise UsageError("--interactive needs a terminal to ask on", next_step="leave it out") from error
+
+
+def review(transcript: Transcript, row: CompactedRow) -> str | None:
+    """Shows plan and summary; an empty text (take it), None (decline), or guidance. The end of input declines."""
+    plan = plan_view(transcript, row.plan)
+    shown = plan + diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color=False)
+    # Two handles: a terminal cannot be sought in, as one for both directions must be.
+    with open(TERMINAL, encoding="utf-8") as tty_in, open(TERMINAL, "w", encoding="utf-8") as tty_out:  # noqa: PTH123
+        tty_out.write(shown)
+        for warning in row.report.warnings:
+            tty_out.write(f"{warning}\n")
+        while True:
+            tty_out.write(_QUESTION)
+            tty_out.flush()
+            line = tty_in.readline()
+            answer = line.strip()
+            if not line or answer.lower() in _NO:
+                return None
+            if answer:
+                return "" if answer.lower() in _YES else answer

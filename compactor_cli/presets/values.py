@@ -1,0 +1,282 @@
+"""Values as people write them (``32k``, ``25%``, ``10m``, ``4 turns``), and tables of them laid over Settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from compactor_cli.model.errors import UsageError
+from compactor_cli.model.settings import Budget, Keep, PruneRule, Settings, Size
+
+_MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def tokens(value: object, where: str) -> int:
+    """A number of tokens: ``16000``, ``"16k"``, ``"1.5m"``. Raises UsageError naming ``where``."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    number = _with_unit(value, _MULTIPLES)
+    if number is None or number != int(number):
+        raise UsageError(
+            f"{_quoted(value)} is not a number of tokens", next_step="write 16000, 32k or 1.5m", place=where
+        )
+    return int(number)
+
+
+def size(value: object, where: str) -> Size:
+    """Tokens, or a share between 0 % and 100 %: ``"32k"``, ``"25%"``, ``0.25``. Raises UsageError."""
+    if isinstance(value, str) and (value.strip().endswith("%") or 0 < (_number(value.strip()) or 0) < 1):
+        return Size(ratio=ratio(value, where))
+    if isinstance(value, float) and 0 < value < 1:
+        return Size(ratio=value)
+    try:
+        return Size(tokens=tokens(value, where))
+    except UsageError as error:
+        raise UsageError(f"{_quoted(value)} is not a size", next_step="write 32k, 1.5m or 25%", place=where) from error
+
+
+def ratio(value: object, where: str) -> float:
+    """A share from 0 to 1: ``0.25``, ``"25%"``. Raises UsageError."""
+    number: float | None = None
+    if isinstance(value, str):
+        text = value.strip()
+        number = _number(text[:-1], 100) if text.endswith("%") else _number(text)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
+    if number is None or not 0 <= number <= 1:
+        raise UsageError(f"{_quoted(value)} is not a share", next_step="write 25% or 0.25", place=where)
+    return number
+
+
+def seconds(value: object, where: str) -> float:
+    """A length of time: ``600``, ``"90s"``, ``"10m"``, ``"1h"``, ``"2d"``. Raises UsageError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return float(value)
+    number = _with_unit(value, _SECONDS)
+    if number is None:
+        raise UsageError(f"{_quoted(value)} is no length of time", next_step="write 90s, 10m, 1h or 2d", place=where)
+    return number
+
+
+def size_bytes(value: object, where: str) -> int:
+    """A number of bytes, in units of 1,024: ``1048576``, ``"128M"``, ``"1.5g"``. Raises UsageError."""
+    number = float(value) if isinstance(value, int) else _with_unit(value, _BYTES)
+    if number is None:
+        raise UsageError(f"{_quoted(value)} is not a number of bytes", next_step="write 64M or 1G", place=where)
+    return int(number)
+
+
+def money(value: object, where: str) -> float:
+    """US dollars: ``5``, ``0.25``, ``"$2"``. Raises UsageError."""
+    number = _number(str(value).strip().removeprefix("$"))
+    if isinstance(value, bool) or number is None or number <= 0:
+        raise UsageError(f"{_quoted(value)} is no sum of money", next_step="write 5 or 0.25 (US dollars)", place=where)
+    return number
+
+
+def switch(value: object, where: str) -> bool:
+    """On or off: a boolean, ``1``, ``true``, ``yes``, ``on`` and their opposites. Raises UsageError."""
+    if isinstance(value, bool):
+        return value
+    found = _SWITCHES.get(str(value).strip().lower())
+    if found is None:
+        raise UsageError(f"{_quoted(value)} is neither on nor off", next_step="write true or false", place=where)
+    return found
+
+
+def count(value: object, where: str) -> int:
+    """A whole number from 0. Raises UsageError."""
+    text = str(value).strip()
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
+        raise UsageError(f"{_quoted(value)} is no count", next_step="write a whole number", place=where)
+    return int(text)
+
+
+def _with_unit(value: object, units: dict[str, int]) -> float | None:
+    if not isinstance(value, str):
+        return None
+    text = value.strip().lower().replace("_", "")
+    unit = text[-1:] if text[-1:].isalpha() else ""
+    number = _number(text.removesuffix(unit)) if unit in units else None
+    return None if number is None or number < 0 else round(number * units[unit], 6)
+
+
+def _number(text: str, divisor: int = 1) -> float | None:
+    try:
+        number = float(text) / divisor
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _quoted(value: object) -> str:
+    return f"“{value}”" if isinstance(value, str) else repr(value)
+
+
+_KEPT = re.compile(r"(\d+)\s*(turns?|messages?)")
+
+
+def read_head(value: Any, where: str) -> tuple[str, float]:
+    """The unit (``tokens`` or ``turns``) and the number. Raises UsageError."""
+    unit, number = _counted(value, where)
+    if unit == "messages":
+        raise UsageError("the head is kept by tokens or turns", next_step="write 4k or 2turns", place=where)
+    return unit, number
+
+
+def read_tail(value: Any, where: str) -> tuple[str, float]:
+    """The unit (``tokens``, ``turns``, ``messages`` or ``ratio``) and the number. Raises UsageError."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return "ratio", ratio(value, where)
+    return _counted(value, where)
+
+
+def with_head(keep: Keep, unit: str, number: float) -> Keep:
+    """``keep`` with this head in place of its own."""
+    count = int(number)
+    if unit == "turns":
+        return replace(keep, head_turns=count, head_tokens=0)
+    return replace(keep, head_tokens=count, head_turns=(keep.head_turns or Keep().head_turns) if count else 0)
+
+
+def with_tail(keep: Keep, unit: str, number: float) -> Keep:
+    """``keep`` with this tail in place of its own."""
+    none = replace(keep, tail_tokens=0, tail_messages=0, tail_turns=0, tail_ratio=0.0)
+    change: dict[str, Any] = {f"tail_{unit}": number}
+    return replace(none, **change)
+
+
+def _counted(value: Any, where: str) -> tuple[str, float]:
+    found = _KEPT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        return "tokens", tokens(value, where)
+    return found[2].removesuffix("s") + "s", int(found[1])
+
+
+def settings_from(table: Mapping[str, Any], base: Settings, where: str) -> Settings:
+    """``base`` with every value that ``table`` names; the others stay.
+
+    Keys are the names of the fields of `Settings`, ``-`` standing for ``_``; a value of a field's own type is taken as
+    it is. In short, as options have them: ``keep`` and ``budget`` as a text or number, ``keep_head``, ``keep_tail``.
+    ``prune`` replaces all rules. Raises UsageError that names the key, and the nearest known one where it is unknown.
+    """
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{table!r} is not a table", next_step="write a table of keys", place=where)
+    table = {key.replace("-", "_"): value for key, value in table.items()}
+    ends = {name: table.pop(name) for name in ("keep_head", "keep_tail") if name in table}
+    settings = typing.cast(Settings, _overlay(table, base, where))
+    keep = settings.keep
+    if "keep_head" in ends:
+        keep = with_head(keep, *read_head(ends["keep_head"], f"{where}: keep_head"))
+    if "keep_tail" in ends:
+        keep = with_tail(keep, *read_tail(ends["keep_tail"], f"{where}: keep_tail"))
+    return dataclasses.replace(settings, keep=keep)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Advice for an unknown name: the known one it resembles most, or where to look."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _overlay(table: Mapping[str, Any], base: Any, where: str) -> Any:
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{table!r} is not a table", next_step="write a table of keys", place=where)
+    types = typing.get_type_hints(type(base))
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in types:
+            advice = nearest(name, types) or f"known keys: {', '.join(types)}"
+            raise UsageError(f"unknown key {key}", next_step=advice, place=where)
+        changes[name] = _field(types[name], name, value, getattr(base, name), f"{where}: {name}")
+    return dataclasses.replace(base, **changes)
+
+
+def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, kind):
+        return value
+    if kind is Size:
+        return _size(value, where)
+    if kind is Keep and isinstance(value, str):
+        return dataclasses.replace(base, by=value)
+    if kind is Budget and not isinstance(value, Mapping):
+        return _budget(value, base, where)
+    if dataclasses.is_dataclass(kind):
+        return _overlay(value, base, where)
+    if kind == tuple[PruneRule, ...]:
+        return _rules(value, where)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind(_choice(value, tuple(kind), where))
+    if kind == tuple[str, ...]:
+        return _texts(value, where)
+    if name in _CHOICES:
+        return _choice(value, _CHOICES[name], where)
+    if kind is int and name.endswith("_tokens"):
+        return tokens(value, where)
+    return _PLAIN[kind](value, where)
+
+
+def _budget(value: Any, base: Budget, where: str) -> Budget:
+    """A curve by its name, or a fixed size."""
+    if value in _CHOICES["curve"]:
+        return dataclasses.replace(base, curve=value, size=Size())
+    return dataclasses.replace(base, size=size(value, where))
+
+
+def _size(value: Any, where: str) -> Size:
+    """A size as people write it, or as reports and plans hold it (``tokens`` and ``ratio``)."""
+    if not isinstance(value, Mapping):
+        return size(value, where)
+    return Size(
+        tokens=tokens(value.get("tokens", 0), where),
+        ratio=ratio(value.get("ratio", 0.0), where),
+    )
+
+
+def _rules(value: Any, where: str) -> tuple[PruneRule, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(rule, PruneRule) for rule in value):
+        return tuple(value)
+    if not isinstance(value, list | tuple) or not all(isinstance(rule, Mapping) and rule.get("name") for rule in value):
+        raise UsageError("rules are tables with a name each", next_step="write [[prune]] and name = …", place=where)
+    return tuple(_overlay(rule, PruneRule(name=""), f"{where}: {rule['name']}") for rule in value)
+
+
+def _choice(value: object, choices: tuple[str, ...], where: str) -> str:
+    if value not in choices:
+        raise UsageError(f"{value!r} is not a choice", next_step=f"one of {', '.join(choices)}", place=where)
+    return str(value)
+
+
+def _texts(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise UsageError(f"{value!r} is not a list", next_step='write ["a", "b"]', place=where)
+    return tuple(_text(item, where) for item in value)
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{value!r} is not a text", next_step="put it in quotes", place=where)
+    return value
+
+
+# Of `Budget.curve`.
+_CHOICES: Mapping[str, tuple[str, ...]] = {"curve": ("scaled", "tiered")}
+
+_PLAIN: Mapping[type, Callable[[object, str], Any]] = {
+    int: count,
+    float: ratio,
+    bool: switch,
+    str: _text,
+}
