@@ -237,12 +237,12 @@ def _home(path: str) -> str:
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:
     """Ask which session to compact, show how, and do it on a yes. Anything else leaves all as they are."""
-    answer = click.prompt("compact which? (a number; Enter: none)", default="", show_default=False, err=True)
-    if not answer.strip().isdigit() or not 1 <= int(answer) <= len(measured):
+    answer = _ask("compact which? (a number; Enter: none): ")
+    if not answer.isdigit() or not 1 <= int(answer) <= len(measured):
         return 0
     item = measured[int(answer) - 1]
     click.echo(f"  {visible(item.command)}", err=True)
-    if not click.confirm("do it now?", default=False, err=True):
+    if _ask("do it now? [y/N]: ").lower() not in ("y", "yes"):
         return 0
     from compactor_cli.cli.run_command import run
 
@@ -250,6 +250,12 @@ def _pick(measured: Sequence[MeasuredSession]) -> int:
     if not code and item.session.resume_command:
         click.echo(f"go on with it: {visible(item.session.resume_command)}", err=True)
     return code
+
+
+def _ask(question: str) -> str:
+    """The answer to a question on a terminal; empty at the end of input. Ctrl-C stops the program, as elsewhere."""
+    click.echo(question, nl=False, err=True)
+    return sys.stdin.readline().strip()
 
 
 FAILED = 3

@@ -198,10 +198,8 @@ def test_a_session_that_was_written_to_just_now_is_warned_of(home: Path, compact
     assert "leave it first" in compact("--last", "claude", "--append", "-t", "4k").err
 
 
-def test_a_session_is_picked_on_a_terminal_and_compacted_after_a_yes(home: Path) -> None:
-    path = _keep("claude", home)
-    before = path.read_bytes()
-    answers = "1\ny\n"
+def _on_terminal(answers: str) -> tuple[int, str]:
+    """What `compactor sessions` ends with and shows on a terminal on which this is typed."""
     environ = os.environ | {"COMPACT_TARGET": "4k", "NO_COLOR": "1", "COLUMNS": "100"}
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -217,7 +215,24 @@ def test_a_session_is_picked_on_a_terminal_and_compacted_after_a_yes(home: Path)
             break
         shown += piece
     os.close(ours)
-    assert process.wait(60) == 0, shown.decode()
-    assert f"compact --append {path}" in shown.decode()
-    assert f"go on with it: claude --resume {SESSION_ID}" in shown.decode()
+    return process.wait(60), shown.decode()
+
+
+def test_a_session_is_picked_on_a_terminal_and_compacted_after_a_yes(home: Path) -> None:
+    path = _keep("claude", home)
+    before = path.read_bytes()
+    code, shown = _on_terminal("1\ny\n")
+    assert code == 0, shown
+    assert f"compact --append {path}" in shown
+    assert f"go on with it: claude --resume {SESSION_ID}" in shown
     assert len(path.read_bytes()) > len(before)
+
+
+@pytest.mark.parametrize("answers", ["\n", "1\nn\n", "9\n", "\x04"], ids=["enter", "no", "unknown", "end of input"])
+def test_without_a_session_picked_and_a_yes_all_is_as_it_was(answers: str, home: Path) -> None:
+    path = _keep("claude", home)
+    before = path.read_bytes()
+    code, shown = _on_terminal(answers)
+    assert code == 0, shown
+    assert "defect" not in shown
+    assert path.read_bytes() == before
