@@ -44,7 +44,6 @@ _LEFT_OUT = (
     "in_place",
     "append",
     "archive",
-    "redact_output",
     "compress",
     "lock",
     "keep_going",

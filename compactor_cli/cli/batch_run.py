@@ -87,6 +87,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     arguments = read(operands, given)
     run_options = arguments.run_options
     console = Console("compactor", run_options.level, run_options.color)
+    if run_options.redact_output:
+        console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
     shards = _share(planned(arguments), arguments.own.get("shard", ""))
     run_config = model_config(run_options, arguments.settings) if run_options.model else None
     if run_config:
@@ -155,6 +157,7 @@ def shard_options(arguments: ParsedArguments) -> ShardOptions:
         key_file=_absolute_name(run_options.key_file),
         column=arguments.own.get("column", ""),
         limits=run_options.limits,
+        redacts_output=run_options.redact_output,
         finished=FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP,
     )
 
@@ -333,6 +336,8 @@ def _advance(
 ) -> int:
     console = Console("compactor", task.run_options.level if level is None else level, task.run_options.color)
     options = dataclasses.replace(options, models=task.run_config)
+    folders = {job_log.path.parent, *(Path(shard.output).parent for shard in task.shards)}
+    clear(folders, [Path(options.archive_dir)] if options.archive_dir else [], console.warn)
     try:
         step = Provider(job_log, task.run_config, task.mark).step(task.shards, options, missing, task.rounds)
         return _print_progress(step, task, console)
@@ -379,6 +384,7 @@ def _task(job_log: BatchJobLog) -> BatchJob:
             archive_dir=run_options.archive_dir,
             column=arguments["column"],
             limits=run_options.limits,
+            redacts_output=run_options.redact_output,
         ),
         run_config=dataclasses.replace(run_config, model_options=model_options),
         rounds=arguments["rounds"],

@@ -91,8 +91,7 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     run_config = _run_config(run_options, settings, plan_file)
     check_memory(run_options, inputs=len(jobs))
     if run_options.redact_output:
-        keeps = "the archive keeps the originals" if run_options.archive else "no original is kept"
-        console.warn(f"--redact-output: kept records that hold secrets do not stay byte for byte; {keeps}")
+        console.warn(f"--redact-output: {_what_keeps_secrets(run_options)}")
     run_report.emit(
         RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=run_config.purpose.value)
     )
@@ -139,6 +138,13 @@ def _print_estimate(settings: Settings, console: Console) -> None:
     counter = counter_for(settings.tokenizer)
     if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
         console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
+
+
+def _what_keeps_secrets(run_options: RunOptions) -> str:
+    if run_options.append:
+        return "what is appended holds no secrets, the records of the file keep theirs"
+    keeps = "the archive keeps the originals" if run_options.archive else "no original is kept"
+    return f"kept records that hold secrets do not stay byte for byte; {keeps}"
 
 
 def _plan_file(run_options: RunOptions) -> PlanFile | None:

@@ -264,11 +264,6 @@ _CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (
         "-i without an archive loses the originals",
         "leave --no-archive out, or add -f if that is what you want",
     ),
-    (
-        lambda w: w.append and w.redact_output,
-        "--append leaves the records of a file as they are, secrets included",
-        "use -i with --redact-output",
-    ),
     (lambda w: sum((w.dry_run, w.check, w.diff)) > 1, "-n, --check and --diff exclude one another", "choose one"),
     (lambda w: bool(w.model and w.summariser), "-m and --summariser exclude one another", "choose one"),
     (lambda w: bool(w.plan and w.plan_out), "--plan and --plan-out exclude one another", "choose one"),

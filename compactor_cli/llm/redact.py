@@ -239,7 +239,7 @@ def redact_transcript(transcript: Transcript, redactor: Redactor) -> Transcript:
 def _redacted_record(record: Record, raw: bytes, redactor: Redactor) -> Record:
     """The record with these bytes; of a line that is no JSON, and was kept, the text is redacted as it stands."""
     if record.value is INVALID:
-        return replace(record, raw=redactor.redact(record.raw.decode(_ENCODING, _ERRORS)).encode(_ENCODING, _ERRORS))
+        return replace(record, raw=redact_text(record.raw, redactor))
     return record if raw == record.raw else replace(record, raw=raw, value=parse_record(raw))
 
 
@@ -255,6 +255,15 @@ def redact_json(raws: Sequence[bytes], redactor: Redactor) -> list[bytes]:
         changed = [literal for literal in found if new[literal] != literal.text]
         pieces.append(_rewritten(text, changed, new) if changed else raw)
     return pieces
+
+
+def redact_text(text: bytes, redactor: Redactor) -> bytes:
+    """A text that nothing is known of, redacted: as JSON if it is that, else as it stands."""
+    try:
+        parse_record(text)
+    except ValueError:
+        return redactor.redact(text.decode(_ENCODING, _ERRORS)).encode(_ENCODING, _ERRORS)
+    return redact_json([text], redactor)[0]
 
 
 def _literals(text: str) -> Iterator[_Literal]:

@@ -220,6 +220,8 @@ class RowMaker:
 
     def _redacted(self, transcript: Transcript) -> CompactedRow:
         """The transcript compacted, without secrets; one that only lost secrets was changed by that."""
+        if self.mode is Mode.APPEND:
+            return self._redacted_addition(transcript)
         clean, maker, redactor = self._redacting(transcript)
         row = maker.compact(clean)
         if not redactor.counts:
@@ -233,6 +235,20 @@ class RowMaker:
             bytes_after=len(row.output),
         )
         return replace(row, report=report, transcript=row.transcript or clean)
+
+    def _redacted_addition(self, transcript: Transcript) -> CompactedRow:
+        """What is appended to the transcript, without secrets; the bytes before it stay, whatever they hold."""
+        from compactor_cli.llm.redact import Redactor, redact_json
+
+        row = replace(self, redacts=False).compact(transcript)
+        redactor = Redactor()
+        added, example = redact_json([row.output[transcript.size_bytes :], row.example], redactor)
+        if not redactor.counts:
+            return row
+        output = row.output[: transcript.size_bytes] + added
+        redacted = {**row.report.redacted, **redactor.counts}
+        report = replace(row.report, redacted=redacted, bytes_after=len(output))
+        return replace(row, output=output, report=report, summary=redactor.redact(row.summary), example=example)
 
     def _whole(self, transcript: Transcript) -> CompactedRow:
         try:

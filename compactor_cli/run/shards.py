@@ -193,7 +193,7 @@ class ShardOptions:
 
     ``archive_dir`` empty: no archive, for the input stays where it is. ``column``: of Parquet, or several, with a
     comma between; empty: the first that holds conversations. ``models``: without keys, which every process reads
-    itself, from its environment or from ``key_file``.
+    itself, from its environment or from ``key_file``. ``redacts_output``: no secret is written, see `RowMaker`.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -205,10 +205,12 @@ class ShardOptions:
     models: ModelConfig | None = None
     key_file: str = ""
     limits: ReadLimits = DEFAULT_LIMITS
+    redacts_output: bool = False
 
     def fingerprint(self) -> str:
         """16 hex digits that differ whenever two options may give different output."""
-        parts = (__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, self._asked())
+        parts = [__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, self._asked()]
+        parts += ["redacts"] if self.redacts_output else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def _asked(self) -> Any:

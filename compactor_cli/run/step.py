@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def row_maker(options: ShardOptions, models: ModelRun | None) -> RowMaker:
     """What compacts the rows of a shard."""
-    maker = RowMaker(settings=options.settings, load_state=_no_state)
+    maker = RowMaker(settings=options.settings, load_state=_no_state, redacts=options.redacts_output)
     folder = Path(options.archive_dir)
     if options.archive_dir:
         maker.load_state = Archive(folder).load_state
@@ -251,9 +251,9 @@ def _lines(
             transcripts = _only_rows(transcripts, source)
         compact = row_maker(options, models).compact
         with FailedRows(output) as failed, open_target(_target(output), stream) as file:
-            for transcript, row in mapped(compact, transcripts, models):
+            for _, row in mapped(compact, transcripts, models):
                 if row.report.outcome is Outcome.FAILED:
-                    failed.add(metrics.rows, row.report.reason, transcript.source())
+                    failed.add(metrics.rows, row.report.reason, row.output)
                 metrics += ShardMetrics.of(row.report)
                 tally.add(row.report)
                 on_change.add(row.report, row.state)

@@ -64,7 +64,7 @@ class CellMaker:
                 return self._read_as(b"{%s:" % orjson.dumps(name), text)
             except UnknownShape as error:
                 failures.append(str(error))
-        return _failed(text, failures[0])
+        return self._failed(text, failures[0])
 
     def _read_as(self, head: bytes, text: bytes) -> RowCell:
         """The cell read after ``head``. Raises UnknownShape for an array that is none of messages there."""
@@ -75,7 +75,7 @@ class CellMaker:
         except CompactError as error:
             if head and isinstance(error, UnknownShape):
                 raise
-            return _failed(text, str(error))
+            return self._failed(text, str(error))
         output = output[len(head) : len(output) - len(tail)]
         reason = "; ".join(reason for part, reason in metrics if reason)
         whole = sum((part for part, _ in metrics), ShardMetrics())
@@ -90,7 +90,7 @@ class CellMaker:
             cell = self.compact(value)
             return cell.text, cell
         cell = self.compact(orjson.dumps(_present(value)))
-        return (parse(cell.text) if cell.metrics.compacted else value), cell
+        return (parse(cell.text) if cell.metrics.compacted or self.rows.redacts else value), cell
 
     def _compact(self, text: bytes) -> tuple[bytes, list[tuple[ShardMetrics, str]]]:
         records = read_records(io.BytesIO(text), self.column, OnInvalid.FAIL)
@@ -102,10 +102,13 @@ class CellMaker:
             metrics.append((ShardMetrics.of(row.report), reason))
         return b"".join(output) if metrics else text, metrics
 
+    def _failed(self, text: bytes, reason: str) -> RowCell:
+        if self.rows.redacts:
+            from compactor_cli.llm.redact import Redactor, redact_text
 
-def _failed(text: bytes, reason: str) -> RowCell:
-    report = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
-    return RowCell(text=text, metrics=ShardMetrics.of(report), reason=reason)
+            text = redact_text(text, Redactor())
+        report = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
+        return RowCell(text=text, metrics=ShardMetrics.of(report), reason=reason)
 
 
 def holds_conversation(column: str, value: Any) -> bool:

@@ -161,7 +161,49 @@ def test_a_line_that_is_no_json_is_redacted_as_text(work: Path, compact: Run) ->
     assert b"and then it was cu\n" in clean
 
 
-def test_what_is_appended_to_cannot_be_cleaned(work: Path, compact: Run) -> None:
-    done = compact("--append", "--redact-output", "session.jsonl")
-    assert done.code == 2
-    assert "secrets included" in done.err
+@pytest.mark.parametrize("name", ["claude-code.jsonl", "codex-rollout.jsonl", "gemini-cli.jsonl", "pi-session.jsonl"])
+def test_what_is_appended_holds_no_secret_and_the_file_keeps_its_bytes(name: str, work: Path, compact: Run) -> None:
+    raw, _ = _planted((ROOT / "samples" / name).read_bytes())
+    (work / name).write_bytes(raw)
+    assert compact("--append", "-t", "30%", "--min-age", "0", name).code == 0
+    assert [secret for secret in SECRETS if secret.encode() in (work / name).read_bytes()[len(raw) :]]
+    (work / name).write_bytes(raw)
+    done = compact("--append", "-t", "30%", "--min-age", "0", "--redact-output", name)
+    assert done.code == 0, done.err
+    assert "the records of the file keep theirs" in done.err
+    written = (work / name).read_bytes()
+    assert written.startswith(raw)
+    added = written[len(raw) :]
+    assert b"[REDACTED:" in added
+    _assert_clean(added)
+    assert compact("--append", "-t", "30%", "--min-age", "0", "--redact-output", name).code == 0
+    assert (work / name).read_bytes() == written
+
+
+def test_a_batch_cleans_rows_and_those_that_failed(work: Path, compactor: Run) -> None:
+    good = {"id": 1, "note": f"token {GITHUB}", "messages": conversation(6), "login": {"password": PASSWORD}}
+    bad = {"id": 2, "messages": [{"role": "user", "content": f"key {AWS}"}, {"role": 7}], "password": PASSWORD}
+    (work / "leaky.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (good, bad)))
+    done = compactor("batch", "--output-dir", "out", "-t", "600", "--redact-output", "leaky.jsonl")
+    assert done.code in (0, 3), done.err
+    assert "secrets" in done.err
+    for path in (work / "out").iterdir():
+        assert not [secret for secret in SECRETS if secret.encode() in path.read_bytes()], path
+    _assert_clean((work / "out/leaky.jsonl").read_bytes())
+    again = compactor("batch", "--output-dir", "out", "-t", "600", "leaky.jsonl")
+    assert "finished before" not in again.err
+    assert GITHUB.encode() in (work / "out/leaky.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("shape", ["text", "nested"])
+def test_a_batch_cleans_the_conversations_of_a_table(work: Path, compactor: Run, shape: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    messages = [{"role": "user", "content": f"use {GITHUB} and {AWS}"}, {"role": "assistant", "content": "done"}]
+    cells = [json.dumps(messages), f"no conversation, {AWS}"] if shape == "text" else [messages, messages]
+    parquet.write_table(pyarrow.table({"messages": cells}), work / "leaky.parquet")
+    options = ("--output-dir", "out", "-t", "1m", "--column", "messages", "--redact-output")
+    assert compactor("batch", *options, "leaky.parquet").code in (0, 3)
+    text = json.dumps(parquet.read_table(work / "out/leaky.parquet").to_pylist())
+    assert not [secret for secret in SECRETS if secret in text]
+    assert "[REDACTED:" in text

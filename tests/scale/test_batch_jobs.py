@@ -51,6 +51,19 @@ def test_the_summaries_are_those_of_live_calls(rows: Path, batch: Batch, llm_ser
     assert batch("collect", "out")[0] == 0  # nothing more to do
 
 
+def test_what_a_killed_run_left_is_cleared_away(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
+    llm_server.control(batch={"looks": 1})
+    left = [Path(folder, f".compact-{number:016x}.tmp") for number, folder in enumerate(("out", "archive", "out"))]
+    for path in left[:2]:
+        path.parent.mkdir()
+        path.write_bytes(b"half of an output")
+    batch("submit", "rows.jsonl", *model_options(llm_server), "--archive-dir", "archive")
+    assert not [path for path in left if path.exists()]
+    left[2].write_bytes(b"half of an output")
+    batch("collect", "out")
+    assert not left[2].exists()
+
+
 def test_a_job_under_way_is_waited_for(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     llm_server.control(batch={"looks": 2})
     batch("submit", "rows.jsonl", *model_options(llm_server))
