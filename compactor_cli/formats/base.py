@@ -191,6 +191,18 @@ class Dialect(Protocol):
         ...
 
 
+class BaseDialect:
+    """What most dialects answer; they say the rest of `Dialect`."""
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """None: a line is a record."""
+        return None
+
+    def starts(self, value: Any) -> bool:
+        """Never: no record says that it is the first."""
+        return False
+
+
 @runtime_checkable
 class Separate(Protocol):
     """A dialect that reads each record by itself, whatever stands around it, except for what `pad_missing_results`
@@ -200,6 +212,11 @@ class Separate(Protocol):
     def read_one(self, record: Record) -> Message:
         """What `Dialect.read` gives for this record, before `pad_missing_results`."""
         ...
+
+
+def objects(records: Sequence[Record]) -> list[Mapping[str, Any]]:
+    """The values of the records; an empty object for what is none."""
+    return [record.value if isinstance(record.value, dict) else {} for record in records]
 
 
 def read_messages(dialect: Dialect, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:

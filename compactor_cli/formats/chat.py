@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import blocks, new_message
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, pad_missing_results
+from compactor_cli.formats.base import BaseDialect, Insertion, InsertionPoint, JsonPath, pad_missing_results
 from compactor_cli.formats.contents import (
     calls_of,
     has_calls,
@@ -245,7 +245,7 @@ def _shortened_content(value: Mapping[str, Any], role: Role, texts: Mapping[int,
 SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
 
 
-class ChatDialect:
+class ChatDialect(BaseDialect):
     """Messages read by `chat`, and new ones shaped like the file's own."""
 
     paths: tuple[JsonPath, ...] = (("messages",),)
@@ -254,10 +254,6 @@ class ChatDialect:
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of ``paths`` with messages; a bare array of them."""
         return array_at(value, self.paths)
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message that only brings results is a tool's."""

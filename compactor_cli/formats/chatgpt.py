@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath, pad_missing_results
+from compactor_cli.formats.base import (
+    BaseDialect,
+    Capabilities,
+    Insertion,
+    InsertionPoint,
+    JsonPath,
+    pad_missing_results,
+)
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located_parts import at
@@ -38,7 +45,7 @@ _EVERYBODY = ("", "all")
 _THOUGHTS = frozenset({"thoughts", "reasoning_recap"})
 
 
-class ChatGPT:
+class ChatGPT(BaseDialect):
     """The dialect of ChatGPT's exports."""
 
     name = "chatgpt"
@@ -61,10 +68,6 @@ class ChatGPT:
     def score(self, value: Any) -> int:
         """3 for a conversation and for a node of one."""
         return 3 if is_node(value) or self.array_path(value) is not None else 0
-
-    def starts(self, value: Any) -> bool:
-        """Never: no node says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per node; what is not on the path to the current node is ``superseded``."""

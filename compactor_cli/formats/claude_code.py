@@ -22,14 +22,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from compactor_cli.formats import claude_tree
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.claude_tree import (
     Tree,
-    Value,
     is_boundary,
     is_of_conversation,
     message_id,
@@ -42,7 +40,7 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.requests import anthropic_content
-from compactor_cli.formats.sessions import later
+from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
@@ -53,10 +51,10 @@ def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
     if not insertions:
         return ()
     site = _Site(transcript, cut)
-    ids = [_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    ids = [derived_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
     ids[-1] = site.taken or ids[-1]
     needs_boundary = not site.head or (site.has_tail and not site.taken)
-    root = _uuid(transcript, "boundary") if needs_boundary else site.head
+    root = derived_uuid(transcript, "boundary") if needs_boundary else site.head
     parents = [root, *ids[:-1]]
     records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
     if needs_boundary:
@@ -71,13 +69,13 @@ def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
     Their times follow the newest record's, since clients take the newest record for the end of the chain.
     """
     site = _Site(transcript, cut)
-    ids = [_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
-    root = _uuid(transcript, "boundary")
+    ids = [derived_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    root = derived_uuid(transcript, "boundary")
     site.removed = list(range(len(site.tree.values)))
     records = [site.boundary(root, site.preserved(ids[-1]))]
     parents = [root, *ids[:-1]]
     records += [site.record(item, own, parent) for item, own, parent in zip(insertions, ids, parents, strict=True)]
-    newest = max((string(value.get("timestamp")) for value in site.tree.values), default="")
+    newest = site.tree.newest_time()
     stamped = ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1))
     return tuple(dump(record, transcript.records[0].raw) for record in stamped)
 
@@ -92,7 +90,7 @@ def dangling(transcript: Transcript, kept: Iterable[int], taken: str = "") -> tu
 
     A client reads them (results are found by their call, hooks are not sent) but does not follow them.
     """
-    tree = _tree(transcript)
+    tree = tree_of(transcript.records)
     staying = set(kept)
     orphans = (i for i in sorted(staying) if (parent := tree.parent(i)) is not None and parent not in staying)
     return tuple(i for i in orphans if tree.values[i].get("parentUuid") != taken)
@@ -104,11 +102,11 @@ class _Site:
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.transcript = transcript
         self.cut = cut
-        self.tree = _tree(transcript)
+        self.tree = tree_of(transcript.records)
         self.before = set(cut.before)
         self.after = set(cut.after)
         self.removed = [i for i in range(len(self.tree.values)) if i not in self.before and i not in self.after]
-        self.has_tail = any(_is_shown(transcript.messages[i]) for i in cut.after)
+        self.has_tail = any(is_shown(transcript.messages[i]) for i in cut.after)
         self.taken = self._taken()
         self.head = self._head()
         self.timestamp = self._timestamp()
@@ -116,16 +114,16 @@ class _Site:
     def _taken(self) -> str:
         """The parent of the tail, if it is removed; where it was missing already, rather that of another
         tail record, since newer clients bridge missing parents by themselves."""
-        parent = self._parent_uuid(self._top())
+        parent = self.tree.parent_id(self._top())
         if parent in self.tree.index or not parent:
             return parent if self._is_free(parent) else ""
-        others = (self._parent_uuid(i) for i in self.cut.after if i in self.tree.is_main)
+        others = (self.tree.parent_id(i) for i in self.cut.after if i in self.tree.is_main)
         return next((uuid for uuid in others if uuid in self.tree.index and self._is_free(uuid)), parent)
 
     def _chain(self) -> tuple[int, ...]:
         """The tail's newest record and what it links to, up to the root, removed records among them."""
         newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
-        return tuple(self.tree.ancestors(newest)) if newest is not None else ()
+        return tuple(self.tree.ancestors(newest))
 
     def _top(self) -> int | None:
         """The first tail record on the chain of the newest record."""
@@ -133,14 +131,7 @@ class _Site:
 
     def holes(self) -> Iterator[tuple[str, str]]:
         """Uuids of removed records that lie between kept ones of the tail on the chain, with the uuid above each."""
-        chain = self._chain()
-        kept = [at for at, i in enumerate(chain) if i in self.after]
-        for below, above in pairwise(kept):
-            if above > below + 1:
-                yield self._parent_uuid(chain[below]), string(self.tree.values[chain[above]].get("uuid"))
-
-    def _parent_uuid(self, i: int | None) -> str:
-        return string(self.tree.values[i].get("parentUuid")) if i is not None else ""
+        return self.tree.holes(self._chain(), self.after)
 
     def _is_free(self, uuid: str) -> bool:
         """Whether no kept record has this uuid."""
@@ -149,21 +140,18 @@ class _Site:
 
     def _head(self) -> str:
         """The kept record that the removed ones link to, else the last of the head; empty without a head."""
-        shown = [i for i in self.cut.before if _is_shown(self.transcript.messages[i])]
+        shown = [i for i in self.cut.before if is_shown(self.transcript.messages[i])]
         if not shown:
             return ""
-        start = self.tree.index.get(self.taken)
-        above = self.tree.ancestors(start) if start is not None else ()
-        new_parent = next((i for i in above if i in self.before), None)
-        return string(self.tree.values[shown[-1] if new_parent is None else new_parent].get("uuid"))
+        above = self.tree.ancestors(self.tree.index.get(self.taken))
+        return self.tree.id(next((i for i in above if i in self.before), shown[-1]))
 
     def _timestamp(self) -> str:
         """That of the last removed record: clients take the newest record for the end of the chain."""
         end = self.cut.after[0] if self.cut.after else len(self.tree.values)
         covered = [i for i in reversed(self.removed) if i < end]
         order = (*covered, *reversed(self.cut.before), *self.cut.after)
-        stamps = (string(self.tree.values[i].get("timestamp")) for i in order)
-        return next((stamp for stamp in stamps if stamp), "1970-01-01T00:00:00.000Z")
+        return first_time(self.tree.values, order)
 
     def envelope(self) -> dict[str, Any]:
         """What neighbours say about the session, the client and the folder."""
@@ -200,7 +188,7 @@ class _Site:
 
     def boundary(self, own: str, preserved: dict[str, Any]) -> dict[str, Any]:
         """The record with which the client marks its own compactions; ``preserved`` says what else is sent."""
-        covered = (string(self.tree.values[i].get("uuid")) for i in reversed(self.removed))
+        covered = map(self.tree.id, reversed(self.removed))
         logical = next((uuid for uuid in covered if uuid and uuid != self.taken), None)
         metadata: dict[str, Any] = {"trigger": "manual", "preTokens": self._tokens_before()}
         return {
@@ -220,8 +208,8 @@ class _Site:
     def preserved(self, anchor: str) -> dict[str, Any]:
         """The kept records by name, sent after the record ``anchor``."""
         staying = (*self.cut.before, *self.cut.after)
-        shown = (i for i in staying if _is_shown(self.transcript.messages[i]))
-        uuids = [uuid for i in shown if (uuid := string(self.tree.values[i].get("uuid")))]
+        shown = (i for i in staying if is_shown(self.transcript.messages[i]))
+        uuids = [uuid for i in shown if (uuid := self.tree.id(i))]
         if not uuids:
             return {}
         return {
@@ -236,14 +224,6 @@ class _Site:
         return next((size_tokens(usage) for usage in usages if isinstance(usage, dict) and size_tokens(usage)), 0)
 
 
-def _tree(transcript: Transcript) -> Tree:
-    return Tree([record.value if isinstance(record.value, dict) else {} for record in transcript.records])
-
-
-def _is_shown(message: Message) -> bool:
-    return not message.is_meta and not message.superseded
-
-
 def _answer(item: Insertion, own: str) -> dict[str, Any]:
     return {
         "id": f"msg_{own.replace('-', '')}",
@@ -254,10 +234,6 @@ def _answer(item: Insertion, own: str) -> dict[str, Any]:
         "stop_reason": "end_turn",
         "stop_sequence": None,
     }
-
-
-def _uuid(transcript: Transcript, what: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {what}"))
 
 
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
@@ -283,7 +259,7 @@ _SIDE_TYPES = {
 }
 
 
-class ClaudeCode:
+class ClaudeCode(BaseDialect):
     """The dialect of Claude Code's session files."""
 
     name = "claude-code"
@@ -311,10 +287,6 @@ class ClaudeCode:
             return 3
         return 2 if is_of_conversation(value) and value["message"].get("role") == kind else 0
 
-    def starts(self, value: Any) -> bool:
-        """Never: a session has no first line of its own kind (see `session_key`)."""
-        return False
-
     def session_key(self, value: Any) -> str:
         """The session that a record says it belongs to. Empty for lines next to the tree: they name others too."""
         is_own = isinstance(value, dict) and value.get("type") in (*_TREE_TYPES, "queue-operation")
@@ -336,10 +308,8 @@ class ClaudeCode:
         """The summary in the chain between head and tail."""
         return insert(transcript, cut, insertions)
 
-    @property
-    def appends_head(self) -> bool:
-        """False: a boundary hides the head; older clients would walk from the tail to it through what is removed."""
-        return False
+    # A boundary hides the head; older clients would walk from the tail to it through what is removed.
+    appends_head = False
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
@@ -397,7 +367,7 @@ CLAUDE_CODE = ClaudeCode()
 
 def tree_of(records: Sequence[Record]) -> Tree:
     """The tree of these records; a line that is not an object is an empty one."""
-    return Tree([record.value if isinstance(record.value, dict) else {} for record in records])
+    return Tree(objects(records))
 
 
 def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
@@ -452,7 +422,7 @@ _META = Message(role=Role.META)
 _STREAM_COPIED = ("session_id", "parent_tool_use_id", "timestamp")
 
 
-class ClaudeStream:
+class ClaudeStream(BaseDialect):
     """The dialect of Claude Code's stream-json."""
 
     name = "claude-stream"
@@ -479,17 +449,13 @@ class ClaudeStream:
             3 if "session_id" in value or "parent_tool_use_id" in value else 2 * (value["message"].get("role") == kind)
         )
 
-    def starts(self, value: Any) -> bool:
-        """Never: a stream of several prompts has several first lines (see `session_key`)."""
-        return False
-
     def session_key(self, value: Any) -> str:
         """The session that a record says it belongs to."""
         return _session_id(value) if isinstance(value, dict) else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what a compaction replaced is ``superseded``."""
-        values = [record.value if isinstance(record.value, dict) else {} for record in records]
+        values = objects(records)
         replaced_until = _last_boundary(values)
         return tuple(_stream_message(value, i < replaced_until) for i, value in enumerate(values))
 

@@ -11,16 +11,15 @@ counter of zero, or a missing one, sends it to the answer before. Observed with 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from compactor_cli.formats.contents import string
+from compactor_cli.formats.sessions import ParentTree, Value
 
-Value = Mapping[str, Any]
 
-
-class Tree:
+class Tree(ParentTree):
     """The records of one session by uuid; of records with the same uuid the first that says what the last says.
 
     ``main`` are the indices of the conversation: user and assistant records, without those of subagents if
@@ -29,7 +28,7 @@ class Tree:
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
-        self.index: dict[str, int] = {}
+        self.index = {}
         self.again: dict[int, int] = {}
         firsts: dict[str, int] = {}
         for i, value in enumerate(values):
@@ -88,19 +87,6 @@ class Tree:
     def is_of_subagent(self, i: int) -> bool:
         """Whether a record belongs to a subagent, in a file that is not the subagent's own."""
         return self.has_own and self.values[i].get("isSidechain") is True
-
-    def parent(self, i: int) -> int | None:
-        """The index of the record that this one links to; None for a root and where it is missing."""
-        return self.index.get(string(self.values[i].get("parentUuid")))
-
-    def ancestors(self, i: int) -> Iterator[int]:
-        """The record itself, then what it links to, up to a root, a missing parent or a circle."""
-        seen: set[int] = set()
-        at: int | None = i
-        while at is not None and at not in seen:
-            seen.add(at)
-            yield at
-            at = self.parent(at)
 
 
 def superseded(tree: Tree) -> frozenset[int]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
@@ -29,7 +29,7 @@ from compactor_cli.formats.responses import (
     shortened_item,
     written,
 )
-from compactor_cli.formats.sessions import matched
+from compactor_cli.formats.sessions import SessionDialect, first_time, matched
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
@@ -302,8 +302,7 @@ def _timestamp(values: Sequence[Value], cut: InsertionPoint) -> str:
     stop = _stop(values, cut)
     covered = [i for i in range(stop - 1, -1, -1) if i not in kept]
     order = (*covered, *reversed(cut.before), *cut.after)
-    stamps = (string(values[i].get("timestamp")) for i in order)
-    return next((stamp for stamp in stamps if stamp), "1970-01-01T00:00:00.000Z")
+    return first_time(values, order)
 
 
 _LINE_TYPES = frozenset(
@@ -325,17 +324,13 @@ _BARE_KEYS = {"tool_call": ("arguments", "function"), "tool_result": ("result",)
 _SAID = ("content", "message")
 
 
-class Codex:
+class Codex(SessionDialect):
     """The dialect of Codex CLI's rollout files."""
 
     name = "codex"
     title = "Codex rollout"
     holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES
     unwritten = SIGNED | Capabilities.ERRORS
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """None: a line is a record."""
-        return None
 
     def score(self, value: Any) -> int:
         """3 for a line of the envelope; 2 for what older rollouts hold; 1 for a message or result of their kind."""
@@ -381,20 +376,14 @@ class Codex:
         """A ``compacted`` record that repeats the head's items before the summary."""
         return insert(transcript, cut, insertions)
 
-    @property
-    def appends_head(self) -> bool:
-        """True: the boundary repeats what is sent."""
-        return True
+    # The boundary repeats what is sent.
+    appends_head = True
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``compacted`` record that repeats head and tail."""
         return append(transcript, cut, insertions, size_tokens)
-
-    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """None: nothing that stays repeats messages elsewhere."""
-        return frozenset()
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The last ``token_count`` event that tells a size."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, BaseDialect, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.contents import arguments, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, spoken_parts
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
@@ -22,7 +22,7 @@ from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.sessions import later
+from compactor_cli.formats.sessions import is_shown, later
 from compactor_cli.model.transcript import (
     Message,
     PreviousSummary,
@@ -136,7 +136,7 @@ def _only_answers(value: Value, nested: frozenset[str]) -> bool:
 _HEADER = ("sessionId", "projectHash", "startTime")
 
 
-class GeminiCli:
+class GeminiCli(BaseDialect):
     """The dialect of Gemini CLI's session files."""
 
     name = "gemini-cli"
@@ -159,35 +159,29 @@ class GeminiCli:
             return 0
         return 3 if value["type"] == "gemini" else 2
 
-    def starts(self, value: Any) -> bool:
-        """Never: the client repeats the header when it resumes (see `session_key`)."""
-        return False
-
     def session_key(self, value: Any) -> str:
         """The session that a header names."""
         return string(value.get("sessionId")) if _is_header(value) else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what was replaced or taken back is ``superseded``, what others say as well META."""
-        replay = Replay(_values(records))
+        replay = Replay(objects(records))
         return tuple(_message(replay, i, value) for i, value in enumerate(replay.values))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer."""
-        return next((name for value in reversed(_values(records)) if (name := string(value.get("model")))), "")
+        return next((name for value in reversed(objects(records)) if (name := string(value.get("model")))), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids and times of their own."""
-        values = _values(transcript.records)
+        values = objects(transcript.records)
         before = [i for i in range(cut.after[0] if cut.after else len(values)) if values[i].get("timestamp")]
         timestamp = string(values[before[-1]].get("timestamp")) if before else ""
         like = transcript.records[0].raw
         return tuple(dump(message, like) for message in _new(transcript, insertions, [timestamp] * len(insertions)))
 
-    @property
-    def appends_head(self) -> bool:
-        """True: the boundary is the whole list."""
-        return True
+    # The boundary is the whole list.
+    appends_head = True
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
@@ -196,16 +190,14 @@ class GeminiCli:
         values = [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
         newest = max((string(value.get("timestamp")) for value in values), default="")
         times = [later(newest, n) for n in range(1, len(insertions) + 1)]
-        head, tail = (
-            [values[i] for i in side if _is_shown(transcript.messages[i])] for side in (cut.before, cut.after)
-        )
+        head, tail = ([values[i] for i in side if is_shown(transcript.messages[i])] for side in (cut.before, cut.after))
         messages = [*head, *_new(transcript, insertions, times), *tail]
         line = {"$set": {"messages": messages, "lastUpdated": times[-1] if times else newest}}
         return (dump(line, transcript.records[0].raw),)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Lists that repeat messages, lines that take messages back, and what these lines did away with."""
-        replay = Replay(_values(records))
+        replay = Replay(objects(records))
         return frozenset(i for i, value in enumerate(replay.values) if _is_outdated(replay, i, value))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
@@ -259,14 +251,6 @@ DIALECT = GeminiCli()
 
 def _is_header(value: Any) -> bool:
     return isinstance(value, dict) and sum(key in value for key in _HEADER) >= 2 and "type" not in value
-
-
-def _values(records: Sequence[Record]) -> list[Value]:
-    return [record.value if isinstance(record.value, dict) else {} for record in records]
-
-
-def _is_shown(message: Message) -> bool:
-    return not message.is_meta and not message.superseded
 
 
 def _is_outdated(replay: Replay, i: int, value: Value) -> bool:

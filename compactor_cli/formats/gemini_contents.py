@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import REQUEST, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import arguments, role_of, string
@@ -74,7 +74,7 @@ _PART_KEYS = frozenset({"text", *_CALLS, *_RESULTS, *_CODE, *_CODE_RESULTS, *_ME
 _CODE_TOOL = "code_execution"
 
 
-class GeminiContents:
+class GeminiContents(BaseDialect):
     """The dialect of the Gemini API's requests."""
 
     name = "gemini-contents"
@@ -91,10 +91,6 @@ class GeminiContents:
         if is_content(value):
             return 2 if _is_entry(value) else 3
         return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
-
-    def starts(self, value: Any) -> bool:
-        """Never: no content says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per content; a content that only brings results is a tool's."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import arguments, block_part, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located_parts import (
@@ -49,7 +49,7 @@ _REFERENCE = re.compile(rb"attachment://([0-9a-f]+)")
 _OPENING, _CLOSING = "<previous_summary>", "</previous_summary>"
 
 
-class InspectAI:
+class InspectAI(BaseDialect):
     """The dialect of Inspect's samples."""
 
     name = "inspect"
@@ -78,10 +78,6 @@ class InspectAI:
             return 3 if self.array_path(value) is not None else 0
         is_result = value["role"] == "tool" and isinstance(value.get("function"), str)
         return 2 if value.get("source") in _SOURCES or is_result else 0
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""

@@ -21,13 +21,22 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats import blocks, chat
-from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import (
+    CHAT,
+    SESSION,
+    BaseDialect,
+    Capabilities,
+    Insertion,
+    InsertionPoint,
+    objects,
+)
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
 from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.requests import openai_lines
+from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
 Value = Mapping[str, Any]
@@ -211,16 +220,12 @@ _CLIENT_ORIGINS = frozenset({"injection", "system_trigger", "hook", "notificatio
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL, "system": Role.SYSTEM}
 
 
-class KimiWire:
+class KimiWire(BaseDialect):
     """The dialect of Kimi Code's session logs."""
 
     name = "kimi-wire"
     title = "Kimi Code wire log"
     holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES | Capabilities.TOOLS
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """None: a line is an event."""
-        return None
 
     def score(self, value: Any) -> int:
         """3 for the first line and for events of the client's families with their time."""
@@ -236,19 +241,19 @@ class KimiWire:
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per event; what was compacted, undone or cleared is ``superseded``."""
-        values = _values(records)
+        values = objects(records)
         folded = fold(values)
         sent = frozenset(folded.history)
         return tuple(_message(value, i, folded, sent) for i, value in enumerate(values))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last request."""
-        requests = (value for value in reversed(_values(records)) if value.get("type") == "llm.request")
+        requests = (value for value in reversed(objects(records)) if value.get("type") == "llm.request")
         return next((name for value in requests if (name := string(value.get("model")))), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages; the client takes the summary for one of its own, and replaces it at its next compaction."""
-        values = _values(transcript.records)
+        values = objects(transcript.records)
         stop = cut.after[0] if cut.after else len(values)
         time = next((time for value in reversed(values[:stop]) if isinstance(time := value.get("time"), int)), 0)
         written = (
@@ -256,17 +261,15 @@ class KimiWire:
         )
         return tuple(dump(event, transcript.records[0].raw) for event in written)
 
-    @property
-    def appends_head(self) -> bool:
-        """False: a compaction replaces from the start."""
-        return False
+    # A compaction replaces from the start.
+    appends_head = False
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """``context.apply_compaction`` of all messages before the tail, and a new base for the client's counters. An
         acknowledgement is left out: it would stand after the tail."""
-        values = _values(transcript.records)
+        values = objects(transcript.records)
         tail = set(cut.after)
         history = fold(values).history
         count = next((n for n, i in enumerate(history) if i in tail), len(history))
@@ -284,7 +287,7 @@ class KimiWire:
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Counters, which count messages that are gone; copies of messages for display; prompts of messages that
         do not stay."""
-        values = _values(records)
+        values = objects(records)
         kept = set(staying)
         found = set()
         prompt = -1
@@ -313,10 +316,6 @@ class KimiWire:
 
 
 KIMI_WIRE = KimiWire()
-
-
-def _values(records: Sequence[Record]) -> list[Value]:
-    return [record.value if isinstance(record.value, dict) else {} for record in records]
 
 
 def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Message:
@@ -426,17 +425,13 @@ _OWN_ROLES = {"_system_prompt": "content", "_checkpoint": "id", "_usage": "token
 _OPENING = "<system>Previous context has been compacted. Here is the compaction output:</system>"
 
 
-class KimiCli:
+class KimiCli(SessionDialect):
     """The dialect of Kimi CLI's context files."""
 
     name = "kimi-cli"
     title = "Kimi CLI context"
     holds = CHAT | Capabilities.THINKING | Capabilities.USAGE | Capabilities.SUMMARIES
     unwritten = NEVER_WRITTEN
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """None: a line is a message."""
-        return None
 
     def score(self, value: Any) -> int:
         """3 for the client's own roles; 1 for any other message."""
@@ -460,10 +455,6 @@ class KimiCli:
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of text blocks; the summary after the words that the client opens it with."""
         return tuple(dump(_written(item), transcript.records[0].raw) for item in insertions)
-
-    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """None: no line repeats another."""
-        return frozenset()
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The last ``_usage``."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import blocks
-from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import block_part, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump
@@ -70,7 +70,7 @@ _SUMMARY_OPENINGS = ("Here is a summary of the conversation to date:", "A conden
 _CONSTRUCTOR = ["langchain", "schema", "messages"]
 
 
-class LangChain:
+class LangChain(BaseDialect):
     """The dialect of LangChain and LangGraph."""
 
     name = "langchain"
@@ -94,10 +94,6 @@ class LangChain:
         if not kind_of(value):
             return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
         return 3 if _inner_place(value) or not _OWN_KEYS.isdisjoint(value) else 2
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import at
@@ -28,7 +28,7 @@ _TIMES = ("created_at", "updated_at", "date")
 _NATIVE = "The following is a summary of the previous"
 
 
-class Letta:
+class Letta(BaseDialect):
     """The dialect of Letta's agent files."""
 
     name = "letta"
@@ -52,10 +52,6 @@ class Letta:
         if not chat.is_chat(value):
             return 3 if self.array_path(value) is not None else 0
         return 3 if value.keys() >= _OWN_KEYS else 2 * (not _OWN_KEYS.isdisjoint(value))
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what is not in context is ``superseded``."""

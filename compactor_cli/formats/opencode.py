@@ -20,6 +20,7 @@ from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, array_path, at, first_object, parts, shorten
 from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -128,7 +129,7 @@ _IGNORED_TYPES = frozenset({"step-start", "step-finish", "snapshot", "patch", "a
 _PRUNED = "[Old tool result content cleared]"
 
 
-class OpenCode:
+class OpenCode(SessionDialect):
     """The dialect of opencode's exports."""
 
     name = "opencode"
@@ -144,10 +145,6 @@ class OpenCode:
         if _is_message(value):
             return 3
         return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
@@ -167,10 +164,6 @@ class OpenCode:
         site = Site(transcript, cut)
         raw = transcript.records[0].raw if transcript.records else b""
         return tuple(dump(message, raw) for item in insertions for message in site.messages(item))
-
-    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """None: no message repeats another."""
-        return frozenset()
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """``tokens`` of the last answer."""

@@ -31,6 +31,7 @@ from compactor_cli.formats.located_parts import (
     text_pieces,
 )
 from compactor_cli.formats.previous import summary_of
+from compactor_cli.formats.sessions import is_shown
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -385,7 +386,7 @@ class OpenHandsV1:
         time = next((time for time in times if time), "")
         raw = transcript.records[0].raw if transcript.records else b""
         like: Any = next((value for value in values if _kind(value)), {})
-        offset = sum(_is_shown(transcript.messages[i]) for i in cut.before)
+        offset = sum(is_shown(transcript.messages[i]) for i in cut.before)
         written = []
         for item in insertions:
             own_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {item.text}"))
@@ -408,10 +409,6 @@ def _kind(value: Any) -> str:
 
 def _v1_leads(elements: Any) -> bool:
     return bool(_kind(first_object(elements)))
-
-
-def _is_shown(message: Message) -> bool:
-    return not message.is_meta and not message.superseded
 
 
 def _v1_message(value: Any, gone: set[str]) -> Message:

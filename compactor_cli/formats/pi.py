@@ -13,10 +13,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.contents import (
     arguments,
     block_part,
@@ -31,7 +31,7 @@ from compactor_cli.formats.contents import (
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.sessions import later
+from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, first_time, is_shown, later
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -46,15 +46,16 @@ from compactor_cli.model.transcript import (
     Transcript,
 )
 
-Value = Mapping[str, Any]
 
-
-class Path:
+class Path(ParentTree):
     """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path.
 
     ``unread`` are those on a line with another, which the client passes over: none of them is the newest entry or a
     compaction. Where others link to one, it is on their path anyway.
     """
+
+    id_key = "id"
+    parent_key = "parentId"
 
     def __init__(self, values: Sequence[Value], unread: frozenset[int] = frozenset()) -> None:
         self.values = values
@@ -62,20 +63,7 @@ class Path:
         self.objects = [i for i, value in enumerate(values) if value and i not in unread]
         self.entries = [i for i, value in enumerate(values) if value and value.get("type") != "session"]
         self.has_ids = any("parentId" in values[i] for i in self.entries)
-        self.index = {string(values[i].get("id")): i for i in self.entries if string(values[i].get("id"))}
-
-    def parent(self, i: int) -> int | None:
-        """The entry that this one links to; None for a root and where it is missing."""
-        return self.index.get(string(self.values[i].get("parentId")))
-
-    def ancestors(self, i: int) -> Iterator[int]:
-        """The entry itself, then what it links to, up to a root, a missing parent or a circle."""
-        seen: set[int] = set()
-        at: int | None = i
-        while at is not None and at not in seen:
-            seen.add(at)
-            yield at
-            at = self.parent(at)
+        self.index = {own: i for i in self.entries if (own := self.id(i))}
 
     @property
     def newest(self) -> int | None:
@@ -89,8 +77,7 @@ class Path:
         if not self.has_ids or self.newest is None:
             return readable
         path = [i for i in self.ancestors(self.newest) if not self._is_unread_compaction(i)][::-1]
-        is_whole = not string(self.values[path[0]].get("parentId"))
-        return path if is_whole else readable
+        return readable if self.parent_id(path[0]) else path
 
     def _is_unread_compaction(self, i: int) -> bool:
         return i in self.unread and self.values[i].get("type") == "compaction"
@@ -117,43 +104,26 @@ class Path:
     def free_parent(self, before: Sequence[int], after: Sequence[int]) -> str:
         """The id of the removed entry that the tail links to, empty if it links to none."""
         kept = {*before, *after}
-        top = self._top(set(after))
-        parent = string(self.values[top].get("parentId")) if top is not None else ""
+        tail = set(after)
+        parent = self.parent_id(next((i for i in reversed(self.chain(tail)) if i in tail), None))
         return parent if self.index.get(parent, -1) not in kept else ""
 
     def attachment(self, before: Sequence[int], after: Sequence[int]) -> str | None:
         """The id of the kept entry above the removed ones, else of the last entry before the cut."""
         head = [i for i in before if i in set(self.entries)]
-        start = self.index.get(self.free_parent(before, after))
-        above = self.ancestors(start) if start is not None else iter(())
-        found = next((i for i in above if i in head), head[-1] if head else None)
-        return string(self.values[found].get("id")) or None if found is not None else None
+        above = self.ancestors(self.index.get(self.free_parent(before, after)))
+        return self.id(next((i for i in above if i in head), head[-1] if head else None)) or None
 
-    def _top(self, after: set[int]) -> int | None:
-        """The first entry of the tail that is on the path."""
-        return next((i for i in reversed(self._chain(after)) if i in after), None)
-
-    def _chain(self, after: set[int]) -> tuple[int, ...]:
+    def chain(self, after: set[int]) -> tuple[int, ...]:
         """The last entry of the tail and what it links to, up to the root, removed entries among them."""
         newest_first = sorted(after.intersection(self.entries), key=lambda i: (i in self.unread, -i))
-        last = next(iter(newest_first), None)
-        return tuple(self.ancestors(last)) if last is not None else ()
-
-    def holes(self, after: Sequence[int]) -> Iterator[tuple[str, str]]:
-        """Ids of removed entries that lie between kept ones of the tail on the path, with the id above each."""
-        staying = set(after)
-        chain = self._chain(staying) if self.has_ids else ()
-        kept = [at for at, i in enumerate(chain) if i in staying]
-        for below, above in pairwise(kept):
-            if above > below + 1:
-                yield string(self.values[chain[below]].get("parentId")), string(self.values[chain[above]].get("id"))
+        return tuple(self.ancestors(next(iter(newest_first), None)))
 
 
 def path_of(records: Sequence[Record]) -> Path:
     """The path of these records; a line that is not an object is an empty entry."""
     unread = (i for i in range(1, len(records)) if b"\n" not in records[i - 1].ending)
-    values = [record.value if isinstance(record.value, dict) else {} for record in records]
-    return Path(values, frozenset(both for i in unread for both in (i - 1, i)))
+    return Path(objects(records), frozenset(both for i in unread for both in (i - 1, i)))
 
 
 _SIZES = ("input", "output", "cacheRead", "cacheWrite")
@@ -170,7 +140,7 @@ def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
     parents = [site.last_head_id(), *ids[:-1]]
     times = [site.timestamp()] * len(ids)
     entries = site.entries(insertions, ids, parents, times, site.first_kept())
-    return (*entries, *(site.bridge(own, parent) for own, parent in site.path.holes(cut.after)))
+    return (*entries, *(site.bridge(own, parent) for own, parent in site.holes()))
 
 
 def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -180,7 +150,7 @@ def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
     values = site.path.values
     last = values[site.path.newest] if site.path.newest is not None else {}
     parents = [string(last.get("id")) or None, *ids[:-1]]
-    newest = max((string(value.get("timestamp")) for value in values), default="")
+    newest = site.path.newest_time()
     times = [later(newest, n) for n in range(1, len(ids) + 1)]
     return site.entries(insertions, ids, parents, times, site.first_of_tail())
 
@@ -224,7 +194,7 @@ class _Site:
         stop = cut.after[0] if cut.after else len(transcript.records)
         kept = set(cut.before)
         self.covered = [i for i in range(stop - 1, -1, -1) if i not in kept]
-        self.shown = [i for i in cut.before if _is_shown(transcript.messages[i])]
+        self.shown = [i for i in cut.before if is_shown(transcript.messages[i])]
 
     def entries(
         self,
@@ -290,6 +260,11 @@ class _Site:
     def _tail(self) -> list[int]:
         return [i for i in self.cut.after if self.path.values[i].get("type") != "session"]
 
+    def holes(self) -> Iterator[tuple[str, str]]:
+        """Ids of removed entries that lie between kept ones of the tail on the path, with the id above each."""
+        tail = set(self.cut.after)
+        return self.path.holes(self.path.chain(tail) if self.path.has_ids else (), tail)
+
     def last_head_id(self) -> str | None:
         """The id of the entry that the first new one links to."""
         return self.path.attachment(self.cut.before, self.cut.after)
@@ -307,17 +282,12 @@ class _Site:
     def timestamp(self) -> str:
         """That of the last removed entry."""
         order = (*self.covered, *reversed(self.cut.before), *self.cut.after)
-        stamps = (string(self.path.values[i].get("timestamp")) for i in order)
-        return next((stamp for stamp in stamps if stamp), "1970-01-01T00:00:00.000Z")
+        return first_time(self.path.values, order)
 
     def _tokens_before(self) -> int:
         """The size of the last request before the cut, as the client itself had it."""
         answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
         return next((size for value in answers if (size := size_tokens(usage_of(value)))), 0)
-
-
-def _is_shown(message: Message) -> bool:
-    return not message.is_meta and not message.superseded
 
 
 def _is_answer(value: Value) -> bool:
@@ -374,7 +344,7 @@ _MESSAGE_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", 
 _SUMMARIES = ("compaction", "branch_summary")
 
 
-class Pi:
+class Pi(SessionDialect):
     """The dialect of pi's session files."""
 
     name = "pi"
@@ -382,10 +352,6 @@ class Pi:
     holds = SESSION | Capabilities.SUMMARIES
     unwritten = NEVER_WRITTEN
     links_records = True
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """None: a line is a record."""
-        return None
 
     def score(self, value: Any) -> int:
         """3 for the header, an entry with ``parentId`` or an entry only pi writes; 2 for an entry without ids."""
@@ -428,20 +394,14 @@ class Pi:
         """
         return insert(transcript, cut, insertions) if insertions else ()
 
-    @property
-    def appends_head(self) -> bool:
-        """False: what is kept begins at one entry and goes on to the end."""
-        return False
+    # What is kept begins at one entry and goes on to the end.
+    appends_head = False
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
         return append(transcript, cut, insertions)
-
-    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """None: nothing that stays repeats messages elsewhere."""
-        return frozenset()
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The ``usage`` of the last answer."""

@@ -9,53 +9,32 @@ ones that take over their uuids: the last message for the tail, bridges for the 
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, shorten
 from compactor_cli.formats.previous import summary_of
-from compactor_cli.formats.sessions import later, matched
+from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, later, matched
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
-
-Value = Mapping[str, Any]
 
 MESSAGE_TYPES = ("user", "assistant", "tool_result")
 
 
-class Chain:
+class Chain(ParentTree):
     """The records of one session. ``sent`` are those on the chain, ``boundary`` the last compression on it (-1 if
     there is none), ``copies`` what of its history stands in records before it, by the number in the history."""
 
     def __init__(self, values: Sequence[Value]) -> None:
-        self.values = values
-        self.index: dict[str, list[int]] = {}
-        for i, value in enumerate(values):
-            if key := string(value.get("uuid")):
-                self.index.setdefault(key, []).append(i)
+        super().__init__(values)
         self.sent = self._sent()
         marks = [i for i in self.sent if is_compression(values[i])]
         self.boundary = marks[-1] if marks else -1
         self.copies = self._copies() if marks else {}
-
-    def parent(self, i: int) -> int | None:
-        """The (last) record that this one links to; None for a root and where it is missing."""
-        found = self.index.get(string(self.values[i].get("parentUuid")))
-        return found[-1] if found else None
-
-    def ancestors(self, i: int) -> Iterator[int]:
-        """The record itself, then what it links to, up to a root, a missing parent or a circle."""
-        seen: set[int] = set()
-        at_: int | None = i
-        while at_ is not None and at_ not in seen:
-            seen.add(at_)
-            yield at_
-            at_ = self.parent(at_)
 
     def superseded(self) -> frozenset[int]:
         """What is next to the chain, and on it what the last compression replaced and does not repeat."""
@@ -65,15 +44,12 @@ class Chain:
 
     def _sent(self) -> tuple[int, ...]:
         """All records if the chain breaks off at a missing parent: it is then not known what the client shows."""
-        with_id = [i for i, value in enumerate(self.values) if string(value.get("uuid"))]
-        if not with_id:
-            return ()
-        path = list(self.ancestors(with_id[-1]))
-        if string(self.values[path[-1]].get("parentUuid")):
+        with_id = [i for i in range(len(self.values)) if self.id(i)]
+        if not with_id or self.breaks_off(with_id[-1]) is not None:
             return tuple(with_id)
         # Pieces of one record have one uuid.
-        whole = {j for i in path for j in self.index[string(self.values[i].get("uuid"))]}
-        return tuple(sorted(whole))
+        path = {self.id(i) for i in self.ancestors(with_id[-1])}
+        return tuple(i for i in with_id if self.id(i) in path)
 
     def _copies(self) -> dict[int, int]:
         before = (i for i in self.sent if i < self.boundary and is_of_conversation(self.values[i]))
@@ -109,7 +85,7 @@ _COPIED = ("sessionId", "cwd", "version", "gitBranch")
 def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The records to be put between ``cut.before`` and ``cut.after``."""
     site = _Site(transcript, cut)
-    ids = [_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    ids = [derived_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
     holes = site.holes()
     taken = next(iter(holes), "")
     ids[-1] = taken or ids[-1]
@@ -135,12 +111,11 @@ def append(
         "compressionStatus": 1,
         "triggerReason": "manual",
     }
-    newest = max((string(value.get("timestamp")) for value in site.chain.values), default="")
     record = {
-        "uuid": _uuid(transcript, "compression"),
-        "parentUuid": string(site.chain.values[last].get("uuid")) if last is not None else None,
+        "uuid": derived_uuid(transcript, "compression"),
+        "parentUuid": site.chain.id(last) if last is not None else None,
         **site.envelope(),
-        "timestamp": later(newest, 1),
+        "timestamp": later(site.chain.newest_time(), 1),
         "type": "system",
         "subtype": "chat_compression",
         "systemPayload": {"info": info, "compressedHistory": contents, "completedToolCallIds": []},
@@ -169,22 +144,19 @@ class _Site:
             parent = self.chain.parent(i)
             if parent is not None and parent not in self.staying:
                 above = next((j for j in self.chain.ancestors(parent) if j in after), None)
-                key = string(self.chain.values[i].get("parentUuid"))
-                found[key] = string(self.chain.values[above].get("uuid")) if above is not None else ""
+                found[self.chain.parent_id(i)] = self.chain.id(above)
         return dict(sorted(found.items(), key=lambda item: item[1] != ""))
 
     def head_uuid(self) -> str | None:
         """The uuid of the last record of the head on the chain."""
         sent = set(self.chain.sent)
-        found = (string(self.chain.values[i].get("uuid")) for i in reversed(self.cut.before) if i in sent)
-        return next((key for key in found if key), None)
+        return next(filter(None, (self.chain.id(i) for i in reversed(self.cut.before) if i in sent)), None)
 
     def timestamp(self) -> str:
         """That of the last removed record."""
         stop = self.cut.after[0] if self.cut.after else len(self.chain.values)
         order = [*(i for i in range(stop - 1, -1, -1) if i not in self.staying), *reversed(self.cut.before)]
-        stamps = (string(self.chain.values[i].get("timestamp")) for i in order)
-        return next((stamp for stamp in stamps if stamp), "1970-01-01T00:00:00.000Z")
+        return first_time(self.chain.values, order)
 
     def envelope(self) -> dict[str, Any]:
         """What the newest record says about the session and the folder, without which the client fails."""
@@ -223,24 +195,16 @@ def _content(item: Insertion) -> dict[str, Any]:
     return {"role": "model" if item.role is Role.ASSISTANT else "user", "parts": [{"text": item.text}]}
 
 
-def _uuid(transcript: Transcript, what: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {what}"))
-
-
 _ENVELOPE = ("uuid", "parentUuid", "sessionId")
 
 
-class QwenCode:
+class QwenCode(SessionDialect):
     """The dialect of Qwen Code's session files."""
 
     name = "qwen-code"
     title = "Qwen Code session"
     holds = SESSION | Capabilities.SUMMARIES
     links_records = True
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """None: a line is a record."""
-        return None
 
     def score(self, value: Any) -> int:
         """3 for a message or a system record in the client's envelope; 2 for a message in less of it."""
@@ -251,10 +215,6 @@ class QwenCode:
             has_payload = "systemPayload" in value or isinstance(at(value, ("message", "parts")), list)
             return 3 if marks >= 2 and has_payload else 0
         return (3 if marks >= 2 else 2 if marks else 0) if is_of_conversation(value) else 0
-
-    def starts(self, value: Any) -> bool:
-        """Never: a session has no first line of its own kind (see `session_key`)."""
-        return False
 
     def session_key(self, value: Any) -> str:
         """The session that a record says it belongs to."""
@@ -275,20 +235,14 @@ class QwenCode:
         """Messages in the chain between head and tail (see `qwen_insert`)."""
         return insert(transcript, cut, insertions) if insertions else ()
 
-    @property
-    def appends_head(self) -> bool:
-        """True: the boundary holds the whole history."""
-        return True
+    # The boundary holds the whole history.
+    appends_head = True
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``chat_compression`` with head, insertions and tail as its history."""
         return append(transcript, cut, insertions, size_tokens)
-
-    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """None: what repeats a message stands next to it, and goes with it."""
-        return frozenset()
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """``usageMetadata`` of the last answer: a client that finds it too large refuses to go on."""
@@ -312,7 +266,7 @@ DIALECT = QwenCode()
 
 def chain_of(records: Sequence[Record]) -> Chain:
     """The chain of these records; a line that is not an object is an empty one."""
-    return Chain([record.value if isinstance(record.value, dict) else {} for record in records])
+    return Chain(objects(records))
 
 
 def _total(value: Any) -> int:

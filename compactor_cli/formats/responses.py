@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import REQUEST, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import (
     arguments,
@@ -353,7 +353,7 @@ _OUTPUT_PATHS: tuple[JsonPath, ...] = (("output",), ("response", "output"), ("re
 _META = Message(role=Role.META)
 
 
-class OpenAIResponses:
+class OpenAIResponses(BaseDialect):
     """The dialect of OpenAI's Responses API."""
 
     name = "openai-responses"
@@ -384,10 +384,6 @@ class OpenAIResponses:
         blocks = content if isinstance(content, list) else ()
         kinds = {string(block.get("type")) for block in blocks if isinstance(block, dict)}
         return 2 if item_type(value) in OWN_TYPES or not OWN_BLOCKS.isdisjoint(kinds) else 1
-
-    def starts(self, value: Any) -> bool:
-        """Never: no item says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per item; those of one answer with reasoning in it are a group."""

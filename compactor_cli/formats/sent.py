@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compactor_cli.formats.base import objects
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located_parts import at
 from compactor_cli.model.errors import Place
@@ -129,7 +130,7 @@ class Problem:
 def find_problems(transcript: Transcript) -> tuple[Problem, ...]:
     """The doubts about a session; none for formats without a client."""
     look = _LOOKS.get(transcript.dialect) if transcript.frame.container is Container.LINES else None
-    values = [record.value if isinstance(record.value, dict) else {} for record in transcript.records]
+    values = objects(transcript.records)
     found = (*look(values), *_glued(transcript)) if look else ()
     return tuple(Problem(place=transcript.records[i].place, what=what) for i, what in found)
 
@@ -152,8 +153,8 @@ def _claude(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
         missing = [uuid for uuid in named_uuids(values[in_force]) if uuid not in tree.index]
         if missing:
             yield in_force, f"{len(missing)} of the records that it says are preserved are not there: none is sent"
-    end = -1 if tree.newest is None else list(tree.ancestors(tree.newest))[-1]
-    if end in tree.is_main and string(values[end].get("parentUuid")):
+    end = None if tree.newest is None else tree.breaks_off(tree.newest)
+    if end is not None and end in tree.is_main:
         yield end, "the record that it links to is not there: older clients send nothing before it"
     if left := left_out(tree):
         yield min(left), f"{len(left)} records from here on link to another root or branch: they are not sent"
@@ -186,10 +187,8 @@ def _pi(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
             yield i, "this compaction is ignored: the last entry does not link to it"
         elif first not in path.index and i == on_path[-1]:
             yield i, "its first kept entry is not there: nothing before it is sent"
-    if path.has_ids and path.entries:
-        end = list(path.ancestors(path.entries[-1]))[-1]
-        if string(values[end].get("parentId")):
-            yield end, "the entry that it links to is not there: nothing before it is sent"
+    if path.has_ids and path.entries and (end := path.breaks_off(path.entries[-1])) is not None:
+        yield end, "the entry that it links to is not there: nothing before it is sent"
 
 
 def _gemini(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
@@ -211,10 +210,8 @@ def _qwen(values: Sequence[Value]) -> Iterator[tuple[int, str]]:
             yield i, "this compression is ignored: the last record does not link to it"
         elif value.get("subtype") == "chat_compression" and not is_compression(value):
             yield i, "this compression is ignored: it has no history"
-    if chain.sent:
-        end = list(chain.ancestors(chain.sent[-1]))[-1]
-        if string(values[end].get("parentUuid")):
-            yield end, "the record that it links to is not there: nothing before it is sent"
+    if chain.sent and (end := chain.breaks_off(chain.sent[-1])) is not None:
+        yield end, "the record that it links to is not there: nothing before it is sent"
 
 
 def _kimi(values: Sequence[Value]) -> Iterator[tuple[int, str]]:

@@ -1,10 +1,95 @@
-"""What the files of sessions have in common: times, and boundaries that repeat records."""
+"""What session files have in common: records that link to their parents, times, boundaries that repeat records."""
 
 from __future__ import annotations
 
+import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from compactor_cli.formats.base import BaseDialect
+from compactor_cli.formats.contents import string
+from compactor_cli.model.transcript import Message, Record, Transcript
+
+Value = Mapping[str, Any]
+EPOCH = "1970-01-01T00:00:00.000Z"
+
+
+class ParentTree:
+    """Records that name their parent by its id. ``index`` has the record of each id, the last of several."""
+
+    id_key = "uuid"
+    parent_key = "parentUuid"
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self.values = values
+        self.index = {own: i for i in range(len(values)) if (own := self.id(i))}
+
+    def id(self, i: int | None) -> str:
+        """The id of a record; empty where it has none, and for no record."""
+        return "" if i is None else string(self.values[i].get(self.id_key))
+
+    def parent_id(self, i: int | None) -> str:
+        """The id that a record names as its parent's; empty for a root, and for no record."""
+        return "" if i is None else string(self.values[i].get(self.parent_key))
+
+    def parent(self, i: int) -> int | None:
+        """The record that this one links to; None for a root and where it is missing."""
+        return self.index.get(self.parent_id(i))
+
+    def ancestors(self, i: int | None) -> Iterator[int]:
+        """The record itself, then what it links to, up to a root, a missing parent or a circle."""
+        seen: set[int] = set()
+        while i is not None and i not in seen:
+            seen.add(i)
+            yield i
+            i = self.parent(i)
+
+    def breaks_off(self, i: int) -> int | None:
+        """The oldest ancestor of a record if it names a parent that is not there."""
+        *_, oldest = self.ancestors(i)
+        return oldest if self.parent_id(oldest) else None
+
+    def holes(self, chain: Sequence[int], staying: Collection[int]) -> Iterator[tuple[str, str]]:
+        """The ids of removed records between staying ones of a chain (newest first), with the id above each."""
+        kept = [at for at, i in enumerate(chain) if i in staying]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield self.parent_id(chain[below]), self.id(chain[above])
+
+    def newest_time(self) -> str:
+        """The time of the newest record."""
+        return newest_time(self.values)
+
+
+class SessionDialect(BaseDialect):
+    """What most dialects of session files answer."""
+
+    def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
+        """None: nothing that stays repeats messages elsewhere."""
+        return frozenset()
+
+
+def is_shown(message: Message) -> bool:
+    """Whether a client sends this message."""
+    return not message.is_meta and not message.superseded
+
+
+def derived_uuid(transcript: Transcript, what: object) -> str:
+    """A UUID for something new in a transcript, the same in every run."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {what}"))
+
+
+def first_time(values: Sequence[Value], order: Iterable[int]) -> str:
+    """The time of the first of these records that has one."""
+    return next(filter(None, (string(values[i].get("timestamp")) for i in order)), EPOCH)
+
+
+def newest_time(values: Sequence[Value]) -> str:
+    """The latest time in a session; empty where none is told."""
+    return max((string(value.get("timestamp")) for value in values), default="")
 
 
 def later(timestamp: str, milliseconds: int) -> str:

@@ -14,7 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat, new_message
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, pad_missing_results
+from compactor_cli.formats.base import (
+    RUN,
+    BaseDialect,
+    Capabilities,
+    Insertion,
+    InsertionPoint,
+    JsonPath,
+    pad_missing_results,
+)
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import named_call, result_text, shortened_call
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
@@ -134,7 +142,7 @@ _OWN_ROLES = frozenset({"function_call", "observation"})
 SPEAKERS = {Role.SYSTEM: "system", Role.USER: "human", Role.ASSISTANT: "gpt", Role.TOOL: "tool"}
 
 
-class ShareGPT:
+class ShareGPT(BaseDialect):
     """The dialect of ShareGPT data sets."""
 
     name = "sharegpt"
@@ -151,10 +159,6 @@ class ShareGPT:
         if not is_turn(value):
             return 2 if isinstance(value, dict) and array_at(value) else 0
         return 3 if value["from"] in _OWN_ROLES else 2
-
-    def starts(self, value: Any) -> bool:
-        """Never: no turn says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per turn."""
@@ -286,7 +290,7 @@ SHAREGPT = ShareGPT()
 _MARKS = ("<tool_call>", "<tool_response>", "[CONTEXT SUMMARY]:")
 
 
-class HermesTrajectory:
+class HermesTrajectory(BaseDialect):
     """The dialect of Hermes' trajectories."""
 
     name = "hermes"
@@ -305,10 +309,6 @@ class HermesTrajectory:
         turn_text = value["value"]
         is_marked = isinstance(turn_text, str) and any(mark in turn_text for mark in _MARKS)
         return 3 if is_marked or value["from"] == "tool" else 1
-
-    def starts(self, value: Any) -> bool:
-        """Never: no turn says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per turn, its tags read as calls, results and thinking."""

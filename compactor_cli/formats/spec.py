@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.formats import chat, new_message
-from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
+from compactor_cli.formats.base import (
+    Capabilities,
+    Insertion,
+    InsertionPoint,
+    JsonPath,
+    objects,
+    of_words,
+    pad_missing_results,
+)
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import LocatedPart, array_path, first_object, like_keys, parts, shorten
@@ -92,7 +100,7 @@ class _Templates:
 
     def write(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """One record for each insertion, with ids that link to each other where the format has such."""
-        values = [record.value if isinstance(record.value, dict) else {} for record in transcript.records]
+        values = objects(transcript.records)
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if self._is_near(values[i])), {})
         messages = [value for value in values if self._is_message(value)]
         known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import RUN, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import arguments, has_calls, media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, gone_lines, lines_between, parse, scrubbed, with_key
@@ -102,7 +102,7 @@ _PROMPTS = ("query", "messages")
 _OWN_KEYS = frozenset({"thought", "action", "message_type", "is_demo", "agent", "tool_call_ids"})
 
 
-class SweAgent:
+class SweAgent(BaseDialect):
     """The dialect of SWE-agent's ``.traj`` files."""
 
     name = "swe-agent"
@@ -124,10 +124,6 @@ class SweAgent:
         if not chat.is_chat(value):
             return 3 if self.array_path(value) is not None else 0
         return 3 if "thought" in value and "action" in value else 2 * (not _OWN_KEYS.isdisjoint(value))
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message after an action is its observation."""
@@ -272,7 +268,7 @@ _REFUSAL = "FormatError"
 _COMMAND_FENCES = ("```mswea_bash_command\n", "```bash\n")
 
 
-class MiniSwe:
+class MiniSwe(BaseDialect):
     """The dialect of mini-swe-agent's ``.traj.json`` files."""
 
     name = "mini-swe"
@@ -294,10 +290,6 @@ class MiniSwe:
         if not isinstance(extra, dict):
             return 0
         return 3 if value["role"] == "exit" or "actions" in extra or "response" in extra else 2
-
-    def starts(self, value: Any) -> bool:
-        """Never: no message says that it is the first."""
-        return False
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message after a command is its observation."""
