@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nlargest
 from math import log
 
@@ -66,136 +65,172 @@ _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
 
-class Worth:
-    """What the facts of a text are worth: names by their chance of being used again, words by how telling they are."""
+class Worth(dict[str, float]):
+    """What words are worth, worked out at first sight: often said, in few messages; 0 for one that nobody said, or
+    that carries no meaning.
+    """
 
     def __init__(self, scores: Scores) -> None:
-        self._scores = scores
+        super().__init__()
         self._spoken = scores.table.spoken
-        self._known: dict[str, float] = {}
-        self._facts: dict[tuple[str, StatementForm], dict[str, float]] = {}
+        self._rows, self._chances = scores.table.atoms, scores.rows
 
-    def of_word(self, word: str) -> float:
-        """The worth of a word: often said, in few messages; 0 for one that nobody said or that carries no meaning."""
-        value = self._known.get(word)
-        if value is None:
-            value = self._known[word] = self._weigh(word)
+    def __missing__(self, word: str) -> float:
+        times = self._spoken.times.get(word)
+        value = self[word] = self._weigh(word, times) if times and language.is_term(word) else 0.0
         return value
 
-    def _weigh(self, word: str) -> float:
-        times, events = self._spoken.times[word], self._spoken.events[word]
-        if not times or not language.is_term(word):
-            return 0.0
-        is_name = self._spoken.names[word] * 2 >= events
-        return (1 + 0.5 * log(times)) * log(1 + self._spoken.total / max(1, events)) * (NAME_FACTOR if is_name else 1.0)
+    def _weigh(self, word: str, times: int) -> float:
+        spoken = self._spoken
+        events = spoken.events.get(word, 0)
+        factor = NAME_FACTOR if spoken.names.get(word, 0) * 2 >= events else 1.0
+        return (1 + 0.5 * log(times)) * log(1 + spoken.total / max(1, events)) * factor
 
     def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[str, float]:
         """The facts of a text with their worth; names of the table stand for themselves.
 
         In a tool's output, words that somebody said count less: they may be there by chance.
         """
-        if (known := self._facts.get((text, form))) is not None:
-            return known
         factor = OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
-        found = {word: factor * value for word in set(language.raw_terms(text)) if (value := self.of_word(word))}
+        found = {word: factor * value for word in set(language.raw_terms(text)) if (value := self[word])}
+        rows, chances = self._rows, self._chances
         for atom in atom_texts(text):
-            chance = self._scores.of(atom)
-            if chance >= _MIN_ATOM_CHANCE:
+            row = rows.get(atom)
+            if row is not None and (chance := chances[row]) >= _MIN_ATOM_CHANCE:
                 found[f"\0{atom}"] = ATOM_VALUE * chance
-        self._facts[text, form] = found
         return found
 
 
-def choose(
-    candidates: Sequence[Statement],
-    shown: Iterable[str],
-    budget_tokens: int,
-    count: Callable[[str], int],
-    worth: Worth,
-    *,
-    focus: frozenset[str] = frozenset(),
-) -> list[Statement]:
-    """The candidates that tell most beyond ``shown`` within the budget, in the order of the transcript.
+class Choice:
+    """A choice among candidates, for one budget after another; what no budget changes is worked out once.
 
-    Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
-    ``budget_tokens`` by ``count``; the same input gives the same choice. Candidates that name the ``focus`` (names in
-    lower case) come first, until they have taken `FOCUS_RATIO` of the budget.
+    ``shown``: what the rest of the summary says. Candidates that name the ``focus`` (names in lower case) come first,
+    until they have taken `FOCUS_RATIO` of the budget.
     """
-    state = _Choice(
-        candidates=candidates,
-        worth=worth,
-        count=count,
-        left=budget_tokens,
-        focus=focus,
-        focus_left=budget_tokens * FOCUS_RATIO,
-    )
-    for text in shown:
-        state.covered.update(worth.facts(text))
-    for max_outputs in MAX_OUTPUTS:
-        state.take(max_outputs)
-    return sorted((candidates[number] for number in state.taken), key=order)
+
+    def __init__(
+        self,
+        candidates: Sequence[Statement],
+        shown: Iterable[str],
+        scores: Scores,
+        count: Callable[[str], int],
+        *,
+        focus: frozenset[str] = frozenset(),
+    ) -> None:
+        worth = Worth(scores)
+        covered = set[str]().union(*map(worth.facts, shown))
+        self.candidates, self.count = candidates, count
+        self.facts = [worth.facts(one.text, one.form) for one in candidates]
+        self.fresh = [_without(facts, covered) for facts in self.facts]
+        self.items = [(one.event, one.label) for one in candidates]
+        self.leads = [_leads(one) for one in candidates]
+        self.focused = (
+            frozenset(i for i, one in enumerate(candidates) if names(one.text, focus)) if focus else frozenset()
+        )
+        start = _Round(choice=self, left=0, focus_left=1.0)
+        self.heap = [(-gain, i) for i in range(len(candidates)) if (gain := start.gain(i)) > 0.0]
+        heapify(self.heap)
+
+    def choose(self, budget_tokens: int) -> list[Statement]:
+        """The candidates that tell most beyond what is shown within the budget, in the order of the transcript.
+
+        Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
+        ``budget_tokens`` by ``count``; the same input gives the same choice.
+        """
+        run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
+        run.take(self.heap.copy(), MAX_OUTPUTS[0])
+        run.take(run.affordable(), MAX_OUTPUTS[1])
+        return sorted((self.candidates[number] for number in run.taken), key=order)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Choice:
+class _Round:
     """A choice under way: what is taken, what that covers, and the tokens left."""
 
-    candidates: Sequence[Statement]
-    worth: Worth
-    count: Callable[[str], int]
-    left: int
-    focus: frozenset[str]
-    focus_left: float
-    covered: set[str] = field(default_factory=set)
-    opened: set[Hashable] = field(default_factory=set)
-    outputs: Counter[Hashable] = field(default_factory=Counter)
-    taken: list[int] = field(default_factory=list)
+    def __init__(self, *, choice: Choice, left: int, focus_left: float) -> None:
+        self.choice, self.left, self.focus_left = choice, left, focus_left
+        self.fresh = choice.fresh.copy()
+        self.values: dict[int, float] = {}
+        self.covered: set[str] = set()
+        self.opened: set[Hashable] = set()
+        self.outputs: Counter[Hashable] = Counter()
+        self.taken: dict[int, None] = {}
 
-    def take(self, max_outputs: int) -> None:
+    def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
         """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
-        known = frozenset(self.taken)
-        heap = [(-self._gain(i), i) for i in range(len(self.candidates)) if i not in known]
-        heapify(heap)
+        candidates, count = self.choice.candidates, self.choice.count
         while heap and self.left > ITEM_TOKENS:
-            stale, number = heappop(heap)
-            if stale >= 0.0:
-                break
-            gain = self._gain(number)
+            number = heappop(heap)[1]
+            if count(candidates[number].text) >= self.left:
+                continue  # what is left only shrinks
+            gain = self.gain(number)
             if heap and -gain > heap[0][0]:
                 heappush(heap, (-gain, number))
             elif gain > 0.0:
                 self._enter(number, max_outputs)
 
-    def _facts(self, number: int) -> dict[str, float]:
-        """What a candidate tells; that it names the focus is a fact of its own, until the focus has had its share."""
-        candidate = self.candidates[number]
-        facts = self.worth.facts(candidate.text, candidate.form)
-        if self.focus_left > 0 and names(candidate.text, self.focus):
-            return {**facts, f"\1{number}": FOCUS_VALUE / max(candidate.weight, _MIN_WEIGHT)}
-        return facts
+    def affordable(self) -> list[tuple[float, int]]:
+        """A heap of the candidates that are not taken and might fit."""
+        candidates, count = self.choice.candidates, self.choice.count
+        if self.left <= ITEM_TOKENS:
+            return []
+        open_numbers = (i for i in range(len(candidates)) if i not in self.taken and self.fresh[i])
+        heap = [(-self.gain(i), i) for i in open_numbers if count(candidates[i].text) < self.left]
+        heapify(heap)
+        return heap
 
-    def _gain(self, number: int) -> float:
-        return _gain(self._facts(number), self.covered, self.candidates[number], self.opened)
+    def gain(self, number: int) -> float:
+        """What a candidate tells that nothing taken does, for its length."""
+        facts, candidate = self.fresh[number], self.choice.candidates[number]
+        if not facts.keys().isdisjoint(self.covered):
+            facts = self.fresh[number] = _without(facts, self.covered)
+            self.values.pop(number, None)
+        value = self.values.get(number)
+        if value is None:
+            value = self.values[number] = sum(facts.values())
+        if number in self.choice.focused and self.focus_left > 0:
+            value += FOCUS_VALUE / max(candidate.weight, _MIN_WEIGHT)
+        opened, item = self.opened, self.choice.items[number]
+        chars, extra = len(candidate.text), 0
+        if item not in opened:
+            chars, extra = chars + len(candidate.label), ITEM_TOKENS
+        for lead in self.choice.leads[number]:
+            if lead not in opened:
+                chars += len(lead[1])
+        return candidate.weight * value / float(max(4.0, chars / 4 + extra) ** COST_POWER)
 
     def _enter(self, number: int, max_outputs: int) -> None:
-        candidate = self.candidates[number]
-        cost = _cost(candidate, self.opened, self.count)
-        group = (candidate.event, candidate.label)
-        is_output = candidate.form is StatementForm.OUTPUT
-        is_focused = names(candidate.text, self.focus)
-        if cost > self.left or (is_output and not is_focused and self.outputs[group] >= max_outputs):
+        """Takes a candidate where it fits."""
+        choice, candidate = self.choice, self.choice.candidates[number]
+        item, leads = choice.items[number], choice.leads[number]
+        cost = choice.count(candidate.text) + 1
+        if item not in self.opened:
+            cost += ITEM_TOKENS + (choice.count(candidate.label) + 1 if candidate.label else 0)
+        cost += sum(choice.count(lead[1]) + 1 for lead in leads if lead not in self.opened)
+        is_output, is_focused = candidate.form is StatementForm.OUTPUT, number in choice.focused
+        if cost > self.left or (is_output and not is_focused and self.outputs[item] >= max_outputs):
             return
         self.left -= cost
         self.focus_left -= cost if is_focused else 0
-        self.taken.append(number)
-        self.outputs[group] += is_output
-        self.opened.update(_opens(candidate))
-        self.covered.update(self.worth.facts(candidate.text, candidate.form))
+        self.taken[number] = None
+        self.outputs[item] += is_output
+        self.opened.update((item, *leads))
+        self.covered.update(choice.facts[number])
+
+
+def _without(facts: dict[str, float], covered: set[str]) -> dict[str, float]:
+    return {fact: value for fact, value in facts.items() if fact not in covered}
+
+
+def _leads(candidate: Statement) -> tuple[tuple[int, str, bool], ...]:
+    """The lines that a statement stands under, which are shown once for an event."""
+    return tuple((candidate.event, line, True) for line in candidate.lead.split("\n")) if candidate.lead else ()
 
 
 def names(text: str, focus: frozenset[str]) -> bool:
     """Whether a text names any of these."""
-    lowered = text.lower() if focus else ""
+    if not focus:
+        return False
+    lowered = text.lower()
     return any(name in lowered for name in focus)
 
 
@@ -203,34 +238,6 @@ def order(statement: Statement) -> tuple[bool, int, int, int, str]:
     """The order of the transcript; remembered ones first, by where they stood."""
     is_new = statement.event >= 0
     return is_new, statement.event, 0 if is_new else statement.at_tokens, statement.place, statement.text
-
-
-def _gain(facts: dict[str, float], covered: set[str], candidate: Statement, opened: set[Hashable]) -> float:
-    gain = sum([value for fact, value in facts.items() if fact not in covered])
-    chars = len(candidate.text) + sum(len(_text_of(thing)) for thing in _opens(candidate) if thing not in opened)
-    tokens = chars / 4 + (0 if (candidate.event, candidate.label) in opened else ITEM_TOKENS)
-    return candidate.weight * gain / float(max(4.0, tokens) ** COST_POWER)
-
-
-def _opens(candidate: Statement) -> tuple[tuple[int, str], ...]:
-    """What a statement needs shown once: its item, and the lead that it stands under."""
-    item = (candidate.event, candidate.label)
-    if not candidate.lead:
-        return (item,)
-    return (item, *((candidate.event, f"\0{line}") for line in candidate.lead.split("\n")))
-
-
-def _text_of(thing: tuple[int, str]) -> str:
-    return thing[1].lstrip("\0")
-
-
-def _cost(candidate: Statement, opened: set[Hashable], count: Callable[[str], int]) -> int:
-    cost = count(candidate.text) + 1
-    for thing in _opens(candidate):
-        if thing not in opened:
-            text = _text_of(thing)
-            cost += (count(text) + 1 if text else 0) + (ITEM_TOKENS if thing[1][:1] != "\0" else 0)
-    return cost
 
 
 def candidates_of(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.digest.analysis import Analysis, analyse
-from compactor_cli.digest.choice import Worth, candidates_of, choose
+from compactor_cli.digest.choice import Choice, candidates_of
 from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, line_of, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
@@ -101,12 +101,13 @@ class _Writer:
             lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.token_cache)
             names_tokens = min(names_tokens, left // 6)
         candidates = self._candidates(left)
-        worth, focus = Worth(self.analysis.scores), focus_names(self.request.focus)
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
+        focus = focus_names(self.request.focus)
+        choice = Choice(candidates, shown, self.analysis.scores, self.token_cache.text, focus=focus)
         asked = room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, most = sections, 0
         for _ in range(_MAX_ROUNDS):
-            chosen = choose(candidates, shown, asked, self.token_cache.text, worth, focus=focus)
+            chosen = choice.choose(asked)
             filled = self._with_history(sections, chosen, lines)
             used = self._tokens(filled) - self._tokens(sections)
             if most < used <= left - names_tokens // 2:
