@@ -104,6 +104,7 @@ class Worth(dict[str, float]):
 class Choice:
     """A choice among candidates, for one budget after another; what no budget changes is worked out once.
 
+    ``is_exhausted``: a larger budget would have given nothing more than the last one did.
     ``shown``: what the rest of the summary says. Candidates that name the ``focus`` (names in lower case) come first,
     until they have taken `FOCUS_RATIO` of the budget.
     """
@@ -127,6 +128,7 @@ class Choice:
         self.focused = (
             frozenset(i for i, one in enumerate(candidates) if names(one.text, focus)) if focus else frozenset()
         )
+        self.is_exhausted = False
         start = _Round(choice=self, left=0, focus_left=1.0)
         self.heap = [(-gain, i) for i in range(len(candidates)) if (gain := start.gain(i)) > 0.0]
         heapify(self.heap)
@@ -140,11 +142,12 @@ class Choice:
         run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
         run.take(self.heap.copy(), MAX_OUTPUTS[0])
         run.take(run.affordable(), MAX_OUTPUTS[1])
+        self.is_exhausted = not run.is_short
         return sorted((self.candidates[number] for number in run.taken), key=order)
 
 
 class _Round:
-    """A choice under way: what is taken, what that covers, and the tokens left."""
+    """A choice under way: what is taken, what that covers, the tokens left; ``is_short``: something did not fit."""
 
     def __init__(self, *, choice: Choice, left: int, focus_left: float) -> None:
         self.choice, self.left, self.focus_left = choice, left, focus_left
@@ -154,13 +157,18 @@ class _Round:
         self.opened: set[Hashable] = set()
         self.outputs: Counter[Hashable] = Counter()
         self.taken: dict[int, None] = {}
+        self.is_short = False
 
     def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
         """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
         candidates, count = self.choice.candidates, self.choice.count
-        while heap and self.left > ITEM_TOKENS:
+        while heap:
+            if self.left <= ITEM_TOKENS:
+                self.is_short = True
+                return
             number = heappop(heap)[1]
             if count(candidates[number].text) >= self.left:
+                self.is_short = True
                 continue  # what is left only shrinks
             gain = self.gain(number)
             if heap and -gain > heap[0][0]:
@@ -172,6 +180,7 @@ class _Round:
         """A heap of the candidates that are not taken and might fit."""
         candidates, count = self.choice.candidates, self.choice.count
         if self.left <= ITEM_TOKENS:
+            self.is_short = True
             return []
         open_numbers = (i for i in range(len(candidates)) if i not in self.taken and self.fresh[i])
         heap = [(-self.gain(i), i) for i in open_numbers if count(candidates[i].text) < self.left]
@@ -207,7 +216,10 @@ class _Round:
             cost += ITEM_TOKENS + (choice.count(candidate.label) + 1 if candidate.label else 0)
         cost += sum(choice.count(lead[1]) + 1 for lead in leads if lead not in self.opened)
         is_output, is_focused = candidate.form is StatementForm.OUTPUT, number in choice.focused
-        if cost > self.left or (is_output and not is_focused and self.outputs[item] >= max_outputs):
+        if is_output and not is_focused and self.outputs[item] >= max_outputs:
+            return
+        if cost > self.left:
+            self.is_short = True
             return
         self.left -= cost
         self.focus_left -= cost if is_focused else 0

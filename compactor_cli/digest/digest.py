@@ -104,23 +104,30 @@ class _Writer:
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
         focus = focus_names(self.request.focus)
         choice = Choice(candidates, shown, self.analysis.scores, self.token_cache.text, focus=focus)
-        asked = room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
-        best, most = sections, 0
+        room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
+        best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
+        self.remembered = self._to_remember(candidates)
+        unused = self.request.budget_tokens - tokens - HEADING_TOKENS
+        most = min(unused, max(names_tokens, int(available * share)))
+        return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
+
+    def _best(
+        self, choice: Choice, sections: Sections, lines: dict[int, Item], room: int, limit: int
+    ) -> tuple[Sections, int]:
+        """The fullest of some tries whose history takes no more than ``limit``, and its tokens; ``room`` is wanted."""
+        start = self._tokens(sections)
+        best, most, asked = sections, start, room
         for _ in range(_MAX_ROUNDS):
             chosen = choice.choose(asked)
             filled = self._with_history(sections, chosen, lines)
-            used = self._tokens(filled) - self._tokens(sections)
-            if most < used <= left - names_tokens // 2:
-                best, most = filled, used
-            is_all = not chosen or len(chosen) == len(candidates)
-            if not chosen or (used <= room and (is_all or used >= room * _FILLED)):
+            tokens = self._tokens(filled)
+            used = tokens - start
+            if most < tokens <= start + limit:
+                best, most = filled, tokens
+            if not chosen or (used <= room and (choice.is_exhausted or used >= room * _FILLED)):
                 break
             asked = int(asked * room * 0.99 / max(1, used))
-        self.remembered = self._to_remember(candidates)
-        unused = self.request.budget_tokens - self._tokens(best) - HEADING_TOKENS
-        most = max(names_tokens, int(available * share))
-        names = name_items(self.analysis, texts_of(best), min(unused, most), self.token_cache)
-        return {**best, Section.NAMES: names}
+        return best, most
 
     def _candidates(self, tokens: int) -> list[Statement]:
         analysis = self.analysis
@@ -169,14 +176,12 @@ class _Writer:
     def _fitted(self, sections: Sections) -> Sections:
         """The sections without the last items of those that are dropped first, so that the whole fits its budget."""
         kept = {section: list(items) for section, items in sections.items()}
-        for _ in range(_MAX_TRIMS):
+        for _ in range(_MAX_TRIMS + 1):
             over = self._tokens(kept) - self.request.budget_tokens
             if over <= 0:
-                break
+                return {section: tuple(items) for section, items in kept.items()}
             for section in DROP_ORDER:
                 items = kept.get(section, [])
                 while items and over > 0:
                     over -= self.token_cache.item(items.pop())
-        if self._tokens(kept) > self.request.budget_tokens:
-            return {}
-        return {section: tuple(items) for section, items in kept.items()}
+        return {}
