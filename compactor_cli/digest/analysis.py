@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from compactor_cli.digest import memory as states
 from compactor_cli.digest import salience as tables
+from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.events import Event, EventKind, events
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
@@ -44,6 +45,7 @@ class Analysis:
     state_used: str
     table: Table
     scores: Scores
+    worth: Worth
     remembered: tuple[Statement, ...]
     messages: tuple[UserMessage, ...]
     plan: PlanState
@@ -139,6 +141,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         state_used=earlier.state_used,
         table=table,
         scores=scores,
+        worth=Worth(scores),
         remembered=earlier.statements,
         messages=messages,
         plan=_with_carried_plan(memory, plan),

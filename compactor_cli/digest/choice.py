@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush, nlargest
 from math import log
 
 from compactor_cli.digest import language
-from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.salience import Scores
@@ -65,6 +65,10 @@ _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
 
+# A word, or the row of a name in the table.
+Fact = str | int
+
+
 class Worth(dict[str, float]):
     """What words are worth, worked out at first sight: often said, in few messages; 0 for one that nobody said, or
     that carries no meaning.
@@ -72,8 +76,8 @@ class Worth(dict[str, float]):
 
     def __init__(self, scores: Scores) -> None:
         super().__init__()
-        self._spoken = scores.table.spoken
-        self._rows, self._chances = scores.table.atoms, scores.rows
+        self._table, self._spoken = scores.table, scores.table.spoken
+        self._values = [ATOM_VALUE * chance if chance >= _MIN_ATOM_CHANCE else 0.0 for chance in scores.rows]
 
     def __missing__(self, word: str) -> float:
         times = self._spoken.times.get(word)
@@ -86,19 +90,24 @@ class Worth(dict[str, float]):
         factor = NAME_FACTOR if spoken.names.get(word, 0) * 2 >= events else 1.0
         return (1 + 0.5 * log(times)) * log(1 + spoken.total / max(1, events)) * factor
 
-    def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[str, float]:
-        """The facts of a text with their worth; names of the table stand for themselves.
+    def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[Fact, float]:
+        """The facts of a text with their worth, in order; names of the table stand for themselves.
 
         In a tool's output, words that somebody said count less: they may be there by chance.
         """
         factor = OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
-        found = {word: factor * value for word in set(language.raw_terms(text)) if (value := self[word])}
-        rows, chances = self._rows, self._chances
-        for atom in atom_texts(text):
-            row = rows.get(atom)
-            if row is not None and (chance := chances[row]) >= _MIN_ATOM_CHANCE:
-                found[f"\0{atom}"] = ATOM_VALUE * chance
+        found: dict[Fact, float] = {word: factor * value for word in language.raw_terms(text) if (value := self[word])}
+        values = self._values
+        for row in self._rows_in(text):
+            if value := values[row]:
+                found[row] = value
         return found
+
+    def _rows_in(self, text: str) -> Iterable[int]:
+        table = self._table
+        if (place := table.lines.numbers.get(text)) is not None:
+            return table.lines.atoms[place]
+        return [table.atoms[atom.text] for atom in find_atoms(text) if atom.text in table.atoms]
 
 
 class Choice:
@@ -113,13 +122,12 @@ class Choice:
         self,
         candidates: Sequence[Statement],
         shown: Iterable[str],
-        scores: Scores,
+        worth: Worth,
         count: Callable[[str], int],
         *,
         focus: frozenset[str] = frozenset(),
     ) -> None:
-        worth = Worth(scores)
-        covered = set[str]().union(*map(worth.facts, shown))
+        covered = set[Fact]().union(*map(worth.facts, shown))
         self.candidates, self.count = candidates, count
         self.facts = [worth.facts(one.text, one.form) for one in candidates]
         self.fresh = [_without(facts, covered) for facts in self.facts]
@@ -153,7 +161,7 @@ class _Round:
         self.choice, self.left, self.focus_left = choice, left, focus_left
         self.fresh = choice.fresh.copy()
         self.values: dict[int, float] = {}
-        self.covered: set[str] = set()
+        self.covered: set[Fact] = set()
         self.opened: set[Hashable] = set()
         self.outputs: Counter[Hashable] = Counter()
         self.taken: dict[int, None] = {}
@@ -229,7 +237,7 @@ class _Round:
         self.covered.update(choice.facts[number])
 
 
-def _without(facts: dict[str, float], covered: set[str]) -> dict[str, float]:
+def _without(facts: dict[Fact, float], covered: set[Fact]) -> dict[Fact, float]:
     return {fact: value for fact, value in facts.items() if fact not in covered}
 
 

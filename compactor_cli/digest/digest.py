@@ -103,7 +103,7 @@ class _Writer:
         candidates = self._candidates(left)
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
         focus = focus_names(self.request.focus)
-        choice = Choice(candidates, shown, self.analysis.scores, self.token_cache.text, focus=focus)
+        choice = Choice(candidates, shown, self.analysis.worth, self.token_cache.text, focus=focus)
         room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
         self.remembered = self._to_remember(candidates)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.choice import Worth, choose
+from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line, error_pattern, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters, results_of
 from compactor_cli.digest.language import FixedWords
@@ -139,7 +139,7 @@ def value_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 
     Chosen are the objects that hold most of what the conversation speaks of, or will need again.
     """
-    found = choose(list(_values(analysis)), (), budget_tokens, token_cache.text, Worth(analysis.scores))
+    found = Choice(list(_values(analysis)), (), analysis.worth, token_cache.text).choose(budget_tokens)
     by_answer: dict[int, list[Statement]] = {}
     for statement in reversed(found):
         by_answer.setdefault(statement.event, []).insert(0, statement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.choice import Worth, choose
+from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, is_own, parameters
 from compactor_cli.digest.settled import options_of
@@ -145,7 +145,7 @@ def _chosen_pieces(
     """The pieces that hold most, in order; an ellipsis where some were left out between two."""
     text = ""
     before: Statement | None = None
-    for one in choose(pieces, shown, tokens, token_cache.text, Worth(analysis.scores)):
+    for one in Choice(pieces, shown, analysis.worth, token_cache.text).choose(tokens):
         if before and one.place > before.place + 1:
             text += f" {ELLIPSIS} "
         elif before:

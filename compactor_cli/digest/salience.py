@@ -204,8 +204,8 @@ class _Rows(dict[bytes, tuple[int, ...]]):
         self._row_of = row_of
 
     def __missing__(self, chunk: bytes) -> tuple[int, ...]:
-        # Most chunks carry no information, and nearly all others one thing.
-        atoms = remembered(chunk)
+        # Most chunks are words, and most others say one thing.
+        atoms = () if chunk.isalpha() and chunk.islower() else remembered(chunk)
         rows = (self._row_of(atoms[0]),) if len(atoms) == 1 else tuple(map(self._row_of, atoms))
         if len(self) < _MOST_REMEMBERED:
             self[chunk] = rows

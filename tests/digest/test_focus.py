@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, count, digest, events_of, says, texts, user
 
-from compactor_cli.digest.choice import FOCUS_RATIO, Choice, candidates_of
+from compactor_cli.digest.choice import FOCUS_RATIO, Choice, Worth, candidates_of
 from compactor_cli.digest.salience import build, focus_names, score
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
@@ -50,7 +50,7 @@ def test_the_choice_holds_its_budget_with_a_focus() -> None:
     candidates = candidates_of(
         found, scores, 200, finals=frozenset(), taken_back=frozenset(), cues=lambda _: False, focus=focus
     )
-    taken = Choice(candidates, (), scores, count, focus=focus).choose(200)
+    taken = Choice(candidates, (), Worth(scores), count, focus=focus).choose(200)
     named = [one for one in taken if "exporter" in one.text]
     assert sum(count(one.text) + 1 for one in taken) <= 200
     assert named

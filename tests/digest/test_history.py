@@ -6,7 +6,7 @@ from conversation import answer, call, conversation, count, digest, events_of, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.digest.choice import ITEM_TOKENS, Choice, candidates_of
+from compactor_cli.digest.choice import ITEM_TOKENS, Choice, Worth, candidates_of
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.salience import build, score
 from compactor_cli.digest.statements import Statement
@@ -26,7 +26,7 @@ def chosen(found: tuple[Event, ...], budget_tokens: int, shown: tuple[str, ...] 
     candidates = candidates_of(
         found, scores, budget_tokens, finals=frozenset(), taken_back=frozenset(), cues=lambda text: "because" in text
     )
-    return Choice(candidates, shown, scores, count).choose(budget_tokens)
+    return Choice(candidates, shown, Worth(scores), count).choose(budget_tokens)
 
 
 @settings(max_examples=50, deadline=None)
