@@ -16,10 +16,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.digest.language import LANGUAGES, detect
-from compactor_cli.llm.outline import heading_lines
-from compactor_cli.llm.sources import quoter
-from compactor_cli.llm.supplement import CompletedText, completed
 from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.report import InputReport
@@ -145,6 +141,12 @@ class SessionNoteSummariser:
 
     def summarise(self, request: Request) -> Answer:
         """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
+        # Here, so that a run without a note does not load the digest before it knows that it needs one.
+        from compactor_cli.digest.language import LANGUAGES, detect
+        from compactor_cli.llm.outline import heading_lines
+        from compactor_cli.llm.sources import quoter
+        from compactor_cli.llm.supplement import CompletedText, completed
+
         language = request.language if request.language != "auto" else detect([self._note])
         # A line of the note must not be taken for a heading of the template when the summary is read back.
         prose = quoter(heading_lines(request.render, (*LANGUAGES, language)))(self._note)
