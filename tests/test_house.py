@@ -149,11 +149,7 @@ CLIENT_FREE = ("digest", "plan", "render", "group", "model", "read", "llm", "arc
 # To be moved to formats/ as data, or models' and servers' names rather than clients'.
 NAMES_CLIENTS = {
     "archive/search.py": "an embedding model's name",
-    "digest/commands.py": "how clients report exit codes",
-    "digest/events.py": "how clients name the working directory and open their summaries",
     "digest/files.py": "the patch format has a client's name",
-    "digest/history.py": "how other clients head their summaries",
-    "digest/open.py": "how one client loads skills",
     "llm/limits.py": "where the numbers come from",
     "llm/model.py": "a preset's name",
     "llm/model_calls.py": "a model's name",

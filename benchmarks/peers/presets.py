@@ -26,8 +26,8 @@ from typing import Any
 from environment import Box, install
 
 from compactor_cli.engine import plan_transcript
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import CompactError
 from compactor_cli.model.plan import Action, Plan

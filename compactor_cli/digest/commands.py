@@ -11,6 +11,7 @@ from functools import cache
 
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
 from compactor_cli.digest.statements import ELLIPSIS, head
+from compactor_cli.formats.client_signs import EXIT_CODE_WORDS, exit_code
 
 
 class CommandOutcome(StrEnum):
@@ -68,17 +69,6 @@ _MOST_SHOWN_CHARS = 220
 _MOST_LINE_CHARS = 320
 _MAX_PLACES = 4
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
-
-
-_CODE_WORDS = ("exit", "returncode")
-
-
-@cache
-def _code() -> re.Pattern[str]:
-    # Claude Code "Exit code 1" · Codex "exited with code 1", "exit_code": 1 · Gemini "Exit Code: 1" · mini-swe
-    # "<returncode>1" · OpenHands "finished with exit code 1"
-    code_pattern = r"(?:exit(?:ed)?[ _]?(?:with )?(?:status |code)|returncode)[\"'>]?[ :=]*(-?\d{1,3})\b"
-    return re.compile(code_pattern, re.IGNORECASE)
 
 
 @cache
@@ -231,13 +221,15 @@ def _is_error_line(line: str) -> bool:
     if line.isdigit():
         return int(line) > 0
     named = re.search(r"error|fail", line, re.IGNORECASE) is not None
-    return named and not _code().search(line) and not re.search(r"\b(?:0|no) (?:errors?|fail)", line, re.IGNORECASE)
+    return named and not exit_code().search(line) and not re.search(r"\b(?:0|no) (?:errors?|fail)", line, re.IGNORECASE)
 
 
 def _exit_code(text: str) -> int:
     for edge in (text[:_EDGE_CHARS], text[-_EDGE_CHARS:]):
         # Letters beyond ASCII are some of these in another case.
-        if (not edge.isascii() or any(map(edge.lower().__contains__, _CODE_WORDS))) and (found := _code().search(edge)):
+        if (not edge.isascii() or any(map(edge.lower().__contains__, EXIT_CODE_WORDS))) and (
+            found := exit_code().search(edge)
+        ):
             return int(found[1])
     return -1
 
@@ -291,7 +283,7 @@ def error_line(text: str) -> str:
     elif places := [line.strip() for line in lines if _place().match(line) and ": # " not in line][:_MAX_PLACES]:
         return _short(" · ".join(places))
     found = next((line for line in lines if _says_why(line)), "")
-    last = found or next((line for line in reversed(lines) if not _code().search(line)), "")
+    last = found or next((line for line in reversed(lines) if not exit_code().search(line)), "")
     return _short(last.strip())
 
 
@@ -317,7 +309,7 @@ def _place() -> re.Pattern[str]:
 def _says_why(line: str) -> bool:
     """Whether a line names the trouble, or the place of it as compilers and linters do."""
     named = error_pattern().search(line) is not None or _place().match(line) is not None
-    return named and not _code().fullmatch(line.strip())
+    return named and not exit_code().fullmatch(line.strip())
 
 
 def _short(line: str) -> str:
@@ -357,7 +349,7 @@ def viewed_file(text: str) -> str:
 
 
 def patch_of(event: Event) -> str:
-    """The patch in Codex's format that a call applies, or an empty string."""
+    """The patch between ``*** Begin Patch`` and its end that a call applies, or an empty string."""
     named = argument(event.arguments, ("input", "patch", "patchText", "patch_text"))
     text = named or command_of(event.arguments)
     return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
+from compactor_cli.formats.client_signs import CONTINUED, NOT_SPOKEN, is_demonstration, working_directory
 from compactor_cli.formats.harness import refusal, user_text
-from compactor_cli.formats.located_parts import at
 from compactor_cli.group.todos import PLAN_TOOLS
 from compactor_cli.group.todos import short_name as short_name
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
@@ -83,7 +82,7 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
     for index in indices:
         if 0 <= index < len(transcript.messages):
             value = transcript.records[index].value if index < len(transcript.records) else None
-            if not _is_marked(value, "is_demo"):
+            if not is_demonstration(value):
                 reader.read(index, transcript.messages[index])
     return tuple(reader.found)
 
@@ -227,72 +226,6 @@ def _scalar(value: Any) -> str:
     return " ".join(value) if isinstance(value, tuple) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def working_directory(transcript: Transcript) -> str:
-    """The directory the agent worked in, as the transcript's bookkeeping or its first messages name it; else empty."""
-    for record in transcript.records:
-        if directory := _named_directory(record.value):
-            return directory
-    own = (i for i, record in enumerate(transcript.records) if not _is_marked(record.value, "is_demo"))
-    for index in islice(own, _DIRECTORY_MESSAGES):
-        if directory := _directory_in_text(transcript.messages[index].text):
-            return directory
-    return ""
-
-
-_DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
-# Codex, opencode and Copilot CLI say it deeper.
-_DEEPER = (("payload",), ("info", "path"), ("data", "context"))
-_DIRECTORY_SIGNS = frozenset((*_DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
-
-
-def _named_directory(value: Any) -> str:
-    if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
-        return ""
-    deeper = (at(value, place) for place in _DEEPER)
-    for source in (value, *(each for each in deeper if isinstance(each, Mapping))):
-        for key in _DIRECTORY_KEYS:
-            found = source.get(key)
-            if isinstance(found, str) and _is_absolute(found):
-                return found.rstrip("/\\")
-    return ""
-
-
-def _is_absolute(path: str) -> bool:
-    return path.startswith("/") or path[1:3] in (":\\", ":/")
-
-
-# Messages from the first on that may say where the agent works.
-_DIRECTORY_MESSAGES = 8
-# How clients tell the model where it is: Codex, Claude Code (both spellings), Gemini and Qwen, pi, Cline and Roo,
-# SWE-agent.
-_DIRECTORY_FORMS = (
-    ("<cwd>", "</cwd>"),
-    ("Primary working directory: ", "\n"),
-    ("Working directory: ", "\n"),
-    ("working in the directory: ", "\n"),
-    ("Current working directory: ", "\n"),
-    ("Current Workspace Directory (", ")"),
-    ("(Current directory: ", ")"),
-)
-
-
-def _directory_in_text(text: str) -> str:
-    for opening, closing in _DIRECTORY_FORMS:
-        start = text.find(opening)
-        if start >= 0:
-            named_path = (
-                text[start + len(opening) : start + len(opening) + 300].partition(closing)[0].strip().strip("`'\"")
-            )
-            if _is_absolute(named_path):
-                return named_path.rstrip("/\\")
-    return ""
-
-
-def _is_marked(value: Any, mark: str) -> bool:
-    """Whether a record is marked, as SWE-agent's demonstrations are."""
-    return isinstance(value, Mapping) and value.get(mark) is True
-
-
 # Names without case, underscores and hyphens.
 _NAMES = {
     ToolKind.EDIT: "edit write multiedit notebookedit applypatch replace writefile editfile strreplacefile createfile "
@@ -426,9 +359,6 @@ def _joined(words: list[str]) -> str:
     return " ".join(words)
 
 
-# What Claude Code writes in the model's name where it did not ask it.
-_NOT_SPOKEN = frozenset({"No response requested."})
-_CONTINUED = "This session is being continued from a previous conversation"
 # A line of JSON longer than this says more than one thing; what it is broken into is about so long.
 _LONG_CHARS = 240
 _STATEMENT_CHARS = 160
@@ -560,7 +490,7 @@ def spoken_words(text: str) -> str:
     text = text.strip()
     if text.startswith("{") and text.endswith("}"):
         text = _message_of(text)
-    return "" if text in _NOT_SPOKEN else text
+    return "" if text in NOT_SPOKEN else text
 
 
 def _message_of(text: str) -> str:
@@ -576,7 +506,7 @@ def _message_of(text: str) -> str:
 def summary_words(text: str) -> str:
     """Another client's summary without its opening sentence and without the thoughts before it."""
     text = without_block(text, "analysis")
-    if text.lstrip().startswith(_CONTINUED):
+    if text.lstrip().startswith(CONTINUED):
         text = text.lstrip().partition("\n")[2]
     _, mark, body = text.partition("\nSummary:\n")
     return (body if mark and body.strip() else text).strip()

@@ -210,7 +210,7 @@ def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
 
 @cache
 def _heading() -> re.Pattern[str]:
-    # Markdown headings, numbered or bold lines that end with a colon, opening tags (Claude Code, Codex, Kimi, Gemini).
+    # Markdown headings, numbered or bold lines that end with a colon, opening tags: as the clients head theirs.
     return re.compile(
         r"^(?:#{1,6} +\S.*|\d{1,2}\. +(?:\*\*)?[^.\n]{2,60}:(?:\*\*)?|\*\*[^*\n]{2,60}\*\*:?"
         r"|<[a-z_]+(?: [^>]*)?>)[ \t]*$",

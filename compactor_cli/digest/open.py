@@ -1,12 +1,7 @@
-"""Open: to-do lists and plans as the last call left them, skills in use, and work that runs in the background.
-
-As Claude Code writes it (2.0 to 2.1): a skill is the tool ``Skill`` and a text with its folder; what runs in the
-background is a call with ``run_in_background``, an id in its result, and a notice or a stop when it ends.
-"""
+"""Open: to-do lists and plans as the last call left them, skills in use, and work that runs in the background."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -26,6 +21,7 @@ from compactor_cli.digest.statements import (
     tidy,
 )
 from compactor_cli.digest.statuses import ErrorRecord, Status, is_test
+from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.group.todos import TodoReplay
@@ -113,11 +109,6 @@ def _text_item(state: PlanState, budget_tokens: int, token_cache: TokenCache, wo
     return (Item(text=f"{words.plan}{words.colon}{text}", records=records_of((state.record,))),) if text else ()
 
 
-_FOLDER = re.compile(r"\ABase directory for this skill: (\S+)")
-_STARTED = re.compile(r"\bagentId: (\w+)|\bbackground with ID: (\w+)")
-_NOTICE = re.compile(r"<task-id>(\w+)</task-id>.*?<status>(\w+)</status>", re.DOTALL)
-_LOOKS = ("TaskOutput", "AgentOutputTool", "BashOutput")
-_ENDED = re.compile(r"<status>(?!running|pending)\w+</status>")
 _NAME_CHARS = 80
 
 
@@ -147,17 +138,17 @@ class _Reader:
         if event.kind is EventKind.CALL:
             self._called(event)
         elif event.kind is EventKind.RESULT:
-            if found := _FOLDER.match(event.text):
+            if found := ATTACHMENTS.skill_folder.match(event.text):
                 self._load(found[1].rstrip("/").rpartition("/")[2], event.record)
             self._answered(event, events[event.call] if event.call >= 0 else None)
-        if event.kind in (EventKind.USER, EventKind.RESULT) and "<task-id>" in event.text:
-            for key, _ in _NOTICE.findall(event.text):
+        if event.kind in (EventKind.USER, EventKind.RESULT) and ATTACHMENTS.notice_sign in event.text:
+            for key, _ in ATTACHMENTS.notice.findall(event.text):
                 self.running.pop(key, None)
 
     def _called(self, event: Event) -> None:
-        if event.name == "Skill":
+        if event.name == ATTACHMENTS.skill_tool:
             self._load(_argument(event, "skill") or _argument(event, "command"), event.record)
-        elif event.name in ("TaskStop", "KillShell", "KillBash"):
+        elif event.name in ATTACHMENTS.stop_tools:
             self.running.pop(_argument(event, "task_id") or _argument(event, "shell_id"), None)
 
     def _load(self, name: str, record: int) -> None:
@@ -168,11 +159,12 @@ class _Reader:
     def _answered(self, event: Event, call: Event | None) -> None:
         if call is None:
             return
-        if _argument(call, "run_in_background") == "True" and (found := _STARTED.search(event.text)):
+        is_background = _argument(call, ATTACHMENTS.background_argument) == "True"
+        if is_background and (found := ATTACHMENTS.started.search(event.text)):
             key = found[1] or found[2]
             about = _argument(call, "description") or head(_argument(call, "command"), _NAME_CHARS) or call.name
             self.running[key] = BackgroundWork(id=key, about=about, record=call.record)
-        elif call.name in _LOOKS and _ENDED.search(event.text):
+        elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(_argument(call, "task_id") or _argument(call, "bash_id"), None)
 
 
@@ -195,7 +187,7 @@ def attached(
     skills, started = tuple(reader.skills.items()), set(reader.running)
     for event in later:
         reader.read(later, event)
-    ended = {key for text in notices for key, _ in _NOTICE.findall(text)}
+    ended = {key for text in notices for key, _ in ATTACHMENTS.notice.findall(text)}
     return Attached(skills=skills, running=tuple(w for w in reader.running.values() if w.id in started - ended))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, block_part, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.jsontext import dump, number_replaced, with_key
@@ -28,7 +29,6 @@ from compactor_cli.formats.located_parts import (
     shorten,
     text_pieces,
 )
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,
     Message,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from compactor_cli.formats import blocks, new_message
 from compactor_cli.formats.base import BaseDialect, Insertion, InsertionPoint, JsonPath, pad_missing_results
+from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import (
     calls_of,
     has_calls,
@@ -25,7 +26,6 @@ from compactor_cli.formats.contents import (
 )
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
-from compactor_cli.formats.previous import previous_summary, summary_of
 from compactor_cli.model.transcript import (
     Media,
     Message,

@@ -21,10 +21,10 @@ from compactor_cli.formats.base import (
     JsonPath,
     pad_missing_results,
 )
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located_parts import at
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,
     Message,

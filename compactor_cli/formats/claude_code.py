@@ -34,11 +34,11 @@ from compactor_cli.formats.claude_tree import (
     size_tokens,
     superseded,
 )
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import content_parts, role_of, string, with_texts
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript

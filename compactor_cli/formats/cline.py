@@ -17,10 +17,10 @@ from typing import Any
 from compactor_cli.formats import blocks, chat
 from compactor_cli.formats.base import CHAT, Capabilities, JsonPath
 from compactor_cli.formats.chat import ChatDialect
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult
 
 _DETAILS = "<environment_details>"

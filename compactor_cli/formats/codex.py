@@ -14,10 +14,10 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.responses import (
     ITEM_TYPES,
     Item,

@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, BaseDialect, Insertion, InsertionPoint, JsonPath, objects
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, spoken_parts
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, shorten
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.sessions import is_shown, later
 from compactor_cli.model.transcript import (
     Message,

@@ -13,6 +13,7 @@ from typing import Any
 from compactor_cli.formats.base import REQUEST, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.chat import model_of
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, role_of, string
 from compactor_cli.formats.conversation import (
     SIGNED,
@@ -33,7 +34,6 @@ from compactor_cli.formats.located_parts import (
     result_piece,
     shorten,
 )
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,
     Message,

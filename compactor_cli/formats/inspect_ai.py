@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, block_part, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located_parts import (
@@ -27,7 +28,6 @@ from compactor_cli.formats.located_parts import (
     result_piece,
     shorten,
 )
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Message,
     Part,

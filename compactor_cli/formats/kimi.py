@@ -30,11 +30,11 @@ from compactor_cli.formats.base import (
     InsertionPoint,
     objects,
 )
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.requests import openai_lines
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript

@@ -13,6 +13,7 @@ from typing import Any
 
 from compactor_cli.formats import blocks
 from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import block_part, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump
@@ -28,7 +29,6 @@ from compactor_cli.formats.located_parts import (
     shorten,
     text_pieces,
 )
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.requests import openai_content
 from compactor_cli.model.transcript import (
     Message,

@@ -16,10 +16,10 @@ from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, array_path, at, first_object, parts, shorten
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import (
     Media,

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, block_part, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
@@ -30,7 +31,6 @@ from compactor_cli.formats.located_parts import (
     shorten,
     text_pieces,
 )
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.sessions import is_shown
 from compactor_cli.model.transcript import (
     Media,

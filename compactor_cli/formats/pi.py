@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import (
     arguments,
     block_part,
@@ -30,7 +31,6 @@ from compactor_cli.formats.contents import (
 )
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, first_time, is_shown, later
 from compactor_cli.model.transcript import (
     Media,

@@ -14,11 +14,11 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, shorten
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, later, matched
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from compactor_cli.formats.base import REQUEST, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.chat import model_of
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import (
     arguments,
     content_parts,
@@ -28,7 +29,6 @@ from compactor_cli.formats.contents import (
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import at, first_object, like_keys
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.model.transcript import (
     Media,
     Message,

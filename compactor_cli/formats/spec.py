@@ -30,11 +30,11 @@ from compactor_cli.formats.base import (
     of_words,
     pad_missing_results,
 )
+from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import LocatedPart, array_path, first_object, like_keys, parts, shorten
 from compactor_cli.formats.new_message import alternating
-from compactor_cli.formats.previous import summary_of
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 

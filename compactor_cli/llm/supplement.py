@@ -16,11 +16,12 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.digest import Digest
-from compactor_cli.digest.events import path_stripper, working_directory
+from compactor_cli.digest.events import path_stripper
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.statements import TokenCache, records_of
+from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.llm.outline import Outline, OutlineHeading, as_text
 from compactor_cli.llm.sources import Strand
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary

@@ -14,8 +14,8 @@ from compactor_cli.digest.events import (
     path_stripper,
     tool_kind,
     without_gutters,
-    working_directory,
 )
+from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor_cli.formats.previous import previous_summary
+from compactor_cli.formats.client_signs import previous_summary
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.summary import Source, Summary
 from compactor_cli.model.transcript import Role

@@ -1,0 +1,231 @@
+"""What clients write into conversations that tells a reader something: where the agent works, how a command ended, what
+is loaded or runs in the background, which texts nobody spoke, how their summaries are framed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+from compactor_cli.formats.located_parts import at
+from compactor_cli.model.marker import text_before_marker, without_marker
+from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, Transcript
+
+# What Claude Code writes in the model's name where it did not ask it, and how its summaries open.
+NOT_SPOKEN = frozenset({"No response requested."})
+CONTINUED = "This session is being continued from a previous conversation"
+# A line without one of these, in lower case and ASCII, tells no exit code.
+EXIT_CODE_WORDS = ("exit", "returncode")
+
+
+@cache
+def exit_code() -> re.Pattern[str]:
+    """Where a client says with which code (group 1) a command ended."""
+    # Claude Code "Exit code 1" · Codex "exited with code 1", "exit_code": 1 · Gemini "Exit Code: 1" · mini-swe
+    # "<returncode>1" · OpenHands "finished with exit code 1"
+    code_pattern = r"(?:exit(?:ed)?[ _]?(?:with )?(?:status |code)|returncode)[\"'>]?[ :=]*(-?\d{1,3})\b"
+    return re.compile(code_pattern, re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachments:
+    """How a client writes what is loaded and what runs in the background.
+
+    ``skill_tool`` loads a skill, of whose folder (``skill_folder``, group 1) a result tells. A call with
+    ``background_argument`` starts work whose id is in its result (``started``); ``look_tools`` look at it. It is over
+    when such a result is ``ended``, when a ``notice`` (id and status) says so, or by one of ``stop_tools``.
+    """
+
+    skill_tool: str
+    skill_folder: re.Pattern[str]
+    background_argument: str
+    started: re.Pattern[str]
+    notice_sign: str
+    notice: re.Pattern[str]
+    look_tools: tuple[str, ...]
+    ended: re.Pattern[str]
+    stop_tools: tuple[str, ...]
+
+
+# Claude Code 2.0 to 2.1.
+ATTACHMENTS = Attachments(
+    skill_tool="Skill",
+    skill_folder=re.compile(r"\ABase directory for this skill: (\S+)"),
+    background_argument="run_in_background",
+    started=re.compile(r"\bagentId: (\w+)|\bbackground with ID: (\w+)"),
+    notice_sign="<task-id>",
+    notice=re.compile(r"<task-id>(\w+)</task-id>.*?<status>(\w+)</status>", re.DOTALL),
+    look_tools=("TaskOutput", "AgentOutputTool", "BashOutput"),
+    ended=re.compile(r"<status>(?!running|pending)\w+</status>"),
+    stop_tools=("TaskStop", "KillShell", "KillBash"),
+)
+
+
+def working_directory(transcript: Transcript) -> str:
+    """The directory the agent worked in, as the transcript's bookkeeping or its first messages name it; else empty."""
+    for record in transcript.records:
+        if directory := _named_directory(record.value):
+            return directory
+    own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
+    for index in islice(own, _DIRECTORY_MESSAGES):
+        if directory := _directory_in_text(transcript.messages[index].text):
+            return directory
+    return ""
+
+
+_DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
+# Codex, opencode and Copilot CLI say it deeper.
+_DEEPER = (("payload",), ("info", "path"), ("data", "context"))
+_DIRECTORY_SIGNS = frozenset((*_DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
+
+
+def _named_directory(value: Any) -> str:
+    if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
+        return ""
+    deeper = (at(value, place) for place in _DEEPER)
+    for source in (value, *(each for each in deeper if isinstance(each, Mapping))):
+        for key in _DIRECTORY_KEYS:
+            found = source.get(key)
+            if isinstance(found, str) and _is_absolute(found):
+                return found.rstrip("/\\")
+    return ""
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or path[1:3] in (":\\", ":/")
+
+
+# Messages from the first on that may say where the agent works.
+_DIRECTORY_MESSAGES = 8
+# How clients tell the model where it is: Codex, Claude Code (both spellings), Gemini and Qwen, pi, Cline and Roo,
+# SWE-agent.
+_DIRECTORY_FORMS = (
+    ("<cwd>", "</cwd>"),
+    ("Primary working directory: ", "\n"),
+    ("Working directory: ", "\n"),
+    ("working in the directory: ", "\n"),
+    ("Current working directory: ", "\n"),
+    ("Current Workspace Directory (", ")"),
+    ("(Current directory: ", ")"),
+)
+
+
+def _directory_in_text(text: str) -> str:
+    for opening, closing in _DIRECTORY_FORMS:
+        start = text.find(opening)
+        if start >= 0:
+            named_path = (
+                text[start + len(opening) : start + len(opening) + 300].partition(closing)[0].strip().strip("`'\"")
+            )
+            if _is_absolute(named_path):
+                return named_path.rstrip("/\\")
+    return ""
+
+
+def is_demonstration(value: Any) -> bool:
+    """Whether a record was done by nobody: SWE-agent's demonstrations."""
+    return isinstance(value, Mapping) and value.get("is_demo") is True
+
+
+class _Frame(NamedTuple):
+    """What stands around a summary: its opening, the mark after which the body starts, those where it ends."""
+
+    origin: str
+    opening: str
+    body_after: str = ""
+    ends: tuple[str, ...] = ()
+
+
+# Where the transcript lies, and to go on without a question: the client's words, not the user's.
+_CLAUDE_ENDS = (
+    "\nIf you need specific details from before compaction",
+    "\nPlease continue the conversation from where we left",
+    "\nContinue the conversation from where it left off",
+)
+_FRAMES = (
+    _Frame("hermes", "[CONTEXT SUMMARY]:", "[CONTEXT SUMMARY]:"),
+    _Frame("hermes", "[CONTEXT COMPACTION", "]"),
+    _Frame("kimi", "Previous context has been compacted", "</system>"),
+    _Frame("kimi", "The conversation so far has been compacted", "already addressed.", ("\n## Context Recovery",)),
+    _Frame("gemini", "<state_snapshot>", "<state_snapshot>", ("</state_snapshot>",)),
+    _Frame("claude-code", CONTINUED, "Summary:\n", _CLAUDE_ENDS),
+    _Frame("codex", "Another language model started to solve this problem and produced a summary", "analysis:"),
+    _Frame(
+        "pi",
+        "The conversation history before this point was compacted into the following summary",
+        "<summary>",
+        ("</summary>",),
+    ),
+    _Frame("l06", "[Conversation compressed. Transcript:", "]"),
+)
+_OPENINGS = tuple(frame.opening for frame in _FRAMES)
+# How the prefaces of this program's own templates begin; between one of them and the marker is nothing else.
+_OWN_OPENINGS = (
+    *("Reference only: ", "[CONTEXT SUMMARY]: ", "Previous context has been compacted. ", "[Conversation compressed. "),
+    *("[Start of the summary of the conversation ", "What follows is a snapshot of the conversation "),
+    *("Messages between those before and behind this one ", "Excerpts from the conversation before this point"),
+    "===== Start of the summary of the conversation ",
+    *("仅供参考:", "[此前对话摘要开始", "以下是此前对话的快照", "此前的上下文已被压缩", "[对话已压缩"),
+    *("为节省空间", "以下是为后面的消息", "===== 此前对话的摘要开始"),
+    *("参考情報のみ:", "[これまでの会話の要約の始まり", "以下はこれまでの会話のスナップショット"),
+    *(
+        "これまでのコンテキストは圧縮",
+        "[会話は圧縮",
+        "前後のメッセージの間",
+        "これまでの会話から",
+        "===== これまでの会話の要約",
+    ),
+)
+_PREFACE_CHARS = 700
+_TAG = "<system>"
+_SPEAKERS = (Role.USER, Role.SYSTEM)
+# A frame's opening line is short; a mark further on belongs to the summary itself.
+_FRAME_CHARS = 2_000
+
+
+def summary_of(role: Role, parts: Iterable[Part]) -> PreviousSummary | None:
+    """The summary that a message of these parts carries, if it is one."""
+    if role not in _SPEAKERS:
+        return None
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return previous_summary(role, "\n".join(texts)) if texts else None
+
+
+def previous_summary(role: Role, text: str) -> PreviousSummary | None:
+    """The summary, if a user or system message is one.
+
+    Ours is known by one of its prefaces and the marker right after it, the others by their opening words, all at
+    the very start (white space and a ``<system>`` tag before them aside). A marker elsewhere is text like any other:
+    what a tool printed, or what somebody pasted. Tool results never are summaries.
+    """
+    if role not in _SPEAKERS:
+        return None
+    start = text[:200].lstrip().removeprefix(_TAG).lstrip()
+    before = text_before_marker(text)
+    if before is not None and _leads_to_marker(before, start):
+        return PreviousSummary(origin="compact", text=without_marker(text))
+    if not start.startswith(_OPENINGS):
+        return None
+    frame = next(frame for frame in _FRAMES if start.startswith(frame.opening))
+    return PreviousSummary(origin=frame.origin, text=_body(text, frame))
+
+
+def _leads_to_marker(before: str, start: str) -> bool:
+    """Whether a marker is believed after this: a preface written by compact, or a client's frame around one."""
+    return (
+        not before.strip()
+        or start.startswith(_OPENINGS)
+        or (start.startswith(_OWN_OPENINGS) and len(before) <= _PREFACE_CHARS)
+    )
+
+
+def _body(text: str, frame: _Frame) -> str:
+    """The summary without its frame; the whole text where the frame is not as expected."""
+    at = text.find(frame.body_after, 0, _FRAME_CHARS) if frame.body_after else -1
+    start = at + len(frame.body_after) if at >= 0 else 0
+    ends = [end for mark in frame.ends if (end := text.rfind(mark, start)) >= 0]
+    return text[start : min(ends, default=None)].strip()
