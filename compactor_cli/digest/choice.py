@@ -7,14 +7,16 @@ divided by a power of the cost for budgets: Lin & Bilmes 2010).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from heapq import heapify, heappop, heappush, nlargest
 from math import log
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
-from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, short_name
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.statements import (
@@ -46,9 +48,10 @@ TAKEN_BACK_FACTOR = 0.4
 CODE_FACTOR = 0.4
 OUTPUT_FACTOR = 0.55
 SUMMARY_FACTOR = 0.8
+REPORT_FACTOR = 0.6
 OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over.
-MAX_OUTPUTS = (6, 40)
+MAX_OUTPUTS = (3, 40)
 SCRAP_FACTOR, SOURCE_FACTOR = 0.5, 0.6
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
@@ -56,10 +59,11 @@ FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
 _FOCUS_CHARS = 200
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
-_OUTPUTS_PER_TOKEN = 0.12
+_OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
 _MIN_ATOM_CHANCE = 0.02
 _MIN_WEIGHT = 0.1
+_MIN_REPORT_CHARS = 400
 _LINES_PER_ATOM = 3
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
@@ -288,8 +292,25 @@ def candidates_of(
         weight *= (FINAL_FACTOR if number in finals else 1.0) * (TAKEN_BACK_FACTOR if number in taken_back else 1.0)
         is_final = number in finals
         found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final, focus))
-    found.extend(_outputs(events, scores, starts, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), focus))
+    labels = Labels(events)
+    reports = {number: text for number, event in enumerate(events) if (text := _report_words(event))}
+    for number, text in reports.items():
+        # What another model reported to the agent: its statements stand under the label of the call.
+        weight = REPORT_FACTOR * _event_weight(events[number], number / len(events))
+        report = replace(events[number], text=text)
+        pieces = _spoken_statements(report, number, starts[number], weight, cues, scores, False, focus)
+        found.extend(piece._replace(label=labels.of(number)) for piece in pieces)
+    most = max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))
+    found.extend(one for one in _outputs(events, scores, starts, most, labels, focus) if one.event not in reports)
     return found
+
+
+def _report_words(event: Event) -> str:
+    """What another model reports in a result, without what the client says of it; empty for any other event."""
+    if event.kind is not EventKind.RESULT or short_name(event.name) not in REPORTING_TOOLS or event.is_error:
+        return ""
+    text = re.sub(r"^<(\w+)>(?:\w+</\1>)?$|^</\w+>$", "", event.text, flags=re.MULTILINE).strip()
+    return text if len(text) >= _MIN_REPORT_CHARS else ""
 
 
 def _event_weight(event: Event, age: float) -> float:
@@ -337,10 +358,14 @@ def shortened(text: str, scores: Scores, focus: frozenset[str] = frozenset()) ->
 
 
 def _outputs(
-    events: Sequence[Event], scores: Scores, starts: Sequence[int], number: int, focus: frozenset[str]
+    events: Sequence[Event],
+    scores: Scores,
+    starts: Sequence[int],
+    number: int,
+    labels: Labels,
+    focus: frozenset[str],
 ) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
-    labels = Labels(events)
     for text, place in (*_telling_lines(events, scores, number, focus), *_naming_lines(events, scores, focus)):
         event_number = scores.table.lines.last[place]
         event = events[event_number]

@@ -161,7 +161,12 @@ class _Reader:
         call = waiting.popleft() if waiting else -1
         tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
         name = self.found[call].name if call >= 0 else result.name
-        text = without_gutters(unfolded(self._clean(result.text)), surely=tool is ToolKind.READ)
+        text = self._clean(result.text)
+        if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
+            text = re.split(r"^(?:agentId: \w+ \(for resuming|<usage>)", text, maxsplit=1, flags=re.MULTILINE)[
+                0
+            ].rstrip()
+        text = without_gutters(unfolded(text), surely=tool is ToolKind.READ)
         self.found.append(
             Event(
                 kind=EventKind.RESULT,
@@ -293,6 +298,10 @@ _OWN_TOOLS = frozenset(
 def is_own(name: str) -> bool:
     """Whether an agent steers itself by a tool of this name."""
     return short_name(name) in _OWN_TOOLS
+
+
+# Tools that answer with a text that another model wrote: a subagent's report, the gist of a page.
+REPORTING_TOOLS = frozenset("task agent newtask taskoutput agentoutputtool webfetch fetch runsubagent".split())
 
 
 def is_lookup(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, count, digest, events_of, ran, says, texts, user
+from conversation import answer, call, conversation, count, digest, events_of, ran, rendered, says, texts, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,3 +73,17 @@ def test_what_the_harness_writes_of_a_stopped_call_is_not_quoted_as_its_output()
     one = digest(session, 2_000)
     assert "Stopped by the user: `Edit store.py`" in texts(one, Section.USER)
     assert "NOT written" not in str(one)
+
+
+def test_what_another_model_reported_is_quoted_by_its_sentences() -> None:
+    report = (
+        "## Findings\n\nSettings are parsed in two places, and LoadSettings in settings.go ignores local overrides.\n"
+        + "Nothing else was found in the other folders that were looked through one after the other. " * 5
+        + "\nagentId: a411d5c (for resuming to continue this agent's work)\n<usage>total_tokens: 37502</usage>"
+    )
+    explored = (call("Task", "1", prompt="Explore the settings"), answer(report, "1"))
+    one = digest(conversation(user("where are the settings parsed?"), explored), 1_500)
+    shown_text = rendered(one.summary)
+    assert "LoadSettings in settings.go ignores local overrides." in shown_text
+    assert "total_tokens" not in shown_text
+    assert "for resuming" not in shown_text
