@@ -44,15 +44,23 @@ class Digest:
         return self.with_analysis(request)[0]
 
     def with_analysis(self, request: Request) -> tuple[Answer, Analysis]:
-        """`summarise`, and what is known of the records: for who adds to a text that somebody else wrote of them."""
+        """`summarise`, and what is known of the records."""
         analysis = analyse(request)
-        writer = _Writer(request=request, analysis=analysis, token_cache=TokenCache(count=request.count))
-        summary = writer.write()
-        lost, retention = loss(analysis, request.render(summary))
-        summary = replace(summary, lost=lost, retention=retention)
-        state = serialise(analysis.scores, writer.remembered, _memory(analysis).to_json())
-        answer = Answer(summary=summary, state=state)
-        return answer, analysis
+        return written(request, analysis), analysis
+
+
+def written(request: Request, analysis: Analysis) -> Answer:
+    """The digest of a request that is analysed already."""
+    writer = _Writer(request=request, analysis=analysis, token_cache=TokenCache(count=request.count))
+    summary = writer.write()
+    lost, retention = loss(analysis, request.render(summary))
+    return writer.answer(replace(summary, lost=lost, retention=retention))
+
+
+def facts(request: Request, analysis: Analysis) -> Answer:
+    """The sections that need no history, with the state: for who adds to a text that somebody else wrote."""
+    writer = _Writer(request=request, analysis=analysis, token_cache=TokenCache(count=request.count))
+    return writer.answer(writer.facts())
 
 
 def _memory(analysis: Analysis) -> Memory:
@@ -82,6 +90,16 @@ class _Writer:
     analysis: Analysis
     token_cache: TokenCache
     remembered: Sequence[Statement] = ()
+
+    def answer(self, summary: Summary) -> Answer:
+        state = serialise(self.analysis.scores, self.remembered, _memory(self.analysis).to_json())
+        return Answer(summary=summary, state=state)
+
+    def facts(self) -> Summary:
+        available = max(self.request.budget_tokens - self._tokens({}), 0)
+        sections = build_sections(self.analysis, available, self.token_cache) if available else {}
+        self.remembered = self._to_remember(self._candidates(available))
+        return self._summary(sections)
 
     def write(self) -> Summary:
         budget = self.request.budget_tokens

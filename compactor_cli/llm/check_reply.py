@@ -67,14 +67,21 @@ class Named:
 
 
 class SourceRecords:
-    """Full records, searched for what a text names. The texts are put together when first needed.
+    """Full records, searched for what a text names. The texts are put together when first needed, once for all prompts.
 
     ``shown``: texts that a model was given besides (its instructions, a list of facts, an earlier summary).
     """
 
     def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]], shown: Sequence[str] = ()) -> None:
-        self._parts = tuple(parts)
-        self._shown = tuple(shown)
+        self._sources = _Sources(tuple(parts))
+        self._shown = "\n".join(shown)
+        self._folded_shown = self._shown.casefold()
+
+    def with_shown(self, *texts: str) -> SourceRecords:
+        """The same records, and these texts."""
+        other = SourceRecords((), texts)
+        other._sources = self._sources
+        return other
 
     def named(self, text: str) -> Named:
         """What the text names; tags, words with a slash between them and the records' own spelling aside."""
@@ -92,58 +99,76 @@ class SourceRecords:
 
     def holds(self, name: str) -> bool:
         """Whether a name stands somewhere, in whatever case, as a whole or (a path) in two pieces."""
-        if any(name in text for text in self._shown) or name in self._text:
+        if name in self._shown or name in self._sources.text:
             return True
         folded = _LINE_NUMBER.sub("", name).casefold()
-        if folded in self._folded:
+        if self._has(folded):
             return True
         pieces = folded.split("/")
-        if "." not in folded and pieces[0] and all(piece in self._folded for piece in pieces):
+        if "." not in folded and pieces[0] and all(map(self._has, pieces)):
             return len(pieces) > 1  # names set side by side, each of them known
-        cuts = range(1, len(pieces))
-        return any(self._has_both("/".join(pieces[:cut]), "/".join(pieces[cut:])) for cut in cuts)
+        cuts = (("/".join(pieces[:cut]), "/".join(pieces[cut:])) for cut in range(1, len(pieces)))
+        return any(rest and self._has(rest) and (not folder or self._has(folder)) for folder, rest in cuts)
 
-    def _has_both(self, folder: str, rest: str) -> bool:
-        return bool(rest) and rest in self._folded and (not folder or folder in self._folded)
+    def _has(self, folded: str) -> bool:
+        return folded in self._folded_shown or folded in self._sources.folded
 
     def said_by_user(self, text: str) -> bool:
         """Whether most of a text are words that a user said."""
         runs = _runs(text)
-        return not runs or sum(run in self._user_runs for run in runs) >= _LEAST_QUOTED_RATIO * len(runs)
+        known = sum(run in self._sources.user_runs or run in self._shown_runs for run in runs)
+        return not runs or known >= _LEAST_QUOTED_RATIO * len(runs)
 
     def is_quoted(self, quotation: str) -> bool:
         """Whether a quotation is mostly the user's words, or else stands in the records: what was left out aside."""
         pieces = [words for piece in _LEFT_OUT.split(quotation) if (words := " ".join(_WORD.findall(piece.casefold())))]
-        return all(self.said_by_user(piece) or f" {piece} " in self._spaced for piece in pieces)
+        return all(
+            self.said_by_user(piece) or f" {piece} " in self._sources.spaced or f" {piece} " in self._spaced_shown
+            for piece in pieces
+        )
 
     @cached_property
-    def _text(self) -> str:
+    def _shown_runs(self) -> frozenset[tuple[str, ...]]:
+        return frozenset(_runs(self._shown))
+
+    @cached_property
+    def _spaced_shown(self) -> str:
+        return _spaced(self._folded_shown)
+
+
+class _Sources:
+    """The texts of records, each form of them made when it is first needed."""
+
+    def __init__(self, parts: tuple[tuple[Transcript, Sequence[int]], ...]) -> None:
+        self._parts = parts
+
+    @cached_property
+    def text(self) -> str:
         return "\n".join(text for transcript, indices in self._parts for text in _texts(transcript, indices))
 
     @cached_property
-    def _folded(self) -> str:
-        return "\n".join((self._text, *self._shown)).casefold()
+    def folded(self) -> str:
+        return self.text.casefold()
 
     @cached_property
-    def _spaced(self) -> str:
-        return f" {' '.join(_WORD.findall(self._folded.replace(chr(92) + 'n', ' ')))} "
+    def spaced(self) -> str:
+        return _spaced(self.folded)
 
     @cached_property
-    def _user_runs(self) -> frozenset[tuple[str, ...]]:
+    def user_runs(self) -> frozenset[tuple[str, ...]]:
         known_runs: set[tuple[str, ...]] = set()
-        for transcript, indices in self._parts:
-            for index in indices:
-                message = transcript.messages[index]
-                if message.role is Role.USER or message.results:
-                    known_runs.update(_runs(user_text(message)))
-                    known_runs.update(
-                        run for result in message.results if result.is_error for run in _runs(result.text)
-                    )
-                if message.summary is not None:
-                    known_runs.update(_runs(message.summary.text))
-        for text in self._shown:
-            known_runs.update(_runs(text))
+        for message in (transcript.messages[index] for transcript, indices in self._parts for index in indices):
+            if message.role is Role.USER or message.results:
+                known_runs.update(_runs(user_text(message)))
+                known_runs.update(run for result in message.results if result.is_error for run in _runs(result.text))
+            if message.summary is not None:
+                known_runs.update(_runs(message.summary.text))
         return frozenset(known_runs)
+
+
+def _spaced(folded: str) -> str:
+    """The words alone, with a blank between them and at both ends."""
+    return f" {' '.join(_WORD.findall(folded.replace(chr(92) + 'n', ' ')))} "
 
 
 def _is_long(number: str) -> bool:
@@ -194,6 +219,8 @@ def false_quotes(text: str, is_quoted: Callable[[str], bool]) -> tuple[str, ...]
 
 
 MOST_SALIENT, _MOST_OF_USER, _MOST_FILES, _MOST_STEPS = 50, 20, 40, 12
+# Names of parameters are taken out of this many.
+MOST_RANKED = 4 * MOST_SALIENT
 # Where there are few names, words stand for them.
 _LEAST_NAMES, _MOST_WORDS = 6, 6
 _FILE_WEIGHT, _STEP_WEIGHT = 3.0, 2.0
@@ -219,26 +246,38 @@ class Essential:
         return f"{self.name} [{self.record}]" if self.record else self.name
 
 
-def essentials(parts: Iterable[tuple[Transcript, Sequence[int], str]], focus: str = "") -> tuple[Essential, ...]:
-    """Those of these records (each with the prefix of its numbers), the weightiest first.
+# An event with the number of its record, as prompts show it.
+NumberedEvents = Sequence[tuple[str, Event]]
 
-    Names of tools' parameters are none, whatever their count. Linear in the records' text.
+
+def essentials(parts: Iterable[tuple[Transcript, Sequence[int], str]], focus: str = "") -> tuple[Essential, ...]:
+    """Those of these records (each with the prefix of its numbers), the weightiest first. Linear in their text."""
+    numbered = [one for transcript, indices, prefix in parts for one in numbered_events(transcript, indices, prefix)]
+    scores = score(build([event for _, event in numbered]), focus=focus)
+    return essentials_of(numbered, scores.top(MOST_RANKED), scores.terms)
+
+
+def numbered_events(transcript: Transcript, indices: Sequence[int], prefix: str) -> Iterator[tuple[str, Event]]:
+    """The events of these records, those of earlier summaries aside."""
+    for event in events(transcript, indices):
+        if event.kind is not EventKind.SUMMARY:
+            yield f"{prefix}{event.record + 1}", event
+
+
+def essentials_of(numbered: NumberedEvents, ranked: Iterable[str], terms: Mapping[str, float]) -> tuple[Essential, ...]:
+    """The essentials of these events, of which ``ranked`` are the most salient names and ``terms`` weigh the words.
+
+    Names of tools' parameters are none, whatever their count.
     """
-    found: list[Event] = []
-    where: dict[int, str] = {}
-    for transcript, indices, prefix in parts:
-        for event in events(transcript, indices):
-            if event.kind is not EventKind.SUMMARY:
-                where[len(found)] = f"{prefix}{event.record + 1}"
-                found.append(event)
-    scores = score(build(found), focus=focus)
+    found = [event for _, event in numbered]
     schema = {name for event in found if event.kind is EventKind.CALL for name, _ in parameters(event.arguments)}
-    names = [name for name in scores.top(4 * MOST_SALIENT) if name not in schema]
-    ranked = _unique((*_changed_files(found), *_open_steps(found), *_of_user(found, names), *names[:MOST_SALIENT]))
-    if len(ranked) < _LEAST_NAMES:
-        words = sorted(scores.terms, key=lambda term: (-scores.terms[term], term))[:_MOST_WORDS]
-        ranked = _unique((*ranked, *words))
-    return tuple(_located(one, found, where) for one in ranked)
+    names = [name for name in ranked if name not in schema]
+    wanted = _unique((*_changed_files(found), *_open_steps(found), *_of_user(found, names), *names[:MOST_SALIENT]))
+    if len(wanted) < _LEAST_NAMES:
+        spoken = "\n".join(event.text for event in found).casefold()
+        words = [term for term in sorted(terms, key=lambda term: (-terms[term], term)) if term in spoken]
+        wanted = _unique((*wanted, *words[:_MOST_WORDS]))
+    return tuple(_located(one, numbered) for one in wanted)
 
 
 def _changed_files(found: Sequence[Event]) -> Iterator[Essential]:
@@ -272,11 +311,9 @@ def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:
     return tuple(unique.values())
 
 
-def _located(fact: Essential, found: Sequence[Event], where: dict[int, str]) -> Essential:
-    place = next((n for n in range(len(found) - 1, -1, -1) if fact.name in found[n].text), None)
-    if place is None:
-        return fact
-    return Essential(name=fact.name, words=fact.words, record=where[place], weight=fact.weight)
+def _located(fact: Essential, numbered: NumberedEvents) -> Essential:
+    record = next((record for record, event in reversed(numbered) if fact.name in event.text), "")
+    return replace(fact, record=record) if record else fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

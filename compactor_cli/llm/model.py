@@ -17,8 +17,8 @@ from compactor_cli.llm.model_calls import NO_SECRET, Call, Delivery, ModelFailur
 from compactor_cli.llm.outline import heading_lines, headings_of
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.sources import Earlier, LoadOriginal, Previous, earlier, flatten, quoter
-from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
+from compactor_cli.llm.sources import Block, Earlier, LoadOriginal, Previous, earlier, flatten, quoter
+from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.llm.writer import REPLY_RATIO, Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.marker import find_marker, without_marker
@@ -205,6 +205,7 @@ class ModelSummariser:
             model_options=self._model_options,
             redactor=redactor,
             earlier=replace(found, previous="") if prose else found,
+            facts=RecordFacts(replace(request, language=language), found.strands),
             prose=prose,
             language=language,
             budget_tokens=int(body * (1 - MOST_RATIO)),
@@ -223,6 +224,7 @@ class _Case:
     model_options: ModelOptions
     redactor: Redactor | None
     earlier: Earlier
+    facts: RecordFacts
     prose: str
     language: str
     budget_tokens: int
@@ -239,7 +241,8 @@ class _Case:
             if not self.line.fallback_of(self.call(Stage.LEAF)):
                 raise
             draft = self.writer(refusals, lambda call: self.line.fallback_of(call) or call).write(task)
-        answer = completed(self.request, _written(draft, task.wording, self.prose), self.language)
+        text = _written(draft, task.wording, self.prose)
+        answer = completed(self.request, text, self.language, analysis=self.facts.analysis)
         return replace(answer, invented=draft.invented, notes=(*self.earlier.notes, *_notes(draft, task)))
 
     def estimate(self) -> Estimate:
@@ -278,22 +281,25 @@ class _Case:
         )
 
     def task(self) -> SummaryTask:
-        """Everything quoted and redacted, in the order of the transcript."""
+        """Everything quoted, and redacted as one: a secret recognised by its place in one text is found in all."""
         render = self.request.render
-        headings = asked(headings_of(render, self.language))
         forbidden = heading_lines(render, dict.fromkeys((*LANGUAGES, self.language)))
         run_options = "\n".join(filter(None, (self.model_options.instructions, self.model_options.guidance)))
+        numbered = self._blocks(forbidden)
+        texts = (quoter(())(self.earlier.previous), self.request.focus, run_options, *self._requests(forbidden))
+        clean = self._clean([*texts, *(block.text for _, block in numbered)])
+        previous, focus, instructions, goal, latest = clean[: len(texts)]
         wording = PromptWording(
             template=self.model_options.template,
             language=self.language,
-            headings=headings,
-            focus=self._clean(self.request.focus),
-            instructions=self._clean(run_options),
+            headings=asked(headings_of(render, self.language)),
+            focus=focus,
+            instructions=instructions,
         )
-        previous = self._clean(quoter(())(self.earlier.previous))
         return SummaryTask(
+            facts=self.facts,
             strands=self.earlier.strands,
-            pieces=tuple(self._pieces(forbidden)),
+            pieces=tuple(self._pieces(numbered, clean[len(texts) :])),
             wording=wording,
             budget_tokens=self.budget_tokens,
             count=self.request.count,
@@ -301,41 +307,36 @@ class _Case:
             previous=previous,
             covered=frozenset(self.request.covered),
             known=self.request.heading_names,
-            **self._requests(forbidden),
+            goal=goal,
+            latest=latest,
         )
 
-    def _requests(self, forbidden: tuple[str, ...]) -> dict[str, str]:
-        """The user's first and newest request, quoted and redacted, their middles left out where they are long."""
-        strands = self.earlier.strands
-        spoken = (strand.transcript.messages[i] for strand in strands for i in strand.indices)
+    def _requests(self, forbidden: tuple[str, ...]) -> tuple[str, str]:
+        """The user's first and newest request, quoted, their middles left out where they are long."""
+        spoken = (strand.transcript.messages[i] for strand in self.earlier.strands for i in strand.indices)
         requests = [text for text in map(user_text, spoken) if text]
         half = _MOST_REQUEST_CHARS // 2
-        quoted = [quoter(forbidden)(shortened(text, half, half)) for text in (*requests[:1], *requests[1:][-1:])]
-        return dict(zip(("goal", "latest"), map(self._clean, quoted), strict=False))
+        goal, latest, *_ = (*requests[:1], *requests[1:][-1:], "", "")
+        return quoter(forbidden)(shortened(goal, half, half)), quoter(forbidden)(shortened(latest, half, half))
 
-    def _pieces(self, forbidden: tuple[str, ...]) -> Iterator[sources.BlockSlice]:
-        strands = self.earlier.strands
-        blocks = [
+    def _blocks(self, forbidden: tuple[str, ...]) -> list[tuple[int, Block]]:
+        """The blocks of all records, each with the number of its strand."""
+        rule = self.model_options.rule
+        return [
             (number, block)
-            for number, strand in enumerate(strands)
-            for block in flatten(
-                strand.transcript,
-                strand.indices,
-                rule=self.model_options.rule,
-                headings=forbidden,
-                prefix=strand.prefix,
-            )
+            for number, strand in enumerate(self.earlier.strands)
+            for block in flatten(strand.transcript, strand.indices, rule=rule, headings=forbidden, prefix=strand.prefix)
         ]
-        texts = [block.text for _, block in blocks]
-        begins = [sources.borders(strand.transcript.messages) for strand in strands]
-        clean = self.redactor.redact_all(texts) if self.redactor else texts
-        for (number, block), text in zip(blocks, clean, strict=True):
+
+    def _pieces(self, numbered: Sequence[tuple[int, Block]], clean: Sequence[str]) -> Iterator[sources.BlockSlice]:
+        begins = [sources.borders(strand.transcript.messages) for strand in self.earlier.strands]
+        for (number, block), text in zip(numbered, clean, strict=True):
             tokens = self.request.count(text) + 1
             border = begins[number][block.record]
             yield sources.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
 
-    def _clean(self, text: str) -> str:
-        return self.redactor.redact(text) if self.redactor and text else text
+    def _clean(self, texts: Sequence[str]) -> Sequence[str]:
+        return self.redactor.redact_all(texts) if self.redactor else texts
 
 
 def _written(draft: SummaryDraft, wording: PromptWording, earlier: str) -> CompletedText:

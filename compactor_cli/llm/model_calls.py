@@ -105,10 +105,11 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """One message of a prompt."""
+    """One message of a prompt. ``is_redacted``: everything in it went through the redactor of the transcript."""
 
     speaker: Speaker
     text: str
+    is_redacted: bool = False
 
 
 class Delivery(StrEnum):

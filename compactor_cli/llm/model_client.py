@@ -19,6 +19,7 @@ from compactor_cli.llm.model_calls import (
     NO_SECRET,
     Broken,
     Call,
+    ChatMessage,
     CircuitOpen,
     GaveUp,
     Keys,
@@ -230,9 +231,11 @@ def redacted(call: Call, redactor: Redactor | None) -> Call:
     """The call as it is sent."""
     if redactor is None:
         return call
-    return replace(
-        call, messages=tuple(replace(message, text=redactor.redact(message.text)) for message in call.messages)
-    )
+    return replace(call, messages=tuple(_redacted(message, redactor) for message in call.messages))
+
+
+def _redacted(message: ChatMessage, redactor: Redactor) -> ChatMessage:
+    return message if message.is_redacted else replace(message, text=redactor.redact(message.text), is_redacted=True)
 
 
 def _is_worth_keeping(reply: Reply) -> bool:

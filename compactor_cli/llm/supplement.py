@@ -9,22 +9,28 @@ sections come from the digest only where the text has no such heading.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from textwrap import wrap
 
-from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.digest import Digest
-from compactor_cli.digest.events import path_stripper
+from compactor_cli.digest.digest import Digest, facts, written
+from compactor_cli.digest.events import Event, EventKind, path_stripper
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
+from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.statements import TokenCache, records_of
 from compactor_cli.formats.client_signs import working_directory
+from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
 from compactor_cli.llm.outline import Outline, OutlineHeading, as_text
 from compactor_cli.llm.sources import Strand
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
+from compactor_cli.model.transcript import Transcript
 
 # Of the tokens of text and supplement together.
 MOST_RATIO = 0.25
@@ -44,15 +50,8 @@ _QUOTED_RATIO = 0.7
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 4
 _LONG_WORD_CHARS = 4
-# Commands and calls that change what lies outside the agent's own files, whose repetition would do harm.
-_CHANGES_WORLD = re.compile(
-    r"\bgit (?:commit|push|merge|rebase|revert|reset|tag|cherry-pick|stash)\b"
-    r"|\bgh \w+ (?:create|merge|close|edit|comment)"
-    r"|\b(?:npm|twine|cargo|poetry|docker) (?:publish|upload|push)\b"
-    r"|\b(?:kubectl|terraform|helm) (?:apply|delete|install)|-X ?(?:POST|PUT|PATCH|DELETE)\b"
-    r"|^\w*(?:create|update|delete|book|cancel|send|transfer|pay|submit|merge|publish)\w*\(",
-    re.IGNORECASE,
-)
+# A call by another tool than files and shell, as the digest lists those that changed something.
+_ACTION = re.compile(r"[\w.:-]+\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +69,23 @@ class CompletedText:
         return "\n".join((self.prose, *(item.text for part in self.sections for item in part.items)))
 
 
-def completed(request: Request, text: CompletedText, language: str, *, most_ratio: float = MOST_RATIO) -> Answer:
+def completed(
+    request: Request,
+    text: CompletedText,
+    language: str,
+    *,
+    most_ratio: float = MOST_RATIO,
+    analysis: Analysis | None = None,
+) -> Answer:
     """The text with its supplement, within ``request.budget_tokens``; the text's own items come first under a heading.
 
     The supplement takes ``most_ratio`` of both at most. The state is that of the digest of all covered records, as if
-    nobody else had written.
+    nobody else had written. ``analysis``: of the request, where it is made already.
     """
     request = replace(request, language=language)
     text = _relative(text, request)
-    digest, analysis = Digest().with_analysis(request)
+    analysis = analysis or analyse(request)
+    digest = (written if Section.HISTORY in text.missing else facts)(request, analysis)
     bare = replace(
         digest.summary, source=Source.MODEL, sections=_ordered(text.sections), prose=text.prose, language=language
     )
@@ -110,7 +117,8 @@ class _Chooser:
     def chosen(self, digest: Answer, tokens: int) -> dict[Section, list[Item]]:
         """The items by section, of this many tokens in all; each section's in the digest's order."""
         sections = {part.section: part.items for part in digest.summary.sections}
-        sections[Section.COMMANDS] = (*_outcomes(self.analysis), *sections.get(Section.COMMANDS, ()))
+        actions = (item for item in sections.get(Section.COMMANDS, ()) if _ACTION.match(item.text))
+        sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
         news = {
             section: [
@@ -157,8 +165,6 @@ class _Chooser:
         if section is Section.FILES:
             return not self._names_file(item.text)
         if section is Section.PLAN and section not in self.text.missing and not _is_open(item.text):
-            return False
-        if section is Section.COMMANDS and not _CHANGES_WORLD.search(item.text.lstrip("`")):
             return False
         return not self._is_shown(item.text)
 
@@ -243,15 +249,117 @@ def _fitted(
 
 # A check list is read with the records themselves: it names, it does not tell.
 _LIST_RATIO, _LEAST_LIST_TOKENS, _MOST_LIST_TOKENS = 0.1, 200, 1_500
+_NAMES_OF_LIST_RATIO = 0.25
+_NAMES_LINE_CHARS = 200
 
 
-def check_list(
-    strands: Iterable[Strand], tokens: int, count: Callable[[str], int], *, focus: str, language: str
-) -> str:
-    """The facts of these records most likely to be needed, an item a line, not yet quoted."""
-    room = int(min(max(tokens * _LIST_RATIO, _LEAST_LIST_TOKENS), _MOST_LIST_TOKENS))
-    sections = _digests(strands, room, count, focus=focus, language=language)
-    return "\n".join(line for part in sections for line in _lines(part))
+class RecordFacts:
+    """What the digest knows of the records of one summary, read once for prompts, checks and the supplement.
+
+    ``request``: with the language of the summary. ``strands``: the records that prompts show. Everything is worked out
+    when it is first needed. Not for several threads.
+    """
+
+    def __init__(self, request: Request, strands: Sequence[Strand]) -> None:
+        self._request = request
+        self._strands = tuple(strand for strand in strands if strand.indices)
+        self._analyses: dict[int, Analysis] = {}
+        self._items: dict[int, tuple[Item, ...]] = {}
+        self._tokens = TokenCache(count=request.count)
+
+    @cached_property
+    def records(self) -> SourceRecords:
+        """All of the records, to be searched."""
+        return SourceRecords((strand.transcript, strand.indices) for strand in self._strands)
+
+    @property
+    def analysis(self) -> Analysis:
+        """Of the covered records of the request."""
+        return self._analysis(self._request.transcript)
+
+    def essentials(self, parts: Iterable[Strand]) -> tuple[Essential, ...]:
+        """What a summary of some of the records has to name, the weightiest first."""
+        numbered: list[tuple[str, Event]] = []
+        names: list[tuple[float, str]] = []
+        terms: dict[str, float] = {}
+        for part in parts:
+            analysis, records = self._analysis(part.transcript), frozenset(part.indices)
+            found = [
+                event for event in analysis.events if event.record in records and event.kind is not EventKind.SUMMARY
+            ]
+            numbered += ((f"{part.prefix}{event.record + 1}", event) for event in found)
+            names += _ranked_names(analysis, found)
+            terms |= analysis.scores.terms
+        ranked = dict.fromkeys(name for _, name in sorted(names, key=lambda one: -one[0]))
+        return essentials_of(numbered, islice(ranked, MOST_RANKED), terms)
+
+    def check_list(self, parts: Iterable[Strand], tokens: int, wanted: Sequence[Essential], share: float = 1.0) -> str:
+        """The facts of some of the records most likely to be needed, an item a line, not yet quoted.
+
+        ``tokens``: their size; ``share``: of all records. ``wanted``: their essentials.
+        """
+        room = int(min(max(tokens * _LIST_RATIO, _LEAST_LIST_TOKENS), _MOST_LIST_TOKENS))
+        lines: list[str] = []
+        left = room
+        for part in parts:
+            records = frozenset(part.indices)
+            for item in self._list_items(part.transcript, int(room / max(share, 0.01))):
+                cost = self._tokens.item(item)
+                if cost <= left and not records.isdisjoint(item.records):
+                    lines.append(f"- {item.text}")
+                    left -= cost
+        shown_lines = "\n".join(lines)
+        names = [one.name for one in wanted if one.words == (one.name.casefold(),) and one.name not in shown_lines]
+        for line in wrap(", ".join(names), _NAMES_LINE_CHARS, break_long_words=False, break_on_hyphens=False):
+            left -= self._tokens.text(line)
+            lines += [f"- {line}"] if left >= 0 else []
+        return "\n".join(lines)
+
+    def outline(self, parts: Iterable[Strand], tokens: int, headings: Sequence[OutlineHeading]) -> Outline:
+        """The digest of some of the records as if a model had written it, under these headings."""
+        asked = {heading.section for heading in headings}
+        wanted = list(parts)
+        digests = [Digest().summarise(self._of(part, tokens // len(wanted))).summary.sections for part in wanted]
+        outline = joined_outline([Outline(sections=found, present=frozenset(), text="") for found in digests])
+        sections = tuple(part for part in outline.sections if part.section in asked)
+        return Outline(sections=sections, present=frozenset(asked), text=as_text(sections, headings))
+
+    def _analysis(self, transcript: Transcript) -> Analysis:
+        if id(transcript) not in self._analyses:
+            is_own = transcript is self._request.transcript
+            strand = next((one for one in self._strands if one.transcript is transcript), None)
+            request = self._request if is_own or strand is None else self._of(strand, 0)
+            self._analyses[id(transcript)] = analyse(request)
+        return self._analyses[id(transcript)]
+
+    def _list_items(self, transcript: Transcript, tokens: int) -> tuple[Item, ...]:
+        """The facts of all records of a transcript, for check lists of this many tokens together."""
+        if id(transcript) not in self._items:
+            facts_tokens = int(tokens * (1 - _NAMES_OF_LIST_RATIO))
+            sections = build_sections(self._analysis(transcript), facts_tokens, self._tokens)
+            self._items[id(transcript)] = tuple(item for section in Section for item in sections.get(section, ()))
+        return self._items[id(transcript)]
+
+    def _of(self, strand: Strand, tokens: int) -> Request:
+        """A digest of these records alone, an item a line."""
+        return replace(
+            self._request,
+            transcript=strand.transcript,
+            covered=strand.indices,
+            kept=(),
+            budget_tokens=tokens,
+            render=lambda summary: "\n".join(f"- {item.text}" for part in summary.sections for item in part.items),
+            state=None,
+        )
+
+
+def _ranked_names(analysis: Analysis, found: Iterable[Event]) -> list[tuple[float, str]]:
+    """The names in some events that are most likely to be used again, each with its score, best first."""
+    lines, atoms, rows = analysis.table.lines, list(analysis.table.atoms), analysis.scores.rows
+    texts = {line.strip() for event in found for line in event.text.split("\n")}
+    here = {row for line in texts if line in lines.numbers for row in lines.atoms[lines.numbers[line]]}
+    best = sorted(here, key=lambda row: (-rows[row], row))[:MOST_RANKED]
+    return [(rows[row], atoms[row]) for row in best]
 
 
 def not_shown(facts: str, texts: Sequence[str]) -> str:
@@ -263,21 +371,6 @@ def not_shown(facts: str, texts: Sequence[str]) -> str:
 def _is_shown(line: str, shown: str) -> bool:
     names = atom_texts(line)
     return line in shown or (bool(names) and all(name in shown for name in names))
-
-
-def digest_outline(
-    strands: Iterable[Strand],
-    tokens: int,
-    count: Callable[[str], int],
-    headings: Sequence[OutlineHeading],
-    language: str,
-) -> Outline:
-    """The digest of these records as if a model had written it, under these headings."""
-    asked = {heading.section for heading in headings}
-    digests = _digests(strands, tokens, count, language=language)
-    outline = joined_outline([Outline(sections=parts, present=frozenset(), text="") for parts in digests])
-    sections = tuple(part for part in outline.sections if part.section in asked)
-    return Outline(sections=sections, present=frozenset(asked), text=as_text(sections, headings))
 
 
 def joined_outline(outlines: Sequence[Outline]) -> Outline:
@@ -293,28 +386,3 @@ def joined_outline(outlines: Sequence[Outline]) -> Outline:
     text = "\n".join(item.text for part in sections for item in part.items)
     prose = "\n\n".join(outline.prose for outline in outlines if outline.prose)
     return Outline(sections=sections, present=frozenset(found), text=f"{prose}\n{text}".strip(), prose=prose)
-
-
-def _digests(
-    strands: Iterable[Strand], tokens: int, count: Callable[[str], int], *, focus: str = "", language: str
-) -> list[tuple[SectionItems, ...]]:
-    """A digest of each transcript's records, all together of this many tokens."""
-    parts = [strand for strand in strands if strand.indices]
-    found: list[tuple[SectionItems, ...]] = []
-    for strand in parts:
-        request = Request(
-            transcript=strand.transcript,
-            covered=strand.indices,
-            kept=(),
-            budget_tokens=tokens // len(parts),
-            render=lambda summary: "\n".join(_lines(summary.sections)),
-            count=count,
-            focus=focus,
-            language=language,
-        )
-        found.append(Digest().summarise(request).summary.sections)
-    return found
-
-
-def _lines(sections: Iterable[SectionItems]) -> list[str]:
-    return [f"- {item.text}" for part in sections for item in part.items]

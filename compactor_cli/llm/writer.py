@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from compactor_cli.llm import prompts, sources
 from compactor_cli.llm.check_reply import (
     CheckInput,
+    Essential,
     ReplyFault,
-    SourceRecords,
     Verdict,
     check,
-    essentials,
     is_enough,
     shortened,
 )
@@ -22,7 +21,7 @@ from compactor_cli.llm.model_client import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
 from compactor_cli.llm.sources import Strand, encodable, quoter
-from compactor_cli.llm.supplement import check_list, digest_outline, joined_outline, not_shown
+from compactor_cli.llm.supplement import RecordFacts, joined_outline, not_shown
 from compactor_cli.model.summary import Section
 from compactor_cli.plan.models import table_entry
 
@@ -57,12 +56,13 @@ class StillTooLong(GaveUp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryTask:
-    """What is to be written, and from what. ``previous`` is quoted already, ``pieces`` too.
+    """What is to be written, and from what. ``previous`` is quoted and redacted already, ``pieces`` too.
 
     ``known``: other names of the headings, as in `read_reply`. ``goal`` and ``latest``: the user's first and newest
     request in all of it, quoted.
     """
 
+    facts: RecordFacts
     strands: tuple[Strand, ...]
     pieces: tuple[sources.BlockSlice, ...]
     wording: PromptWording
@@ -74,6 +74,11 @@ class SummaryTask:
     known: Mapping[str, Section] = field(default_factory=dict)
     goal: str = ""
     latest: str = ""
+
+    @property
+    def source_tokens(self) -> int:
+        """What the quoted records take."""
+        return sum(piece.tokens for piece in self.pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,13 +208,14 @@ class SummaryWriter:
         """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
         alone = parts == 1
         tokens = sum(piece.tokens for piece in leaf)
+        essentials = task.facts.essentials(_strands(task, leaf))
         prompt_input = PromptInput(
             stage=Stage.LEAF,
             texts=tuple(piece.block.text for piece in leaf),
             tokens=self._budget(task, Stage.LEAF, tokens, is_whole=alone),
             first=leaf[0].block.name if leaf else "",
             last=leaf[-1].block.name if leaf else "",
-            ledger=self._ledger(task, leaf, tokens),
+            ledger=self._check_list(task, leaf, essentials),
             previous=task.previous if alone else "",
             part=part,
             parts=parts,
@@ -217,13 +223,16 @@ class SummaryWriter:
             latest=task.latest,
         )
         source_tokens = tokens + (task.count(task.previous) if alone else 0)
-        return self._job(task, prompt_input, leaf, source_tokens)
+        return self._job(task, prompt_input, leaf, source_tokens, essentials)
 
-    def _ledger(self, task: SummaryTask, leaf: sources.Leaf, tokens: int) -> str:
-        wording = task.wording
-        text = check_list(_strands(task, leaf), tokens, task.count, focus=wording.focus, language=wording.language)
-        text = self.redactor.redact(text) if self.redactor else text
-        return encodable(quoter(task.forbidden)(text))
+    def _check_list(self, task: SummaryTask, leaf: sources.Leaf, essentials: tuple[Essential, ...]) -> str:
+        tokens = sum(piece.tokens for piece in leaf)
+        share = tokens / max(task.source_tokens, 1)
+        text = task.facts.check_list(_strands(task, leaf), tokens, essentials, share)
+        return encodable(quoter(task.forbidden)(self._clean(text)))
+
+    def _clean(self, text: str) -> str:
+        return self.redactor.redact(text) if self.redactor else text
 
     def _job(
         self,
@@ -231,19 +240,23 @@ class SummaryWriter:
         prompt_input: PromptInput,
         parts: sources.Leaf,
         source_tokens: int,
+        essentials: tuple[Essential, ...],
         joins: tuple[_Part, ...] = (),
     ) -> _Job:
         text = prompts.prompt(task.wording, prompt_input)
         rules = prompts.rules(task.wording, prompt_input.stage)
-        prompt_parts = (ChatMessage(speaker=Speaker.SYSTEM, text=rules), ChatMessage(speaker=Speaker.USER, text=text))
+        # All of it is redacted already, but for what is the same for everybody.
+        prompt_parts = (
+            ChatMessage(speaker=Speaker.SYSTEM, text=rules, is_redacted=True),
+            ChatMessage(speaker=Speaker.USER, text=text, is_redacted=True),
+        )
         most = int(prompt_input.tokens * REPLY_RATIO) + _reasoning_tokens(self.calls[prompt_input.stage].model)
         call = replace(
             self.calls[prompt_input.stage], messages=prompt_parts, max_tokens=most, prompt_version=prompts.version()
         )
-        strands = _strands(task, parts)
         ground = CheckInput(
-            records=SourceRecords(((s.transcript, s.indices) for s in strands), (text, rules)),
-            essentials=essentials(((s.transcript, s.indices, s.prefix) for s in strands), task.wording.focus),
+            records=task.facts.records.with_shown(text, rules),
+            essentials=essentials,
             source_tokens=source_tokens,
             room_tokens=prompt_input.tokens,
             headings=task.wording.headings,
@@ -272,14 +285,16 @@ class SummaryWriter:
     def _merge(self, task: SummaryTask, parts: Sequence[_Part], *, is_last: bool) -> _Job:
         pieces = tuple(piece for part in parts for piece in part.parts)
         sizes = sum(piece.tokens for piece in pieces)
+        essentials = task.facts.essentials(_strands(task, pieces))
+        texts = tuple(part.text for part in parts)
         prompt_input = PromptInput(
             stage=Stage.MERGE,
-            texts=tuple(part.text for part in parts),
+            texts=texts,
             tokens=self._budget(task, Stage.MERGE, sizes, is_whole=is_last),
-            ledger=not_shown(self._ledger(task, pieces, sizes), [part.text for part in parts]),
+            ledger=not_shown(self._check_list(task, pieces, essentials), texts),
             previous=task.previous if is_last else "",
         )
-        return self._job(task, prompt_input, pieces, sizes, joins=tuple(parts))
+        return self._job(task, prompt_input, pieces, sizes, essentials, joins=tuple(parts))
 
     def _accepted(self, jobs: Sequence[_Job], task: SummaryTask) -> list[_Part | None]:
         """The parts that the jobs come to, in order; None for one whose prompt is too long for the model."""
@@ -326,10 +341,10 @@ class SummaryWriter:
             return _part(shortened(whole, job.ground, task.count), job, task)
         if len(job.parts) == len(task.pieces):
             raise Rejected(f"the reply was not accepted: {verdict}")
-        outline = digest_outline(
-            _strands(task, job.parts), job.ground.room_tokens, task.count, task.wording.headings, task.wording.language
-        )
-        return replace(_part(Verdict(outline=outline), job, task), is_healed=True)
+        headings = task.wording.headings
+        outline = task.facts.outline(_strands(task, job.parts), job.ground.room_tokens, headings)
+        part = _part(Verdict(outline=outline), job, task)
+        return replace(part, text=self._clean(part.text), is_healed=True)
 
     def _replaced(
         self,
@@ -384,7 +399,8 @@ def _again(call: Call, verdict: Verdict | None, wording: PromptWording) -> Call:
         return call
     *before, last = call.messages
     note = prompts.retry(wording, verdict.fault.value, verdict.details)
-    return replace(call, messages=(*before, replace(last, text=f"{last.text}\n\n{note}")), is_repeat=True)
+    again = replace(last, text=f"{last.text}\n\n{note}", is_redacted=False)
+    return replace(call, messages=(*before, again), is_repeat=True)
 
 
 def _part(verdict: Verdict, job: _Job, task: SummaryTask) -> _Part:
