@@ -250,6 +250,8 @@ class ChatDialect(BaseDialect):
 
     paths: tuple[JsonPath, ...] = (("messages",),)
     shape = SHAPE
+    # Whether the API that the messages are sent to wants user and assistant to take turns.
+    alternates = False
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of ``paths`` with messages; a bare array of them."""
@@ -269,7 +271,8 @@ class ChatDialect(BaseDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with the keys of the file's own; not to be trained on where its messages say so."""
-        return new_message.insert(transcript, cut, insertions, self.shape)
+        placed = new_message.alternating(transcript, cut, insertions) if self.alternates else insertions
+        return new_message.insert(transcript, cut, placed, self.shape)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced; thinking and its signature are never touched."""

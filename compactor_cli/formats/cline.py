@@ -64,6 +64,7 @@ class Cline(ChatDialect):
     name = "cline"
     title = "Cline or Roo Code history"
     holds = CHAT | Capabilities.THINKING | Capabilities.MODEL
+    alternates = True
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array, of whose first messages one has a mark."""

@@ -34,6 +34,7 @@ from compactor_cli.formats.located_parts import (
     result_piece,
     shorten,
 )
+from compactor_cli.formats.new_message import alternating
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -101,11 +102,13 @@ class GeminiContents(BaseDialect):
         return model_of((), row).removeprefix("models/")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Contents of one text part, their keys in the file's order."""
+        """Contents of one text part, their keys in the file's order; the API wants user and model to take turns."""
         first = transcript.records[0] if transcript.records else None
         like, raw = (first.value, first.raw) if first else ({}, b"")
         speaker = "type" if _is_entry(like) else "role"
-        return tuple(dump(like_keys(_content(item, speaker), like), raw) for item in insertions)
+        return tuple(
+            dump(like_keys(_content(item, speaker), like), raw) for item in alternating(transcript, cut, insertions)
+        )
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The content with these texts replaced; arguments and responses stay objects."""

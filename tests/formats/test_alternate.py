@@ -77,9 +77,35 @@ def test_a_compacted_row_alternates(
     assert compacted(again, settings).output == done.output
 
 
-def test_bedrock_alternates() -> None:
-    turns = [{"role": "user" if i % 2 == 0 else "assistant", "content": [{"text": f"{LONG} {i}"}]} for i in range(24)]
-    (transcript,) = open_bytes(_written({"messages": turns, "modelId": "m"}))
+def bedrock(i: int) -> Any:
+    return {"role": ("user", "assistant")[i % 2], "content": [{"text": f"{LONG} {i}"}]}
+
+
+def gemini(i: int) -> Any:
+    return {"role": ("user", "model")[i % 2], "parts": [{"text": f"{LONG} {i}"}]}
+
+
+def anthropic(i: int) -> Any:
+    return {"role": ("user", "assistant")[i % 2], "content": f"{LONG} {i}"}
+
+
+def cline(i: int) -> Any:
+    details = [{"type": "text", "text": "<environment_details>\nnoon\n</environment_details>"}] if i % 2 == 0 else []
+    return {"role": ("user", "assistant")[i % 2], "content": [{"type": "text", "text": f"{LONG} {i}"}, *details]}
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("bedrock", {"messages": [bedrock(i) for i in range(24)], "modelId": "m"}),
+        ("gemini-contents", {"contents": [gemini(i) for i in range(24)]}),
+        ("anthropic", {"messages": [anthropic(i) for i in range(24)], "system": "Be brief."}),
+        ("cline", [cline(i) for i in range(24)]),
+    ],
+)
+def test_what_is_sent_to_an_api_of_turns_alternates(name: str, row: Any) -> None:
+    (transcript,) = open_bytes(_written(row))
+    assert transcript.dialect == name
     for target in range(1_000, 3_000, 200):
         (again,) = open_bytes(compacted(transcript, Settings(target=Size(tokens=target))).output)
         assert all(one is not other for one, other in pairwise(sides(again)))
