@@ -91,6 +91,7 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
         "compactor search",
         "compactor dropped",
         "compactor hook",
+        "compactor install",
         "compactor mcp",
         "compactor restore",
         "compactor verify",

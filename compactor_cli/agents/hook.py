@@ -61,7 +61,7 @@ def run_hook(event: str, client: str, payload: str) -> str:
 
 def log_file() -> Path:
     """Where each call leaves a line; it begins anew when it is large."""
-    return _state_folder() / "hooks.log"
+    return state_folder() / "hooks.log"
 
 
 def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
@@ -172,13 +172,14 @@ def _alarm(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _state_folder() -> Path:
+def state_folder() -> Path:
+    """Where is kept what outlives a run: below ``$XDG_STATE_HOME``."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or "")
     return (folder if folder.is_absolute() else Path.home() / ".local/state") / "compact"
 
 
 def _note_file(client: str, session: str) -> Path:
-    return _state_folder() / "hooks" / f"{client}-{hashlib.sha256(session.encode()).hexdigest()[:16]}.json"
+    return state_folder() / "hooks" / f"{client}-{hashlib.sha256(session.encode()).hexdigest()[:16]}.json"
 
 
 def _read_note(note: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import UsageError
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import settings_from
@@ -98,6 +99,45 @@ def hook(event: str, client: str) -> int:
     answer = run_hook(event, client, sys.stdin.buffer.read().decode("utf-8", "replace"))
     sys.stdout.buffer.write(f"{answer}\n".encode("utf-8", "replace") if answer else b"")
     sys.stdout.buffer.flush()
+    return 0
+
+
+@click.command()
+@click.argument("client", metavar="CLIENT")
+@click.option("--project", is_flag=True, help="In the project of this folder, not for you everywhere.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("--remove", is_flag=True, help="Take it out again; files become what they were.")
+def install(client: str, project: bool, dry_run: bool, remove: bool) -> int:
+    """Set compact up in CLIENT: claude-code, codex, gemini-cli, kimi, opencode, pi or qwen-code.
+
+    Entries are put into the client's own settings, in which everything else stays as it is, comments and order too;
+    the difference is shown first. Then the client's compactions keep a digest, and its model can look up what they
+    left out.
+    """
+    from difflib import unified_diff
+
+    from compactor_cli.agents.clients import load_client
+    from compactor_cli.agents.install import InstallPlace
+    from compactor_cli.agents.install import install as added
+    from compactor_cli.agents.install import remove as removed
+
+    found = load_client(client)
+    place = InstallPlace(home=Path.home(), project=Path.cwd() if project else None)
+    changes = tuple((removed if remove else added)(found, place))
+    for change in changes:
+        before, after = (text.splitlines() if text else [] for text in (change.before, change.after))
+        name = str(change.path)
+        for line in unified_diff(before, after, name, name if change.after is not None else "/dev/null", lineterm=""):
+            click.echo(line)
+    for change in () if dry_run else changes:
+        change.write()
+    console = Console("compactor")
+    if not changes:
+        console.warn(f"{found.title}: nothing to do, it is {'not installed' if remove else 'installed already'}")
+    elif dry_run:
+        console.warn("nothing was written")
+    elif not remove:
+        console.warn(f"{found.title}: installed. {found.by_hand}")
     return 0
 
 

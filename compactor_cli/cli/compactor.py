@@ -26,6 +26,7 @@ TOOLS = {
     "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
     "dropped": ("compactor_cli.cli.recall:dropped", "List what a compacted file no longer says, by need."),
+    "install": ("compactor_cli.cli.agent_commands:install", "Set compact up in an agent's client, or take it out."),
     "mcp": ("compactor_cli.cli.agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
     "hook": ("compactor_cli.cli.agent_commands:hook", "Answer the hook of a client that compacts."),
     "restore": ("compactor_cli.cli.archive_commands:restore", "Fetch the original of a file from the archive."),
