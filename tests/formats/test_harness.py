@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,20 @@ from opening import open_bytes, open_one, open_values
 from compactor_cli.formats.harness import HARNESSES, refusal, user_text
 from compactor_cli.formats.registry import names
 from compactor_cli.group.exchanges import is_user_words
-from compactor_cli.model.errors import CompactError
-from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult
+from compactor_cli.model.errors import UnknownShape
+from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus"
 FILES = [path for folder in (ROOT / "samples", CORPUS) for path in sorted(folder.rglob("*.json*"))]
+# What lies next to transcripts and is none: indices, states and headers of runs; what a client keeps of a session in
+# folders; streams of clients that no format is for.
+OTHERS = (
+    *("*.index*.json", "*.meta.json", "*state.json", "*/inspect-events/*/utility_*", "*/inspect-log/*_popularity_*"),
+    *("*/opencode/*/message/*", "*/opencode/*/part/*00[!4].json", "*/opencode/*/session/*"),
+    *("*/antigravity/*", "*/droid/*/stream_json_*", "*/grok/*"),
+)
+OTHER_FILES = [path for path in FILES if any(fnmatch(str(path), pattern) for pattern in OTHERS)]
 # How what no person types begins, or what is in it: written here anew, so that a rule that is lost is missed.
 MARKS = (
     "<system-reminder>",
@@ -184,15 +193,23 @@ def test_a_client_says_nothing_by_a_picture_of_its_own() -> None:
     assert is_user_words(Message(role=Role.USER, parts=picture.parts))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_no_file_has_harness_text_among_the_words_of_its_user(path: Path) -> None:
+def transcripts_of(path: Path) -> list[Transcript]:
     data = path.read_bytes()
-    try:
-        transcripts = open_bytes(data) if path.suffix == ".jsonl" else open_values(json.loads(data))
-    except (CompactError, ValueError):
-        pytest.skip("not a transcript")
+    return open_bytes(data) if path.suffix == ".jsonl" else open_values(json.loads(data))
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path not in OTHER_FILES], ids=lambda path: path.name)
+def test_no_file_has_harness_text_among_the_words_of_its_user(path: Path) -> None:
+    transcripts = transcripts_of(path)
+    assert transcripts
     own = [user_text(message) for transcript in transcripts for message in transcript.messages]
     assert not [text[:200] for text in own if any(mark in text for mark in MARKS)]
+
+
+@pytest.mark.parametrize("path", OTHER_FILES, ids=lambda path: path.name)
+def test_what_is_no_transcript_is_taken_for_none(path: Path) -> None:
+    with pytest.raises(UnknownShape, match="no format is recognised"):
+        transcripts_of(path)
 
 
 def test_every_harness_is_of_a_dialect() -> None:
