@@ -44,12 +44,21 @@ class Run:
         """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
         return _changes_world().search(self.command) is not None
 
+    @property
+    def acting_part(self) -> str:
+        """Of a chain of commands, the one that changed the world, where there is one that stands whole."""
+        for part in self.command.split(" && "):
+            if _changes_world().search(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part:
+                return part.strip()
+        return self.command
+
 
 @cache
 def _changes_world() -> re.Pattern[str]:
     return re.compile(
         r"\bgit (?:-C \S+ )?(?:commit|push|merge|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
-        r"|\bgh (?:pr|issue|release|repo|api)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
+        r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
+        r"|\bgh api\b[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
         r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
         r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
         r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
@@ -109,7 +118,7 @@ def _report() -> re.Pattern[str]:
     return re.compile(
         r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
         r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
-        r"|->\s+\S+$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
+        r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
         r"|^(?:Deleted|Created) |^HEAD is now at "
     )
 
@@ -253,7 +262,7 @@ def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
 
 def _brief(text: str) -> str:
     """An answer of very few lines, on one line: it is what the command was run for."""
-    lines = [line.strip() for line in text.strip().split("\n")]
+    lines = [line.strip() for line in text.strip().split("\n") if not line.startswith("Shell cwd was reset to ")]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole != "(no output)" else ""

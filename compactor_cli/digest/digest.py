@@ -167,7 +167,7 @@ class _Writer:
             self.analysis, chosen, lines, with_names=self.request.budget_tokens >= _MIN_NAMED_TOKENS
         )
         # What a turn is opened by is quoted there, with what came of it.
-        opened = {item.text for item in history if item.depth == 0}
+        opened = {item.text.partition(" → ")[0] for item in history if item.depth == 0}
         unquoted = tuple(item for item in sections.get(Section.USER, ()) if f'"{item.text}"' not in opened)
         return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
 

@@ -13,7 +13,7 @@ from compactor_cli.digest.commands import CommandOutcome, Run, error_line, error
 from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters, results_of
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, chosen, opening, records_of
-from compactor_cli.digest.statuses import is_test
+from compactor_cli.digest.statuses import is_shown, is_test
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         for text in reversed(analysis.memory.commands)
         if text.partition("` ")[0].strip("`") not in known
     ]
-    world = [_run_item(run, times, words) for run, times in ranked if run.changes_world]
-    rest = [_run_item(run, times, words) for run, times in ranked if not run.changes_world]
+    shown_runs = [(run, times) for run, times in ranked if not _is_shown_elsewhere(run, analysis)]
+    world = [_run_item(run, times, words) for run, times in shown_runs if run.changes_world]
+    rest = [_run_item(run, times, words) for run, times in shown_runs if not run.changes_world]
     budget = budget_tokens
     actions = action_items(analysis.events, budget if not ranked else budget // 2, token_cache, words)
     values = value_items(analysis, budget - sum(map(token_cache.item, actions)), token_cache) if not ranked else ()
@@ -53,18 +54,32 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
 
 
+def _is_shown_elsewhere(run: Run, analysis: Analysis) -> bool:
+    """Whether an error, or the branch, says what came of a run."""
+    if run.outcome is CommandOutcome.FAILED:
+        return any(error.line == run.line and is_shown(error, len(analysis.events)) for error in analysis.errors)
+    return run.line.startswith(("Switched to branch '", "Already on '")) and bool(analysis.work.branch)
+
+
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     """The newest run of each command that acts, with how many ended as it did; tests first, then the newest."""
     by_key: dict[str, list[Run]] = {}
     for run in runs:
         if not run.is_look and run.outcome is not CommandOutcome.UNKNOWN:
-            by_key.setdefault(run.key, []).append(run)
+            by_key.setdefault(_same_action(run), []).append(run)
     groups = sorted(by_key.values(), key=lambda group: (not is_test(group[-1].command), -group[-1].event))
     return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in groups]
 
 
+def _same_action(run: Run) -> str:
+    """A key that calls of a service share which differ in numbers and texts only, and whose answers say nothing."""
+    if run.line or not run.changes_world:
+        return run.key
+    return re.sub(r"\d+", "0", re.split(r"[\"']", run.key, maxsplit=1)[0])
+
+
 def _run_item(run: Run, times: int, words: FixedWords) -> Item:
-    line = opening(shown(run.command), _MAX_COMMAND_CHARS)
+    line = opening(shown(run.acting_part), _MAX_COMMAND_CHARS)
     often = f" ×{times}" if times > 1 else ""
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
     detail = f"{words.colon}{run.line}" if run.line else ""

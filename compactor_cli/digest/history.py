@@ -112,8 +112,10 @@ def history_items(
     for turn in analysis.turns:
         statements = by_turn.get(turn.number, [])
         opening = lines.get(turn.number)
-        if with_names and opening is None and statements and (name := name_of(turn)):
-            opening = Item(text=name, records=records_of((analysis.events[turn.first].record,)))
+        made = analysis.work.made.get(turn.number, ())
+        if with_names and opening is None and (statements or made) and (name := name_of(turn)):
+            text = " → ".join((name, analysis.words.comma.join(made))) if made else name
+            opening = Item(text=text, records=records_of((analysis.events[turn.first].record,)))
         if opening is not None:
             items.append(opening)
         items.extend(_grouped(statements, 1 if opening else 0, analysis))

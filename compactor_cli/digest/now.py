@@ -184,7 +184,10 @@ def _steps_since(analysis: Analysis, last: Event | None) -> Item | None:
     """The newest calls after what was said last and after the request, oldest first: where the work stopped."""
     since = max(last.record if last else -1, _asked_record(analysis))
     done = [event for event in analysis.events if event.kind is EventKind.CALL and event.record > since]
+    # Calls without a result are named as such.
+    open_calls = [analysis.events[number] for number in analysis.work.without_result]
     done = [event for event in done if event.tool is not ToolKind.PLAN and not is_own(event.name)]
+    done = [event for event in done if event not in open_calls]
     newest = list(dict.fromkeys(_call_words(event) for event in done[-_MAX_STEPS:]))
     if not newest:
         return None

@@ -20,7 +20,7 @@ from compactor_cli.digest.statements import (
     records_of,
     tidy,
 )
-from compactor_cli.digest.statuses import ErrorRecord, Status, is_test
+from compactor_cli.digest.statuses import ErrorRecord, Status, is_open, is_test
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
@@ -221,10 +221,6 @@ _MAX_PATHS = 4
 _MAX_COMMAND_CHARS = 90
 
 
-# An error of this many events ago is still what the work is about.
-_RECENT_EVENTS = 40
-
-
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
     words = analysis.words
@@ -233,20 +229,12 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}"))
     )
     undone = tuple(item for item in todos if item not in done)
-    unfixed = (_error_item(error, analysis) for error in reversed(analysis.errors) if _is_open(error, analysis))
+    unfixed = (
+        _error_item(error, analysis) for error in reversed(analysis.errors) if is_open(error, len(analysis.events))
+    )
     return chosen(
         (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, token_cache
     )
-
-
-def _is_open(error: ErrorRecord, analysis: Analysis) -> bool:
-    """Whether an error is still to be dealt with: of a check of the work, or of what was done last.
-
-    A command that failed on the way to something else, and was let go, is none.
-    """
-    if error.status is Status.FIXED:
-        return False
-    return is_test(error.command) or error.event >= len(analysis.events) - _RECENT_EVENTS
 
 
 def _unfinished(analysis: Analysis) -> Iterator[Item]:

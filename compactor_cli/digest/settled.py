@@ -283,7 +283,7 @@ def _defect() -> re.Pattern[str]:
 
 @cache
 def _first_person() -> re.Pattern[str]:
-    return re.compile(r"\b(?:I|we|let's|you)\b")
+    return re.compile(r"\b(?:I|we|let's)\b")
 
 
 def _before_reason(sentence: str) -> str:

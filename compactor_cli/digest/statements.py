@@ -338,7 +338,8 @@ def _narration() -> re.Pattern[str]:
     return re.compile(
         rf"^{lead}(?:let me|let'?s|let us|i'?ll|i will|i'?m going to|i need to|we need to|i should|i want to|i can see"
         r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
-        r"|fix(?:ing)?|the (?:next|last|remaining)|one (?:more|remaining|last))"
+        r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
+        r"|the (?:next|last|remaining)|one (?:more|remaining|last))"
         r"\b[^.!?]{0,140}[.:!]?(?: let me[^.]*[.:]?)?$"
         r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
         re.IGNORECASE,
@@ -352,7 +353,8 @@ def _courtesy() -> re.Pattern[str]:
         r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
         r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
         r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
-        r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right|(?:good|great|nice|excellent)"
+        r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
+        r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|(?:good|great|nice|excellent)"
         r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
         r"|makes sense|no problem)\b[\s,.!]*)+$"
         r"|请随时|很高兴|还有什么|不客气",

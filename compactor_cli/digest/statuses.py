@@ -9,8 +9,8 @@ exploration (a search without a hit, a wrong path) are no errors, nor is a call 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 
@@ -22,6 +22,10 @@ from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 _MAX_STEPS_TO_OTHER_WAY = 3
 # Runs that are looked through for one that passes: time stays linear in very long sessions.
 _MAX_LATER = 300
+# An error of this many events ago is still what the work is about.
+_RECENT_EVENTS = 40
+# Outcomes that are named of one turn.
+_MAX_MADE = 3
 _SLIPS = re.compile(
     r"Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string"
     r"|String to replace not found"
@@ -56,6 +60,21 @@ class ErrorRecord:
     records: tuple[int, ...] = ()
 
 
+def is_open(error: ErrorRecord, number_of_events: int) -> bool:
+    """Whether an error is still to be dealt with: of a check of the work, or of what was done last.
+
+    A command that failed on the way to something else, and was let go, is none.
+    """
+    if error.status is Status.FIXED:
+        return False
+    return is_test(error.command) or error.event >= number_of_events - _RECENT_EVENTS
+
+
+def is_shown(error: ErrorRecord, number_of_events: int) -> bool:
+    """Whether an error stands among those that are open or fixed."""
+    return error.status is Status.FIXED or is_open(error, number_of_events)
+
+
 def find_errors(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
 ) -> tuple[ErrorRecord, ...]:
@@ -86,7 +105,8 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
         *([passed.result_record] if passed else []),
     ]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
-    other = None if passed else _wider_check(run, later) or (None if fixes else _other_way(run, later))
+    is_check = is_test(run.command)
+    other = None if passed else _wider_check(run, later) or (None if fixes and is_check else _other_way(run, later))
     if other:
         status, records = Status.FIXED, [*records, other.result_record]
     return ErrorRecord(
@@ -225,7 +245,8 @@ class WorkState:
     ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``stale``: test runs that passed
     before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
     shows that commits are made. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that
-    were not brought back. ``without_result``: positions of calls at the end that nothing answered.
+    were not brought back. ``without_result``: positions of calls at the end that nothing answered. ``made``: by turn,
+    the commits made and the addresses of what was opened on a server.
     """
 
     branch: str = ""
@@ -236,6 +257,7 @@ class WorkState:
     without_result: tuple[int, ...] = ()
     stashed: tuple[str, ...] = ()
     stash_record: int = -1
+    made: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @cache
@@ -298,7 +320,24 @@ def work_state(
         stash_record=stash.result_record if stash else -1,
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in answered),
+        made=_made(events, runs, commits),
     )
+
+
+def _made(events: Sequence[Event], runs: Sequence[Run], commits: Sequence[Commit]) -> dict[int, tuple[str, ...]]:
+    hashes = {commit.event: commit.hash for commit in commits}
+    found: dict[int, dict[str, None]] = {}
+    for run in runs:
+        address = _address().search(run.line) if run.outcome is CommandOutcome.OK else None
+        made = hashes.get(run.event) or (address[0] if address and run.changes_world else "")
+        if made:
+            found.setdefault(events[run.event].turn, {})[made] = None
+    return {turn: tuple(made)[-_MAX_MADE:] for turn, made in found.items()}
+
+
+@cache
+def _address() -> re.Pattern[str]:
+    return re.compile(r"https?://\S+/(?:pull|issues|merge_requests|releases?)/[^\s\"'#,)]+")
 
 
 def _last_stash(runs: Sequence[Run]) -> Run | None:

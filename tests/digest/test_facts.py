@@ -69,3 +69,30 @@ def test_a_value_that_says_what_it_is_stands_without_its_key() -> None:
         user("who is ana_li_12?"), call("get_user", "1"), answer(profile, "1"), user("and her card?")
     )
     assert "get_user(): ana_li_12, silver, card brand visa last_four 7334" in rendered(digest(session, 1_500).summary)
+
+
+def test_reading_from_a_service_is_no_outcome_and_writing_to_it_is() -> None:
+    read = ran("gh api repos/a/b/pulls/1/comments --paginate", "[]")
+    wrote = ran('gh api repos/a/b/pulls/1/comments/7/replies -f body="Fixed"', '{\n"id": 9,\n"body": "x",\n"user": 1}')
+    assert facts(wrote, read) == ['`gh api repos/a/b/pulls/1/comments/7/replies -f body="Fixed"` → ok']
+
+
+def test_the_same_action_on_many_things_is_one_fact_with_its_number() -> None:
+    output = '{\n"id": 9,\n"body": "x",\n"user": 1}'
+    wrote = [ran(f'gh api repos/a/b/comments/{n}/replies -f body="Fixed {n}"', output) for n in (7, 8, 9)]
+    assert facts(*wrote) == ['`gh api repos/a/b/comments/9/replies -f body="Fixed 9"` → ok ×3']
+
+
+def test_of_a_chain_the_command_that_changed_the_world_is_named() -> None:
+    pushed = ran(
+        "git log --oneline -3 && echo --- && git push --force", "81c4848\n---\n + 0e9...81c utc -> utc (forced update)"
+    )
+    assert facts(pushed) == ["`git push --force` → ok: + 0e9...81c utc -> utc (forced update)"]
+
+
+def test_a_failure_that_is_open_is_no_fact_as_well() -> None:
+    assert facts(ran("git push", "fatal: no upstream branch", is_error=True)) == []
+
+
+def test_a_branch_that_was_entered_is_named_once() -> None:
+    assert facts(ran("git checkout main && ls", "Switched to branch 'main'\na.py")) == ["branch main"]

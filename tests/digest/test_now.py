@@ -92,3 +92,9 @@ def test_an_answer_that_is_an_object_with_one_text_is_that_text() -> None:
     assert texts(one, Section.TASK)[1].endswith(
         "I found two bookings. Shall I cancel LU15PA, which is in business class?"
     )
+
+
+def test_a_call_without_a_result_is_no_step_that_was_done() -> None:
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    one = digest(conversation(user(ASKED), edit, call("Bash", "1", command="make export")), 900)
+    assert texts(one, Section.TASK)[1:] == ["then: Edit clock.py", "No result seen of: `make export`"]
