@@ -231,7 +231,7 @@ class _Work:
             from compactor_cli.run.model_run import ModelRun, check_setup
 
             run_config = _model_orders(self._options, self._settings)
-            for warning in run_config.keys.warnings:
+            for warning in run_config.warnings:
                 warnings.warn(warning, stacklevel=3)
             check_setup(run_config)
             self.models = self._stack.enter_context(ModelRun(run_config))

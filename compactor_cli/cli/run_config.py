@@ -180,7 +180,7 @@ def model_report(run: ModelRun) -> dict[str, Any]:
 
 def print_models(run: ModelRun, console: Console) -> None:
     """Say what was asked and what it cost; and whatever is wrong with keys or the reply cache."""
-    for warning in run.run_config.keys.warnings:
+    for warning in run.run_config.warnings:
         console.warn(warning)
     if run.cache and run.cache.trouble:
         console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")

@@ -52,24 +52,25 @@ class Estimate:
         )
 
 
-def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call) -> Estimate:
-    """The leaves as they are, and the levels above them as if every reply had the length asked for."""
-    total = Estimate()
-    sizes: list[int] = []
-    for call in leaves:
-        sent = sum(task.count(message.text) for message in call.messages)
-        sizes.append(int(call.max_tokens / REPLY_RATIO))
-        total += _priced(call, sent, sizes[-1])
+def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call, *, verifies: bool = False) -> Estimate:
+    """The leaves as they are, and the levels above them as if every reply had the length asked for.
+
+    ``verifies``: the last of them is asked again with its reply, for what that left out.
+    """
+    asked = [(call, sum(task.count(message.text) for message in call.messages)) for call in leaves]
+    sizes = [int(call.max_tokens / REPLY_RATIO) for call in leaves]
+    total = sum((_priced(call, sent, size) for (call, sent), size in zip(asked, sizes, strict=True)), Estimate())
     fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)
     room = sources.rooms(merge.model, task.budget_tokens, fixed).leaf_tokens
     while len(sizes) > 1:
         groups = sources.merge_groups(sizes, room)
-        above: list[int] = []
-        for start, stop in groups:
-            above.append(sizes[start] if stop - start == 1 else task.budget_tokens)
-            if stop - start > 1:
-                total += _priced(merge, sum(sizes[start:stop]) + fixed, above[-1])
-        sizes = above
+        joined = [sum(sizes[start:stop]) + fixed for start, stop in groups if stop - start > 1]
+        total = sum((_priced(merge, sent, task.budget_tokens) for sent in joined), total)
+        asked += ((merge, sent) for sent in joined)
+        sizes = [sizes[start] if stop - start == 1 else task.budget_tokens for start, stop in groups]
+    if verifies and asked:
+        call, sent = asked[-1]
+        total += _priced(call, sent + sizes[0] + task.count(prompts.verify(task.wording)), sizes[0])
     return total
 
 
@@ -248,7 +249,8 @@ class _Case:
     def estimate(self) -> Estimate:
         """The leaves as they would be sent, the joining by its budgets."""
         task, writer = self.task(), self.writer([])
-        return estimated(task, writer.prompts(task), self.call(Stage.MERGE))
+        merge = self.call(Stage.MERGE)
+        return estimated(task, writer.prompts(task), merge, verifies=self.model_options.verifies)
 
     def writer(self, refusals: list[Refusal], through: Callable[[Call], Call] = lambda call: call) -> SummaryWriter:
         return SummaryWriter(

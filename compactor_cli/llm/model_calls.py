@@ -27,6 +27,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +35,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.plan.models import table_entry
+from compactor_cli.plan.models import models_of, table_entry, window_tokens
 
 _MILLION = 1_000_000
 
@@ -296,6 +297,36 @@ def missing_key(model: str, keys: Keys, environ: Mapping[str, str] = os.environ)
     if provider_of(model) not in KEYED_PROVIDERS or keys.for_model(model) or any(environ.get(n) for n in names):
         return ""
     return names[0]
+
+
+# Those whose models the table has under the names that they gave them. Elsewhere a name may be of one's own making.
+_NAMED_PROVIDERS = frozenset("openai anthropic gemini mistral deepseek xai groq cerebras moonshot perplexity".split())
+_LETTERS = re.compile(r"[a-z]+")
+_LEAST_LIKENESS = 0.65
+
+
+class Naming(StrEnum):
+    """What the table says of a model's name."""
+
+    KNOWN = "known"  # or of a provider that is not judged
+    UNKNOWN = "unknown"  # maybe newer than the table
+    MISSPELT = "misspelt"  # a word of it is nearly, but not quite, one of the provider's
+
+
+def naming_of(model: str, environ: Mapping[str, str] = os.environ) -> Naming:
+    """How well a name is known. A new version differs in digits or brings a word of its own: that is no mistake.
+
+    Not judged: fine-tuned models, and what a server named in the environment may call its models.
+    """
+    provider, name = provider_of(model), model.rpartition("/")[2].lower()
+    servers = (f"{provider.upper()}_{end}" for end in ("API_BASE", "BASE_URL"))
+    is_judged = provider in _NAMED_PROVIDERS and ":" not in name and not any(map(environ.get, servers))
+    if not is_judged or table_entry(model) or window_tokens(model):
+        return Naming.KNOWN
+    words = {word for known in models_of(provider) for word in _LETTERS.findall(known.lower())}
+    strange = [word for word in _LETTERS.findall(name) if word not in words]
+    is_near = [max(SequenceMatcher(None, word, known).ratio() for known in words) for word in strange]
+    return Naming.MISSPELT if strange and min(is_near) >= _LEAST_LIKENESS else Naming.UNKNOWN
 
 
 def server_of(call: Call, environ: Mapping[str, str] = os.environ) -> str:

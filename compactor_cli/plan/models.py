@@ -207,6 +207,13 @@ def is_provider(name: str) -> bool:
     return f'"litellm_provider": {json.dumps(name)}' in _table()
 
 
+def models_of(provider: str) -> tuple[str, ...]:
+    """The names that the table has of a provider's models, without the provider's own in front."""
+    table = json.loads(_table() or "{}")
+    names = (name for name, entry in table.items() if entry.get("litellm_provider") == provider)
+    return tuple(name.removeprefix(f"{provider}/") for name in names)
+
+
 def nearest_models(model: str) -> list[str]:
     """Names in the table that look like this one, at most 3, without their providers' other spellings."""
     import difflib

@@ -42,9 +42,11 @@ from compactor_cli.llm.model_calls import (
     Call,
     Keys,
     LimitReached,
+    Naming,
     Reply,
     environment_secrets,
     missing_key,
+    naming_of,
     price_of,
     provider_of,
 )
@@ -88,6 +90,27 @@ class ModelConfig:
     breaker_file: Path | None = None
     resets_breaker: bool = False
     redacts: bool = True
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that are named, each once, those aside that the transcripts are to name or this machine has."""
+        names = (
+            self.model_options.model,
+            *self.model_options.models.values(),
+            self.embedding_model,
+            self.fallback.model if self.fallback else "",
+        )
+        return tuple(
+            name for name in dict.fromkeys(names) if name and name not in (AUTO, SAME) and not name.startswith(LOCAL)
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about keys and names, and may be right all the same."""
+        is_judged = not self.model_options.api_base and not self.model_options.price
+        unknown = [name for name in self.models if is_judged and naming_of(name) is not Naming.KNOWN]
+        odd = (f"litellm's table does not know the model {name}: it is asked as it is named" for name in unknown)
+        return (*self.keys.warnings, *odd)
 
 
 class ModelRun:
@@ -235,19 +258,11 @@ class ModelRun:
 def check_setup(run_config: ModelConfig, *, has_keys_elsewhere: bool = False) -> None:
     """Raises `UsageError` for set-up mistakes that no request is needed to see.
 
-    They are: a model that litellm knows no provider of, no key, a limit on cost without a price. Models that the
-    transcripts are to name cannot be checked.
+    They are: a model that litellm knows no provider of, or none of this name and one much like it, no key, a limit on
+    cost without a price. Models that the transcripts are to name cannot be checked.
     """
-    model_options, fallback = run_config.model_options, run_config.fallback
-    names = [
-        model_options.model,
-        *model_options.models.values(),
-        run_config.embedding_model,
-        fallback.model if fallback else "",
-    ]
-    for name in dict.fromkeys(names):
-        if name and name not in (AUTO, SAME) and not name.startswith(LOCAL):
-            _check_model(name, run_config, has_keys_elsewhere=has_keys_elsewhere)
+    for name in run_config.models:
+        _check_model(name, run_config, has_keys_elsewhere=has_keys_elsewhere)
 
 
 def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool) -> None:
@@ -259,6 +274,12 @@ def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool
         what = f"no provider of the model {name} is known"
         raise UsageError(what, next_step=f"did you mean {nearest}? or {advice}" if nearest else advice)
     full_name = name if "/" in name else f"{provider}/{name}"
+    if not api_base and not run_config.model_options.price and naming_of(full_name) is Naming.MISSPELT:
+        nearest = ", ".join(nearest_models(name))
+        advice = (
+            f"did you mean {nearest}? or name its price (--price IN,OUT) or its server (--api-base) to have it asked"
+        )
+        raise UsageError(f"{provider} has no model {name} that litellm's table knows of", next_step=advice)
     if not api_base and not has_keys_elsewhere and (variable := missing_key(full_name, run_config.keys)):
         advice = f"set {variable}, or name a file with --key-file"
         raise UsageError(f"there is no key for the model {name}", next_step=advice)

@@ -19,6 +19,9 @@ import pytest
 from cli_cases import Run, command, dataset_bytes, session_bytes
 from llm_server.client import LlmServer
 
+from compactor_cli.llm.model import ModelOptions
+from compactor_cli.run.model_run import ModelConfig, check_setup
+
 
 @pytest.fixture
 def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -137,6 +140,8 @@ def test_limits_end_the_sending_and_not_the_run(
         (("-m", "openai/gpt-4o", "--model-for", "merge=mistral/mistral-large-latest"), "no key for the model mistral/"),
         (("-m", "gtp-4o"), "no provider of the model gtp-4o is known: did you mean gpt-4o"),
         (("-m", "claude-haiku-9"), "no key for the model claude-haiku-9: set ANTHROPIC_API_KEY"),
+        (("-m", "anthropic/claude-haiko-4-5"), "anthropic has no model anthropic/claude-haiko-4-5"),
+        (("-m", "openai/gpt-4o", "--fallback-model", "gemini/gemini-2.5-flahs"), "did you mean gemini"),
         (("-m", "antropic/claude-haiku-4-5"), "no provider of the model antropic/claude-haiku-4-5"),
         (("-m", "openai/local", "--max-cost", "1"), "price of openai/local is not known"),
         (("-m", "openai/local", "--price", "1"), "“1” is no price: write US dollars per million tokens"),
@@ -156,6 +161,16 @@ def test_set_up_mistakes_are_usage_errors_before_anything_is_read(
     ran = compact(*look, *arguments, "-t", "2500", "missing.jsonl")
     assert (ran.code, said in ran.err) == (2, True), ran.err
     assert "missing.jsonl" not in ran.err
+
+
+def test_a_model_newer_than_the_table_is_asked_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test")
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    wanted = ModelConfig(model_options=ModelOptions(model="openai/gpt-99-zephyr"))
+    check_setup(wanted)
+    assert "openai/gpt-99-zephyr" in "".join(wanted.warnings)
+    assert ModelConfig(model_options=ModelOptions(model="openai/gpt-4o")).warnings == ()
 
 
 def test_a_bare_server_is_asked_without_a_key_at_the_price_that_was_given(

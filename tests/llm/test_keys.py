@@ -15,10 +15,12 @@ from compactor_cli.llm.model_calls import (
     NO_KEYS,
     NO_SECRET,
     Call,
+    Naming,
     Secret,
     environment_names,
     environment_secrets,
     missing_key,
+    naming_of,
     provider_of,
     read_keys,
     server_of,
@@ -119,3 +121,25 @@ def test_a_server_is_its_host_and_a_fingerprint_of_the_key() -> None:
     assert first.startswith("openai (key ")
     assert "0123456789" not in first
     assert named(api_base="http://user:pw@127.0.0.1:8000/v1") == "127.0.0.1:8000"
+
+
+@pytest.mark.parametrize(
+    ("model", "naming"),
+    [
+        ("openai/gtp-4o", Naming.MISSPELT),
+        ("anthropic/claude-haiko-4-5", Naming.MISSPELT),
+        ("deepseek/deepseek-reasnoer", Naming.MISSPELT),
+        ("anthropic/claude-haiku-4-5", Naming.KNOWN),
+        ("anthropic/claude-haiku-99", Naming.UNKNOWN),
+        ("openai/gpt-99-zephyr", Naming.UNKNOWN),
+        ("openai/ft:gpt-4o:acme::abc", Naming.KNOWN),
+        ("azure/my-gtp-4o", Naming.KNOWN),
+        ("ollama/lama3", Naming.KNOWN),
+    ],
+)
+def test_a_name_like_a_known_one_is_a_mistake_and_a_new_version_is_none(model: str, naming: Naming) -> None:
+    assert naming_of(model, {}) is naming
+
+
+def test_what_a_proxy_calls_its_models_is_not_judged() -> None:
+    assert naming_of("openai/gtp-4o", {"OPENAI_BASE_URL": "http://proxy.example/v1"}) is Naming.KNOWN

@@ -333,6 +333,19 @@ def test_an_estimate_sends_nothing_and_is_near_what_is_sent(llm_server: LlmServe
     assert found.cost_usd is None
 
 
+@pytest.mark.parametrize("turns", [4, 24])
+def test_the_estimate_counts_the_question_what_was_left_out(llm_server: LlmServer, turns: int) -> None:
+    wanted = request(long_talk(turns, 6_000))
+    with summariser(llm_server, "well", verifies=True) as one:
+        found = one.estimate(wanted)
+        answer = one.summarise(wanted)
+    assert answer.summary.source is Source.MODEL
+    assert found.requests == len(llm_server.requests())
+    with summariser(llm_server, "well") as one:
+        assert one.estimate(wanted).requests == found.requests - 1
+        assert one.estimate(wanted).input_tokens < found.input_tokens
+
+
 def test_a_reply_that_was_cut_off_is_refused_again_without_being_paid_for_again(
     llm_server: LlmServer, tmp_path: Path
 ) -> None:
