@@ -369,14 +369,15 @@ def _outputs(
     for text, place in (*_telling_lines(events, scores, number, focus), *_naming_lines(events, scores, focus)):
         event_number = scores.table.lines.last[place]
         event = events[event_number]
-        label = labels.of(event_number)
-        if event.tool is ToolKind.PLAN or event.is_refusal or is_noise(text) or text == event.name or text in label:
+        if event.tool is ToolKind.PLAN or event.is_refusal:
             continue
-        if is_passed_test(text) and not names(text, focus):
-            continue  # the run's own line counts them
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        if is_label and not names(text, focus):
-            continue  # what was looked for or run is the label of what came of it
+        # What was looked for or run is the label of what came of it, and a run's own line counts the tests that passed.
+        if (is_label or is_passed_test(text)) and not names(text, focus):
+            continue
+        label = labels.of(event_number)
+        if text == event.name or text in label or is_noise(text):
+            continue
         weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * _legibility(text, event)
         yield Statement(
             text=shortened(text, scores, focus),
@@ -411,10 +412,12 @@ def _telling_lines(
     """The distinct lines of calls and results by the chances of their names, a few for each name; with their places."""
     lines, chance = scores.table.lines, scores.rows.__getitem__
     texts, left = list(lines.numbers), dict[int, int]()
+    is_output = [event.kind in _OUTPUT for event in events]
     heap = [
-        (-sum(map(chance, atoms)) / (6 + min(len(text), MAX_CHARS)) ** COST_POWER, -place)
-        for place, (text, atoms) in enumerate(zip(texts, lines.atoms, strict=True))
-        if atoms and events[lines.last[place]].kind in _OUTPUT and not names(text, focus)
+        (-value / (6 + min(len(text), MAX_CHARS)) ** COST_POWER, -place)
+        for place, (text, atoms, last) in enumerate(zip(texts, lines.atoms, lines.last, strict=True))
+        if atoms and is_output[last] and (value := sum(map(chance, atoms))) >= _MIN_ATOM_CHANCE
+        if not (focus and names(text, focus))
     ]
     heapify(heap)
     while heap and number > 0:

@@ -350,6 +350,17 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
     return command_of(action) if isinstance(action, Mapping) else ""
 
 
+def argument_names(arguments: Any) -> Iterator[str]:
+    """The names of a call's arguments, nested ones among them."""
+    if isinstance(arguments, Mapping):
+        yield from map(str, arguments)
+        arguments = arguments.values()
+    elif not isinstance(arguments, (list, tuple)):
+        return
+    for value in arguments:
+        yield from argument_names(value)
+
+
 def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
     """The names of a call's arguments with their values as text, those of nested ones after their own name."""
     if isinstance(arguments, Mapping):

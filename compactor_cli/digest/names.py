@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import editor_step, shown, viewed_file
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, parameters
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, argument_names, command_of
 from compactor_cli.digest.salience import KINDS
 from compactor_cli.digest.statements import TokenCache, head
 from compactor_cli.model.summary import Item
@@ -118,7 +118,7 @@ def name_items(
             known.add(event.name)
             if event.tool is ToolKind.PLAN:
                 known |= atom_texts(event.text)
-            known.update(name for name, _ in parameters(event.arguments))
+            known.update(argument_names(event.arguments))
     wanted = _wanted(analysis, known, 2 * number)
     homes = _line_tokens(analysis, wanted)
     groups: dict[str, list[str]] = {}
@@ -146,8 +146,9 @@ def _fitted(found: tuple[Item, ...], budget_tokens: int, token_cache: TokenCache
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns.kinds
     found: list[str] = []
-    for row in sorted(range(len(rows)), key=lambda row: (-rows[row], row)):
-        if len(found) >= number or rows[row] < _MIN_CHANCE:
+    likely = [row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE]
+    for row in sorted(likely, key=lambda row: (-rows[row], row)):
+        if len(found) >= number:
             break
         # A bare number or flag carries no information without its line.
         if atoms[row] not in known and kinds[row] not in _NUMBERS and any(map(str.isalpha, atoms[row])):

@@ -411,11 +411,17 @@ def _event_scores(table: Table) -> list[float]:
     w, columns = weights("atom_salience"), table.columns
     known = _Known(lambda key: _dot(w, _of_shape(KINDS[key[0]], key[1], bool(key[2]))))
     return [
-        _dot(w, _of_text(atom, KINDS[kind], calls > 0))
+        _text_says(atom, kind, calls > 0)
         if kind in _WITH_PARTS
         else known[kind, len(atom), "test" in atom or "spec" in atom]
         for atom, kind, calls in zip(table.atoms, columns.kinds, columns.calls, strict=True)
     ]
+
+
+# Transcripts of a batch share most names of files.
+@lru_cache(maxsize=1 << 14)
+def _text_says(atom: str, kind: int, is_called: bool) -> float:
+    return _dot(weights("atom_salience"), _of_text(atom, KINDS[kind], is_called))
 
 
 def _dot(w: Mapping[str, float], values: Mapping[str, float]) -> float:

@@ -262,16 +262,19 @@ def _of_assistant(event: Event) -> Iterator[Decision]:
 def _weight(sentence: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
+    chosen, reasoned = chooses(sentence), gives_reason(sentence)
+    if not (chosen or reasoned):
+        return 0.0
     # What would happen otherwise is a reason, not a proposal.
     if proposes(_before_reason(sentence)) or sentence.startswith(_SUGGESTS):
         return 0.0
     # What does a thing wrongly is no choice, whatever it does it instead of.
     if _defect().search(_before_reason(sentence)) and not _first_person().search(sentence):
-        return 1.0 * gives_reason(sentence)
+        return 1.0 * reasoned
     # "The problem is clear." names no reason.
     if sentence.isascii() and len(sentence.split()) < _MIN_REASON_WORDS:
         return 0.0
-    return 2.0 * chooses(sentence) + 1.0 * gives_reason(sentence)
+    return 2.0 * chosen + 1.0 * reasoned
 
 
 @cache

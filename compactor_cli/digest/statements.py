@@ -124,6 +124,10 @@ def one_line(text: str) -> str:
     return " ".join(line for line in lines if line)
 
 
+# What a line with a mark begins with.
+_MARKS = frozenset("#>-*+•`=")
+
+
 @cache
 def _marks() -> re.Pattern[str]:
     return re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[[ xX]\]\s+)?)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
@@ -137,7 +141,11 @@ def _bold() -> re.Pattern[str]:
 
 def plain_line(line: str) -> str:
     """A line without markup: heading and list marks, emphasis, fences, rules and table borders."""
-    text = _bold().sub(r"\1", _marks().sub("", line)).strip()
+    text = line.strip()
+    if text[:1] in _MARKS:
+        text = _marks().sub("", text).strip()
+    if "**" in text:
+        text = _bold().sub(r"\1", text).strip()
     if text.startswith("|") and text.endswith("|"):
         return _row(text)
     return text
@@ -239,6 +247,9 @@ _MAX_LEAD_CHARS = 160
 _RUN_CHARS = 80
 _MAX_MARKS = 12
 _LETTERS = (ascii_letters + digits).encode()
+# Every mark as one, to find a row of them; what may stand between marks is taken out.
+_MARK, _BLANKS = b"#", bytes(code for code in range(128) if chr(code).isspace())
+_AS_MARKS = bytes(code if code in _LETTERS + b"_" else ord(_MARK) for code in range(256))
 
 
 class StatementForm(StrEnum):
@@ -382,7 +393,16 @@ def is_noise(text: str) -> bool:
         return True
     if len(text) < _RUN_CHARS and len(text) - letters - text.count(" ") < _MAX_MARKS and "\\x" not in text:
         return False
-    return _noise().search(text) is not None and "://" not in text
+    return "://" not in text and _is_data(text)
+
+
+def _is_data(text: str) -> bool:
+    if not text.isascii():
+        return _noise().search(text) is not None
+    if _MARK * _MAX_MARKS in text.encode().translate(_AS_MARKS, _BLANKS):
+        return True
+    is_long = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
+    return (is_long or "\\x" in text) and _noise().search(text) is not None
 
 
 def _letters(text: str) -> int:
