@@ -108,17 +108,11 @@ def name_items(
     number = budget_tokens // _NAME_TOKENS
     if number < 1:
         return ()
-    known = {"/dev/null"}
-    for text in shown:
-        known |= atom_texts(text)
-    for event in analysis.kept:
-        known |= atom_texts(event.text)
-    for event in analysis.events:
-        if event.kind is EventKind.CALL:
-            known.add(event.name)
-            if event.tool is ToolKind.PLAN:
-                known |= atom_texts(event.text)
-            known.update(argument_names(event.arguments))
+    calls = [event for event in analysis.events if event.kind is EventKind.CALL]
+    plans = (event.text for event in calls if event.tool is ToolKind.PLAN)
+    known = atom_texts("\n".join((*shown, *(event.text for event in analysis.kept), *plans)))
+    known |= {"/dev/null", *(event.name for event in calls)}
+    known.update(name for event in calls for name in argument_names(event.arguments))
     wanted = _wanted(analysis, known, 2 * number)
     homes = _line_tokens(analysis, wanted)
     groups: dict[str, list[str]] = {}

@@ -205,8 +205,10 @@ class _Rows(dict[bytes, tuple[int, ...]]):
 
     def __missing__(self, chunk: bytes) -> tuple[int, ...]:
         # Most chunks are words, and most others say one thing.
-        atoms = () if chunk.isalpha() and chunk.islower() else remembered(chunk)
-        rows = (self._row_of(atoms[0]),) if len(atoms) == 1 else tuple(map(self._row_of, atoms))
+        if chunk.isalpha() and chunk.islower():
+            rows: tuple[int, ...] = ()
+        else:
+            rows = tuple(map(self._row_of, remembered(chunk)))
         if len(self) < _MOST_REMEMBERED:
             self[chunk] = rows
         return rows
@@ -256,12 +258,10 @@ class _Scan:
         urls = {line: split_urls(line) for line in new if "://" in line}
         rests = [urls[line][0] if line in urls else line for line in new] if urls else new
         of_chunk = self.rows.__getitem__
-        found: list[tuple[int, ...]] = []
-        for line, chunks in zip(new, chunks_by_line(rests), strict=True):
-            rows = tuple(chain.from_iterable(map(of_chunk, chunks)))
-            if urls and line in urls:
-                rows += tuple(map(self._row_of, urls[line][1]))
-            found.append(rows if len(rows) < 2 or len(set(rows)) == len(rows) else tuple(dict.fromkeys(rows)))
+        found = [tuple(dict.fromkeys(chain.from_iterable(map(of_chunk, chunks)))) for chunks in chunks_by_line(rests)]
+        for place, line in enumerate(new) if urls else ():
+            if line in urls:
+                found[place] = tuple(dict.fromkeys((*found[place], *map(self._row_of, urls[line][1]))))
         self.table.lines.add(new, found)
         self.times.extend([0] * len(new))
 

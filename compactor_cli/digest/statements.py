@@ -412,6 +412,9 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
+_TEST_STARTS = ("=== RUN ", "ok ", "✓ ", "✔ ", "√ ")
+
+
 @cache
 def _passed_test() -> re.Pattern[str]:
     # go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest.
@@ -423,7 +426,8 @@ def _passed_test() -> re.Pattern[str]:
 
 def is_passed_test(text: str) -> bool:
     """Whether a line of output is the entry of one test that passed, or that begins."""
-    return _passed_test().search(text) is not None
+    may_be = "PASS" in text or text.endswith(" ok") or text.startswith(_TEST_STARTS)
+    return may_be and _passed_test().search(text) is not None
 
 
 @cache
