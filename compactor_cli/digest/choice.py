@@ -100,8 +100,8 @@ class Worth(dict[str, float]):
         In a tool's output, words that somebody said count less: they may be there by chance.
         """
         times, factor = self._spoken.times, OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
-        said = (word for word in language.raw_terms(text) if word in times)
-        found: dict[Fact, float] = {word: factor * value for word in said if (value := self[word])}
+        spoken = (word for word in language.raw_terms(text) if word in times)
+        found: dict[Fact, float] = {word: factor * value for word in spoken if (value := self[word])}
         values = self._values
         for row in self._rows_in(text):
             if value := values[row]:
