@@ -15,9 +15,12 @@ import sys
 import time
 import warnings
 from array import array
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +157,8 @@ async def complete(call: Call) -> Reply:
     import asyncio
 
     litellm = _litellm()
+    body = _Body(most_bytes=_most_body_bytes(call))
+    _BODY.set(body)
     failure: ModelFailure
     try:
         # litellm's own timeout is for each read: a reply that drips in would never end.
@@ -164,9 +169,70 @@ async def complete(call: Call) -> Reply:
     except TimeoutError:
         failure = TimedOut(f"no reply within {call.timeout_seconds:g} seconds")
     except Exception as error:
-        failure = failure_of(error, call)
+        failure = _too_large(call.max_reply_bytes) if body.is_too_large else failure_of(error, call)
     # Raised here, not above: litellm's error would be its context, with the request in it.
     raise failure
+
+
+@dataclass(slots=True, kw_only=True)
+class _Body:
+    """How many bytes the body of a response may have, unpacked (0: any), and whether one was longer."""
+
+    most_bytes: int
+    is_too_large: bool = False
+
+
+_BODY: ContextVar[_Body | None] = ContextVar("body", default=None)
+# Around the text of a reply: JSON's escapes (six characters for one), the reasoning before it, counts.
+_BODY_FACTOR = 8
+_BODY_EXTRA_BYTES = 1 << 20
+
+
+def _most_body_bytes(call: Call) -> int:
+    """A reply that comes as a whole is read within bounds; one that streams in is measured piece by piece."""
+    is_whole = call.wanted is Wanted.TEXT and call.delivery is Delivery.WHOLE and call.max_reply_bytes
+    return call.max_reply_bytes * _BODY_FACTOR + _BODY_EXTRA_BYTES if is_whole else 0
+
+
+def _bound_bodies() -> None:
+    """Let each client that litellm makes read the bodies of responses within the bounds of the call."""
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    make: Callable[..., Any] = AsyncHTTPHandler.create_async_transport
+
+    def bounded(*arguments: Any, **options: Any) -> Any:
+        transport = make(*arguments, **options)
+        if transport is not None:
+            transport.handle_async_request = partial(_respond, transport.handle_async_request)
+        return transport
+
+    AsyncHTTPHandler.create_async_transport = staticmethod(bounded)  # type: ignore[method-assign]
+
+
+async def _respond(send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+    """The response; its body was read and unpacked, where it has bounds. Raises `ValueError` beyond them."""
+    response = await send(request)
+    body = _BODY.get()
+    if body is None or not body.most_bytes:
+        return response
+    content = bytearray()
+    try:
+        async for piece in response.aiter_bytes():
+            content += piece
+            if len(content) > body.most_bytes:
+                body.is_too_large = True
+                raise ValueError("the body of the response is too long")
+    finally:
+        await response.aclose()
+    packed = ("content-encoding", "content-length", "transfer-encoding")
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in packed]
+    return type(response)(
+        response.status_code,
+        headers=headers,
+        content=bytes(content),
+        request=request,
+        extensions=response.extensions,
+    )
 
 
 # How a batch job ends, in the words of the interface.
@@ -300,6 +366,7 @@ def _litellm() -> Any:
     litellm.drop_params = True
     for name in ("callbacks", "input_callback", "success_callback", "failure_callback", "service_callback"):
         setattr(litellm, name, [])
+    _bound_bodies()
     litellm._compact_ready = True
     return litellm
 
@@ -307,7 +374,9 @@ def _litellm() -> Any:
 async def _reply(litellm: Any, call: Call) -> Reply:
     answer = await litellm.acompletion(**_parameters(call))
     if call.delivery is Delivery.STREAM:
-        pieces = [piece async for piece in _within(answer, call.max_reply_bytes)]
+        # Closed at once where it is given up, not when its garbage is collected: the connection goes with it.
+        async with aclosing(answer), aclosing(_within(answer, call.max_reply_bytes)) as within:
+            pieces = [piece async for piece in within]
         # litellm makes up a "stop" for a stream that ended without one.
         if not answer.received_finish_reason:
             raise Broken("the stream ended before the reply did")
@@ -317,12 +386,13 @@ async def _reply(litellm: Any, call: Call) -> Reply:
     return _read(call, answer)
 
 
-async def _within(pieces: Any, max_bytes: int) -> AsyncIterator[Any]:
+async def _within(pieces: Any, max_bytes: int) -> AsyncGenerator[Any, None]:
     """The pieces of a stream. Raises `Refused` where their texts are longer than what is waited for."""
     size_bytes = 0
     async for piece in pieces:
         for choice in piece.choices:
-            size_bytes += len((getattr(choice.delta, "content", None) or "").encode(errors="replace"))
+            for name in ("content", "reasoning_content"):
+                size_bytes += len((getattr(choice.delta, name, None) or "").encode(errors="replace"))
         if max_bytes and size_bytes > max_bytes:
             raise _too_large(max_bytes)
         yield piece

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -182,6 +183,19 @@ def test_a_reply_beyond_the_limit_is_given_up(
 ) -> None:
     with pytest.raises(f.Refused, match="longer than 10 bytes"):
         ask(llm_server, loop, provider, "well", delivery=delivery, max_reply_bytes=10)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", ["endless", "endless.1.1"], ids=["plain", "packed"])
+def test_a_reply_as_a_whole_is_not_read_without_end(
+    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, name: str
+) -> None:
+    with pytest.raises(f.Refused, match="longer than 1,000 bytes"):
+        ask(llm_server, loop, provider, name, delivery=Delivery.WHOLE, max_reply_bytes=1_000)
+    deadline = time.monotonic() + 20
+    while not (sent := llm_server.requests("sent")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sent[-1]["body"] < 16 << 20
 
 
 def test_counts_that_cannot_be_are_none() -> None:

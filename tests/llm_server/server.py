@@ -14,6 +14,7 @@ broken.N           the connection ends in the middle of the reply, N times, then
 unfinished         a stream that ends in good order, but without its last events
 garbage.N          200 with a page of HTML, N times, then well
 hang               no reply at all
+endless.N.Z        a reply as a whole that does not end (up to 64 MiB; with Z, packed a thousandfold, 64 GiB)
 context.C          "context too long" for prompts of more than C characters (default 1000)
 empty · cut_off · too_long · chat · refusal · tool_call · invented · invalid_utf8
 auth · not_found · bad_request · policy
@@ -35,8 +36,10 @@ import re
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -47,6 +50,7 @@ from batches import Batches
 
 NAME = re.compile(r"(?P<behaviour>[a-z0-9_]+)(?:\.(?P<first>\d+))?(?:\.(?P<second>\d+))?")
 HANG_SECONDS = 60
+ENDLESS_PIECES = 1_024
 CACHED_FROM_CHARS = 4_096
 DIMENSIONS = 512
 FOR_EVER = 1 << 30
@@ -302,6 +306,28 @@ class Exchange:
     def _slow(self) -> None:
         time.sleep(1 if self.first is None else self.first)
         self._say_text()
+
+    def _endless(self) -> None:
+        """A reply that is well formed as far as it goes, and goes on and on; what was sent is counted."""
+        handler = self.handler
+        handler.leave()
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Transfer-Encoding", "chunked")
+        begin, piece = b'{"choices": [{"message": {"content": "', b"x" * (1 << 16)
+        if self.second:
+            handler.send_header("Content-Encoding", "gzip")
+            packer = zlib.compressobj(wbits=31)
+            begin = packer.compress(begin) + packer.flush(zlib.Z_SYNC_FLUSH)
+            piece = packer.compress(bytes(64 << 20)) + packer.flush(zlib.Z_SYNC_FLUSH)
+        handler.end_headers()
+        sent = 0
+        with suppress(OSError):
+            for data in (begin, *[piece] * ENDLESS_PIECES):
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                sent += len(data)
+        handler.server.record({"path": "sent", "model": "sent", "headers": {}, "body": sent})
+        handler.hang_up()
 
     def _hang(self) -> None:
         time.sleep(HANG_SECONDS)
