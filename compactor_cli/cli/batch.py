@@ -19,7 +19,7 @@ SCALE = (
         "column",
         ("--column",),
         OptionKind.TEXT,
-        "The column of Parquet that holds conversations; or several (chosen,rejected), or inside one (extra.chat).",
+        "The column or key that holds conversations; or several (chosen,rejected), or inside one (extra.chat).",
         _ONLY,
         "NAME",
     ),

@@ -85,16 +85,22 @@ def _with_value(raw: bytes, places: Iterable[int], key: str, value: Any, old: An
 
 def number_replaced(raw: bytes, key: str, number: int) -> bytes:
     """The object with another number at a key of its own; as it is where there is none. No other byte changes."""
+    found = member_span(raw, key)
+    return raw if found is None else raw[: found[0]] + str(number).encode() + raw[found[1] :]
+
+
+def member_span(raw: bytes, key: str) -> tuple[int, int] | None:
+    """Where an object has the value of a key of its own; None where it has none. Of several the first."""
     text = as_text(raw)
     at = blanks_end(raw, blanks_end(raw) + 1)
     while at < len(raw) and raw[at : at + 1] == b'"':
         key_stop = value_end(text, at)
         start = blanks_end(raw, blanks_end(raw, key_stop) + 1)
         stop = value_end(text, start)
-        if raw[at:key_stop] == _quoted(key):
-            return raw[:start] + str(number).encode() + raw[stop:]
+        if raw[at:key_stop] == _quoted(key) or (b"\\" in raw[at:key_stop] and json.loads(raw[at:key_stop]) == key):
+            return start, stop
         at = blanks_end(raw, blanks_end(raw, stop) + 1)
-    return raw
+    return None
 
 
 # In place of a text that holds a line of what was removed.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import Changed, InputError, UsageError
 from compactor_cli.model.report import Outcome
-from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.streams import Slice, compression_named, look_at, open_stream
 from compactor_cli.run.outputs import ArchiveOnChange, Tally
@@ -32,6 +32,7 @@ from compactor_cli.run.values import (
     check_column,
     column_paths,
     compact_at,
+    compact_within,
     holds_conversation,
 )
 
@@ -74,9 +75,7 @@ def compact_table(
     One row group is held at a time. The output has the schema, the metadata, the row groups and the compression of
     the source. Raises `InputError` where no column holds conversations, `UsageError` without pyarrow.
     """
-    if options.archive_dir:
-        advice = "leave --archive-dir out: the input stays where it is"
-        raise UsageError("an archive holds lines, not tables", place=source, next_step=advice)
+    _refuse_archive(options, "tables", source)
     file = _open(source)
     groups = range(part.start, part.stop) if part else range(file.metadata.num_row_groups)
     rows = row_maker(options, models)
@@ -205,7 +204,7 @@ def compact_shard(
             from compactor_cli.run.model_run import ModelRun
 
             models = stack.enter_context(ModelRun(run_config))
-        work = _table if is_parquet(source) else _lines
+        work = _table if is_parquet(source) else _columns_of_lines if options.column else _lines
         try:
             metrics, sha256 = work(source, output, options, part, models)
         except Changed as error:
@@ -267,6 +266,57 @@ def _lines(
                 on_change.record()
         metrics = replace(metrics, lines_dropped=tally.dropped, bytes_before=on_change.content.size_bytes)
     return metrics, on_change.content.sha256
+
+
+def _columns_of_lines(
+    source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
+) -> tuple[ShardMetrics, str]:
+    """Rows of which the columns that are named are conversations, wherever in a row these are; the hash as above.
+
+    Every other byte of a row stays. Raises `InputError` where the first rows have no such column, or nothing in it.
+    """
+    _refuse_archive(options, "parts of lines", source)
+    metrics = ShardMetrics()
+    maker = row_maker(options, models)
+    with (
+        ArchiveOnChange(None, source) as read,
+        open_stream(source, (read.watch,), part, limits=options.limits) as stream,
+    ):
+        records = records_in(stream, options.on_invalid, source)
+        first = list(islice(records, _LOOKED_AT_ROWS))
+        rows = [record.value for record in first if isinstance(record.value, dict)]
+        names = tuple(dict.fromkeys(name for row in rows for name in row))
+        columns = []
+        for path in column_paths(options.column, names, place=source) if first else ():
+            check_column(path, [row.get(path[0]) for row in rows], names, place=source)
+            columns.append((path, CellMaker(rows=maker, column=path[-1], dialect=options.dialect)))
+        compact = partial(_compact_line, columns=columns)
+        with FailedRows(output) as failed, open_target(_target(output), stream) as file:
+            file.write(records.prefix)
+            for number, (record, (line, made)) in enumerate(mapped(compact, chain(first, records), models)):
+                for cell in made:
+                    if cell.reason:
+                        failed.add(number, cell.reason, cell.text)
+                    metrics += cell.metrics
+                file.write(line + record.ending)
+            if models:
+                models.settle()
+        metrics = replace(metrics, lines_dropped=Tally(records=records).dropped, bytes_before=read.content.size_bytes)
+    return metrics, read.content.sha256
+
+
+def _compact_line(record: Record, columns: Sequence[tuple[ColumnPath, CellMaker]]) -> tuple[bytes, list[RowCell]]:
+    raw, made = record.raw, []
+    for path, cells in columns if isinstance(record.value, dict) else ():
+        raw, cell = compact_within(raw, path, cells)
+        made += [cell] if cell else []
+    return raw, made
+
+
+def _refuse_archive(options: ShardOptions, what: str, source: str) -> None:
+    if options.archive_dir:
+        advice = "leave --archive-dir out: the input stays where it is"
+        raise UsageError(f"an archive holds lines, not {what}", place=source, next_step=advice)
 
 
 def _target(output: str) -> Target:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from compactor_cli.formats.detect import find_row, open_transcripts
+from compactor_cli.formats.jsontext import member_span
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Outcome, TranscriptReport
@@ -117,10 +118,7 @@ def holds_conversation(column: str, value: Any) -> bool:
     What it is must not depend on the column's name, which is `COMMON_NAMES`' or any other.
     """
     if isinstance(value, str | bytes):
-        try:
-            value = parse(value.encode(errors="surrogateescape") if isinstance(value, str) else value)
-        except ValueError:
-            return False
+        value = _parsed(value)
     if not isinstance(value, list):
         return find_row(value) is not None
     return any(find_row({name: value}) is not None for name in (column, *COMMON_NAMES))
@@ -133,7 +131,7 @@ def _present(value: Any) -> Any:
     return [_present(item) for item in value] if isinstance(value, list) else value
 
 
-# A column, and the keys inside its values where these are structures.
+# A column, and the keys inside its values where these are structures, or texts of JSON.
 ColumnPath = tuple[str, ...]
 
 
@@ -156,27 +154,68 @@ def check_column(path: ColumnPath, values: Iterable[Any], columns: Sequence[str]
     """Raise `InputError` unless these values of a column hold a conversation, or nothing at all."""
     present = [value for value in values if value]
     if present and not any(holds_conversation(path[-1], _at(value, path[1:])) for value in present):
-        advice = f"columns: {', '.join(columns)}; inside a column of structures: {path[0]}.KEY"
+        advice = f"columns: {', '.join(columns)}; inside a column: {path[0]}.KEY"
         raise InputError(f"the column {'.'.join(path)!r} holds no conversation", place=place or None, next_step=advice)
 
 
 def compact_at(path: ColumnPath, value: Any, cells: CellMaker) -> tuple[Any, RowCell | None]:
     """A value of the column ``path[0]`` with the conversation in it compacted; None where it holds nothing."""
-    inner = _at(value, path[1:])
-    if not inner:
+    return _compact_inside(value, path[1:], cells)
+
+
+def _compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[Any, RowCell | None]:
+    if not value:
         return value, None
-    made, cell = cells.compact_any(inner)
-    return _with(value, path[1:], made), cell
+    if not keys:
+        return cells.compact_any(value)
+    if isinstance(value, str | bytes):
+        raw, cell = compact_within(value.encode() if isinstance(value, str) else value, keys, cells)
+        return (raw.decode() if isinstance(value, str) else raw), cell
+    if not isinstance(value, dict):
+        return value, None
+    inner, cell = _compact_inside(value.get(keys[0]), keys[1:], cells)
+    return ({**value, keys[0]: inner} if cell else value), cell
+
+
+def compact_within(raw: bytes, keys: Sequence[str], cells: CellMaker) -> tuple[bytes, RowCell | None]:
+    """The conversation at these keys of a JSON value compacted, every other byte as it was; None where none is.
+
+    A value on the way may be JSON within a text, and the conversation such a text.
+    """
+    if raw[:1] == b'"':
+        text = str(parse(raw)).encode()
+        made, cell = compact_within(text, keys, cells) if keys else _filled_cell(text, cells)
+        return (orjson.dumps(made.decode()) if made != text else raw), cell
+    if not keys:
+        return _filled_cell(raw, cells)
+    span = member_span(raw, keys[0]) if raw.lstrip()[:1] == b"{" else None
+    if span is None:
+        return raw, None
+    made, cell = compact_within(raw[slice(*span)], keys[1:], cells)
+    return raw[: span[0]] + made + raw[span[1] :], cell
+
+
+def _filled_cell(raw: bytes, cells: CellMaker) -> tuple[bytes, RowCell | None]:
+    if raw.strip() in (b"", b"null", b"[]", b"{}"):
+        return raw, None
+    cell = cells.compact(raw)
+    return cell.text, cell
 
 
 def _at(value: Any, keys: Sequence[str]) -> Any:
     for key in keys:
+        if isinstance(value, str | bytes):
+            value = _parsed(value)
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def _with(value: Any, keys: Sequence[str], inner: Any) -> Any:
-    return {**value, keys[0]: _with(value[keys[0]], keys[1:], inner)} if keys else inner
+def _parsed(text: str | bytes) -> Any:
+    """What a text holds as JSON; None where it is none."""
+    try:
+        return parse(text.encode(errors="surrogateescape") if isinstance(text, str) else text)
+    except ValueError:
+        return None
 
 
 def compact_columns(

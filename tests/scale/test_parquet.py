@@ -111,6 +111,18 @@ def test_several_columns_and_one_inside_another_are_compacted_each(work: Path) -
     assert [cell["n"] for cell in found["extra"].to_pylist()] == [1, 1, 1]
 
 
+def test_a_conversation_inside_a_column_of_json_texts_is_compacted(work: Path) -> None:
+    cells = [f'{{ "chat": {json.dumps(messages(steps))}, "id": 1.10}}' for steps in (9, 2)]
+    write("rows.parquet", {"extra": [*cells, None]})
+    metrics = compact_shard("rows.parquet", "out.parquet", replace(OPTIONS, column="extra.chat"))
+    found = parquet.read_table("out.parquet")["extra"].to_pylist()
+    assert (metrics.compacted, metrics.unchanged) == (1, 1)
+    assert found[0].startswith('{ "chat": [')
+    assert found[0].endswith('], "id": 1.10}')
+    assert len(json.loads(found[0])["chat"]) < len(messages(9))
+    assert found[1:] == [cells[1], None]
+
+
 def test_a_failed_row_is_named_by_its_place_in_the_table(work: Path) -> None:
     write("rows.parquet", {"chat": [None, row(0, 8).decode(), None, '{"weather": "fine"}']})
     compact_shard("rows.parquet", "out.parquet", OPTIONS)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scale_cases import ODD, OPTIONS, dataset, plain
+from scale_cases import ODD, OPTIONS, dataset, messages, plain
 
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.streams import Slice
@@ -87,6 +87,39 @@ def test_a_side_output_goes_when_its_rows_are_mended(work: Path) -> None:
     Path("rows.jsonl").write_bytes(dataset())
     compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
     assert not Path("out.jsonl.failed").exists()
+
+
+def test_the_columns_of_lines_that_are_named_are_compacted_and_every_other_byte_stays(work: Path) -> None:
+    long, short = json.dumps(messages(9)), json.dumps(messages(2))
+    packed = json.dumps(f'{{"chat": {long}}}')
+    deeper = f'{{"chat" : {long}, "big": 12345678901234567890}}'
+    rows = [
+        f'{{"n": 1.10, "chosen": {long}, "rejected": {short}, "extra": {deeper}}}',
+        f'{{"n": 2, "chosen": {short}, "extra": {packed}}}',
+        '{"n": 3, "chosen": null}',
+        '{"n": 4, "chosen": [1, 2]}',
+    ]
+    Path("rows.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    metrics = compact_shard("rows.jsonl", "out.jsonl", replace(OPTIONS, column="chosen, rejected,extra.chat"))
+    found = Path("out.jsonl").read_text().splitlines()
+    assert (metrics.compacted, metrics.unchanged, metrics.failed) == (3, 2, 1)
+    first, second = json.loads(found[0]), json.loads(found[1])
+    assert len(first["chosen"]) < len(messages(9))
+    assert json.loads(second["extra"])["chat"] == first["extra"]["chat"]
+    assert found[0].startswith('{"n": 1.10, "chosen": [')
+    assert found[0].endswith('], "big": 12345678901234567890}}')
+    assert f'"rejected": {short}, "extra": {{"chat" : [' in found[0]
+    assert found[2:] == rows[2:]
+    assert [json.loads(line)["row"] for line in Path("out.jsonl.failed").read_text().splitlines()] == [3]
+
+
+@pytest.mark.parametrize(
+    ("column", "what"), [("n", "'n' holds no conversation"), ("chat", "no column is called 'chat'")]
+)
+def test_a_column_that_lines_do_not_have_is_refused(work: Path, column: str, what: str) -> None:
+    Path("rows.jsonl").write_text(json.dumps({"n": 1, "chosen": messages(2)}) + "\n")
+    with pytest.raises(InputError, match=what):
+        compact_shard("rows.jsonl", "out.jsonl", replace(OPTIONS, column=column))
 
 
 def test_a_session_among_the_rows_of_a_part_is_an_error_not_a_guess(work: Path) -> None:
