@@ -86,31 +86,23 @@ def _chunk_pattern() -> re.Pattern[str]:
     )
 
 
-@cache
-def _id_pattern() -> re.Pattern[str]:
-    return re.compile(r"[a-z][A-Z]|[0-9]|[A-Za-z0-9]_+[A-Za-z0-9]")
+_ID_SIGN = re.compile(r"[a-z][A-Z]|[0-9]|[A-Za-z0-9]_+[A-Za-z0-9]")
 
 
-@cache
-def _sign_pattern() -> re.Pattern[str]:
-    # What every atom has one of.
-    return re.compile(r"[0-9_/]|[a-z][A-Z]|--[A-Za-z]|\.[A-Za-z]")
+# What every atom has one of.
+_SIGN = re.compile(r"[0-9_/]|[a-z][A-Z]|--[A-Za-z]|\.[A-Za-z]")
 
 
-@cache
-def _hex_pattern() -> re.Pattern[str]:
-    return re.compile(r"0x[0-9a-fA-F]{4,}|(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,}")
+_HEX = re.compile(r"0x[0-9a-fA-F]{4,}|(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,}")
 
 
-@cache
-def _url_pattern() -> re.Pattern[str]:
-    return re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\^,;]+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\^,;]+")
 
 
 def _is_atom(text: str, kind: AtomKind) -> bool:
     """What the pattern cannot say in one pass."""
     if kind is AtomKind.ID:
-        return len(text) <= _MOST_ID_CHARS and _id_pattern().search(text) is not None
+        return len(text) <= _MOST_ID_CHARS and _ID_SIGN.search(text) is not None
     if kind is AtomKind.PATH:
         return "/" in text[:-1] and any(char.isalpha() for char in text)
     if kind is AtomKind.NUM:
@@ -133,9 +125,9 @@ def _read_name(name: str) -> tuple[Atom, ...]:
         return ()
     # What the pattern looks for, except for a capital letter inside.
     has_sign = "_" in core or not core.isalpha()
-    if not has_sign and _id_pattern().search(core) is None:
+    if not has_sign and _ID_SIGN.search(core) is None:
         return ()
-    is_hex = name[0] in _HEX_LETTERS and not name.isalpha() and _hex_pattern().fullmatch(name) is not None
+    is_hex = name[0] in _HEX_LETTERS and not name.isalpha() and _HEX.fullmatch(name) is not None
     return (Atom(name, AtomKind.HEX if is_hex else AtomKind.ID),)
 
 
@@ -153,7 +145,7 @@ def atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
     name = text.rstrip(".:")
     if name.isidentifier() and name.isascii():
         return _read_name(name)
-    return tuple(_read(text)) if _sign_pattern().search(text) else ()
+    return tuple(_read(text)) if _SIGN.search(text) else ()
 
 
 # Shared by the transcripts of a batch, which share most of their words.
@@ -164,7 +156,7 @@ def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
     """The text with its URLs blanked out, and the URLs (without closing punctuation)."""
     if "://" not in text:
         return text, ()
-    pattern = _url_pattern()
+    pattern = _URL
     urls = tuple(Atom(found[:MOST_CHARS].rstrip(".:!?*_"), AtomKind.URL) for found in pattern.findall(text))
     return pattern.sub(" ", text), urls
 

@@ -42,28 +42,26 @@ class Run:
     @property
     def changes_world(self) -> bool:
         """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
-        return _changes_world().search(self.command) is not None
+        return _CHANGES_WORLD.search(self.command) is not None
 
     @property
     def acting_part(self) -> str:
         """Of a chain of commands, the one that changed the world, where there is one that stands whole."""
         for part in self.command.split(" && "):
-            if _changes_world().search(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part:
+            if _CHANGES_WORLD.search(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part:
                 return part.strip()
         return self.command
 
 
-@cache
-def _changes_world() -> re.Pattern[str]:
-    return re.compile(
-        r"\bgit (?:-C \S+ )?(?:commit|push|merge|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
-        r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
-        r"|\bgh api\b[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
-        r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
-        r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
-        r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
-        r"|\bdeploy\b"
-    )
+_CHANGES_WORLD = re.compile(
+    r"\bgit (?:-C \S+ )?(?:commit|push|merge|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
+    r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
+    r"|\bgh api\b[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
+    r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
+    r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
+    r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
+    r"|\bdeploy\b"
+)
 
 
 # Commands that change nothing and only show: listed last.
@@ -80,15 +78,13 @@ _MAX_PLACES = 4
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 
 
-@cache
-def error_pattern() -> re.Pattern[str]:
-    """A line that says that something went wrong."""
-    return re.compile(
-        r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
-        r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
-        r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
-        r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
-    )
+# A line that says that something went wrong.
+ERROR_PATTERN = re.compile(
+    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
+    r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
+    r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
+    r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
+)
 
 
 # Whatever reports begins with one of these, or has one of the others in it.
@@ -102,33 +98,25 @@ _REPORT_PARTS = (
 )
 
 
-@cache
-def _entering() -> re.Pattern[str]:
-    # Lines that only say where, or how, the next ones run.
-    return re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
+# Lines that only say where, or how, the next ones run.
+_ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
 
 
-@cache
-def _leading_cd() -> re.Pattern[str]:
-    return re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
+_LEADING_CD = re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
 
 
-@cache
-def _report() -> re.Pattern[str]:
-    return re.compile(
-        r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
-        r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
-        r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
-        r"|^(?:Deleted|Created) |^HEAD is now at "
-    )
+_REPORT = re.compile(
+    r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
+    r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
+    r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
+    r"|^(?:Deleted|Created) |^HEAD is now at "
+)
 
 
-@cache
-def _failure() -> re.Pattern[str]:
-    return re.compile(
-        r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()"
-        r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
-    )
+_FAILURE = re.compile(
+    r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()"
+    r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
+)
 
 
 def runs(events: Sequence[Event]) -> tuple[Run, ...]:
@@ -188,15 +176,13 @@ def _asks_for_errors(what: str) -> bool:
 
 
 def _is_look(command: str) -> bool:
-    command = _in_quotes().sub(" q ", command)
+    command = _IN_QUOTES.sub(" q ", command)
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
         return False
     return all(_looks(segment.split()) for segment in re.split(r"&&|\|\||;|\||\n", command) if segment.strip())
 
 
-@cache
-def _in_quotes() -> re.Pattern[str]:
-    return re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_IN_QUOTES = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 
 
 def _looks(words: list[str]) -> bool:
@@ -219,7 +205,7 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
     if code > 0 or result.is_error:
         return CommandOutcome.FAILED, code
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
-    if code < 0 and not look and any(_failure().match(line) for line in _edges(result.text)):
+    if code < 0 and not look and any(_FAILURE.match(line) for line in _edges(result.text)):
         return CommandOutcome.FAILED, -1
     return CommandOutcome.OK, code
 
@@ -255,7 +241,7 @@ def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
         return ""
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
-    commit = next((line for line in lines if _commit().match(line)), "")
+    commit = next((line for line in lines if _COMMIT.match(line)), "")
     reported = commit or next((line.strip() for line in reversed(lines) if _reports(line)), "")
     return _short(reported or _brief(text))
 
@@ -268,14 +254,12 @@ def _brief(text: str) -> str:
     return whole if is_brief and any(map(str.isalnum, whole)) and whole != "(no output)" else ""
 
 
-@cache
-def _commit() -> re.Pattern[str]:
-    return re.compile(r"\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,40}\] ")
+_COMMIT = re.compile(r"\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,40}\] ")
 
 
 def _reports(line: str) -> bool:
     may_be = line.startswith(_REPORT_STARTS) or any(map(line.__contains__, _REPORT_PARTS))
-    return may_be and _report().search(line) is not None
+    return may_be and _REPORT.search(line) is not None
 
 
 def error_line(text: str) -> str:
@@ -287,9 +271,9 @@ def error_line(text: str) -> str:
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
     if traced >= 0:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
-    elif conflicts := _conflict().findall(text[:200_000]):
+    elif conflicts := _CONFLICT.findall(text[:200_000]):
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
-    elif places := [line.strip() for line in lines if _place().match(line) and ": # " not in line][:_MAX_PLACES]:
+    elif places := [line.strip() for line in lines if _PLACE.match(line) and ": # " not in line][:_MAX_PLACES]:
         return _short(" · ".join(places))
     found = next((line for line in lines if _says_why(line)), "")
     last = found or next((line for line in reversed(lines) if not exit_code().search(line)), "")
@@ -304,20 +288,16 @@ def conflicting_files(line: str) -> tuple[str, ...]:
     return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
-@cache
-def _conflict() -> re.Pattern[str]:
-    return re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
+_CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
 
 
-@cache
-def _place() -> re.Pattern[str]:
-    # As compilers and linters name the place of an error.
-    return re.compile(r"\s*[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )")
+# As compilers and linters name the place of an error.
+_PLACE = re.compile(r"\s*[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )")
 
 
 def _says_why(line: str) -> bool:
     """Whether a line names the trouble, or the place of it as compilers and linters do."""
-    named = error_pattern().search(line) is not None or _place().match(line) is not None
+    named = ERROR_PATTERN.search(line) is not None or _PLACE.match(line) is not None
     return named and not exit_code().fullmatch(line.strip())
 
 
@@ -330,9 +310,9 @@ def _short(line: str) -> str:
 
 def shown(command: str) -> str:
     """A command as one line: its first that does something, an ellipsis where more follows; no leading ``cd``."""
-    command = _leading_cd().sub("", command, count=1)
+    command = _LEADING_CD.sub("", command, count=1)
     first, more, rest = command.partition("\n")
-    while rest.strip() and _entering().fullmatch(first.strip()):
+    while rest.strip() and _ENTERING.fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")
     line = " ".join(first.split()) if first.strip() else ""
     if len(line) > _MOST_SHOWN_CHARS:
@@ -342,13 +322,11 @@ def shown(command: str) -> str:
 
 def editor_step(event: Event) -> str:
     """What a command does in SWE-agent's editor (``open``, ``create``, ``edit 3:7``), or an empty string."""
-    found = _editor().match(command_of(event.arguments).lstrip())
+    found = _EDITOR.match(command_of(event.arguments).lstrip())
     return (found[1] or found[2]) if found else ""
 
 
-@cache
-def _editor() -> re.Pattern[str]:
-    return re.compile(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
+_EDITOR = re.compile(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
 
 
 def viewed_file(text: str) -> str:
@@ -364,15 +342,11 @@ def patch_of(event: Event) -> str:
     return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""
 
 
-@cache
-def _redirect() -> re.Pattern[str]:
-    return re.compile(r"(?<![0-9&<>=-])>{1,2}\s*([^\s;&|<>()]+)")
+_REDIRECT = re.compile(r"(?<![0-9&<>=-])>{1,2}\s*([^\s;&|<>()]+)")
 
 
-@cache
-def _quoted() -> re.Pattern[str]:
-    # Not the script of `sh -c "…"`, whose redirections are real.
-    return re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
+# Not the script of `sh -c "…"`, whose redirections are real.
+_QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
 
 
 _SEGMENT = r"&&|\|\||;|\n|\|"
@@ -408,7 +382,7 @@ def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str, str]]
         word = opening.strip().lstrip("-").split()[:1]
         end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
         shown += body[end.end() :] if end else ""
-    shown = _quoted().sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
+    shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
     directory: str | None = ""
     for segment in re.split(_SEGMENT, shown):
         words = segment.split()
@@ -442,10 +416,10 @@ def _located(directory: str | None, path: str) -> str:
 
 
 def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
-    for path in _redirect().findall(segment):
+    for path in _REDIRECT.findall(segment):
         if _looks_like_file(path := path.strip("'\"")):
             yield FileAction.CREATE, path, ""
-    words = [word.strip("'\"") for word in _redirect().sub(" ", segment).split()]
+    words = [word.strip("'\"") for word in _REDIRECT.sub(" ", segment).split()]
     while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
         words = words[1:]
     if not words:
@@ -472,9 +446,7 @@ def _looks_like_file(word: str) -> bool:
     return named and not word.startswith("/dev/") and not word.endswith((".", "/"))
 
 
-@cache
-def _named_file() -> re.Pattern[str]:
-    return re.compile(r"^\s*(\w+)\s*=\s*(?:pathlib\.)?(?:Path\(\s*)?[\"']([^\"'\n]+)[\"']\s*\)?\s*$", re.MULTILINE)
+_NAMED_FILE = re.compile(r"^\s*(\w+)\s*=\s*(?:pathlib\.)?(?:Path\(\s*)?[\"']([^\"'\n]+)[\"']\s*\)?\s*$", re.MULTILINE)
 
 
 @cache
@@ -488,7 +460,7 @@ def _write() -> re.Pattern[str]:
 
 def _written_by_script(script: str) -> Iterator[str]:
     """The files that a Python script writes: literal paths, and names that one was given to on a line of its own."""
-    named: dict[str, str] = dict(_named_file().findall(script))
+    named: dict[str, str] = dict(_NAMED_FILE.findall(script))
     places = dict.fromkeys("".join(found) for found in _write().findall(script))
     paths = (place.strip("\"'") if place[:1] in "\"'" else named.get(place, "") for place in places)
     return (path for path in dict.fromkeys(paths) if _looks_like_file(path))

@@ -12,7 +12,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any
 
 from compactor_cli.formats.client_signs import CONTINUED, NOT_SPOKEN, is_demonstration, working_directory
@@ -384,21 +383,15 @@ _LONG_CHARS = 240
 _STATEMENT_CHARS = 160
 
 
-@lru_cache(maxsize=1)
-def _ansi() -> re.Pattern[str]:
-    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])|\x00")
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])|\x00")
 
 
-@lru_cache(maxsize=1)
-def _window() -> re.Pattern[str]:
-    # SWE-agent's file viewer: a head, then every line after its number.
-    return re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
+# SWE-agent's file viewer: a head, then every line after its number.
+_WINDOW = re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
 
 
-@lru_cache(maxsize=1)
-def _gutter() -> re.Pattern[str]:
-    # From the line break on: that is searched for much faster than the beginning of a line.
-    return re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
+# From the line break on: that is searched for much faster than the beginning of a line.
+_GUTTER = re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
 
 
 def without_block(text: str, tag: str) -> str:
@@ -420,18 +413,16 @@ def plain(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text or "\x00" in text:
-        text = _ansi().sub("", text)
+        text = _ANSI.sub("", text)
     return text
 
 
-@lru_cache(maxsize=1)
-def _prompt() -> re.Pattern[str]:
-    return re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+_PROMPT = re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
 
 
 def without_prompt(text: str) -> str:
     """Without the prompt that SWE-agent's shell puts after every output."""
-    return _prompt().sub("", text) if text.rstrip().endswith("\nbash-$") else text
+    return _PROMPT.sub("", text) if text.rstrip().endswith("\nbash-$") else text
 
 
 def path_stripper(directory: str) -> Callable[[str], str]:
@@ -460,21 +451,21 @@ def without_gutters(text: str, *, surely: bool) -> str:
     A tab is a gutter only where numbers follow one another or ``surely`` says so, a bar only where it does: a
     table's first column may be numbers too.
     """
-    if " lines total)]" in text and (head := _window().search(text)):
+    if " lines total)]" in text and (head := _WINDOW.search(text)):
         return text[: head.end()] + re.sub(r"^\d+:", "", text[head.end() :], flags=re.MULTILINE)
     if "→" not in text and "\t" not in text and not (surely and " |" in text):
         return text
     lines = f"\n{text}"
-    first = _gutter().search(lines)
+    first = _GUTTER.search(lines)
     if first is None:
         return text
     if "|" in first.group() and not surely:
         return text
     if "→" not in first.group() and not surely:
-        second = _gutter().search(lines, first.end())
+        second = _GUTTER.search(lines, first.end())
         if second is None or int(second[1]) != int(first[1]) + 1:
             return text
-    return _gutter().sub("\n", lines)[1:]
+    return _GUTTER.sub("\n", lines)[1:]
 
 
 def unfolded(text: str) -> str:
@@ -492,7 +483,7 @@ def _unfolded_line(line: str) -> str:
     if len(line) <= _LONG_CHARS or line.lstrip()[:1] not in ("{", "["):
         return line
     lines: list[str] = []
-    for piece in _members().split(line):
+    for piece in _MEMBERS.split(line):
         if lines and len(lines[-1]) + len(piece) <= _STATEMENT_CHARS and not piece.lstrip().startswith("{"):
             lines[-1] += piece
         else:
@@ -500,9 +491,7 @@ def _unfolded_line(line: str) -> str:
     return "\n".join(lines)
 
 
-@lru_cache(maxsize=1)
-def _members() -> re.Pattern[str]:
-    return re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
+_MEMBERS = re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
 
 
 def spoken_words(text: str) -> str:

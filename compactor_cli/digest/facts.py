@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.commands import CommandOutcome, Run, error_line, error_pattern, shown
+from compactor_cli.digest.commands import ERROR_PATTERN, CommandOutcome, Run, error_line, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters, results_of
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, chosen, opening, records_of
@@ -124,7 +123,7 @@ def _action_item(call: Event, result: Event | None, chars: int, words: FixedWord
     if result is None:
         return Item(text=text, records=records_of((call.record,)))
     first = result.text.lstrip().partition("\n")[0]
-    failed = result.is_error or error_pattern().search(first) is not None
+    failed = result.is_error or ERROR_PATTERN.search(first) is not None
     if failed:
         outcome = f"{words.failed}{words.colon}{opening(error_line(result.text), chars)}"
     else:
@@ -234,14 +233,12 @@ def _member(key: str, value: Any) -> str:
     if value is None or value == "":
         return ""
     text = _scalar(value)
-    is_plain = key == "date" or (isinstance(value, str) and _speaks().search(text) is not None)
+    is_plain = key == "date" or (isinstance(value, str) and _SPEAKS.search(text) is not None)
     return text if is_plain else f"{key} {text}"
 
 
-@cache
-def _speaks() -> re.Pattern[str]:
-    # Letters beside digits or other letters of a name; a bare number, date or short word needs its key.
-    return re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]{6,}|[^\x00-\x7f]{2}")
+# Letters beside digits or other letters of a name; a bare number, date or short word needs its key.
+_SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]{6,}|[^\x00-\x7f]{2}")
 
 
 def _is_scalar(value: Any) -> bool:

@@ -507,16 +507,14 @@ def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, wo
 def _part_lines(content: Content) -> Iterator[str]:
     for part in reversed(content.parts):
         yield from part.split("\n")
-    yield from (found[0] for found in _signature().finditer(content.text or ""))
+    yield from (found[0] for found in _SIGNATURE.finditer(content.text or ""))
 
 
-@cache
-def _signature() -> re.Pattern[str]:
-    return re.compile(
-        r"^ {0,4}(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
-        r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module|package)\b.*$|^#{1,3} .*$",
-        re.MULTILINE,
-    )
+_SIGNATURE = re.compile(
+    r"^ {0,4}(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
+    r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module|package)\b.*$|^#{1,3} .*$",
+    re.MULTILINE,
+)
 
 
 def _content(path: str, content: Content, text: str, label: str, words: FixedWords) -> Item:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.events import Event, EventKind, FileAction
@@ -210,14 +209,12 @@ def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
     return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)
 
 
-@cache
-def _heading() -> re.Pattern[str]:
-    # Markdown headings, numbered or bold lines that end with a colon, opening tags: as the clients head theirs.
-    return re.compile(
-        r"^(?:#{1,6} +\S.*|\d{1,2}\. +(?:\*\*)?[^.\n]{2,60}:(?:\*\*)?|\*\*[^*\n]{2,60}\*\*:?"
-        r"|<[a-z_]+(?: [^>]*)?>)[ \t]*$",
-        re.MULTILINE,
-    )
+# Markdown headings, numbered or bold lines that end with a colon, opening tags: as the clients head theirs.
+_HEADING = re.compile(
+    r"^(?:#{1,6} +\S.*|\d{1,2}\. +(?:\*\*)?[^.\n]{2,60}:(?:\*\*)?|\*\*[^*\n]{2,60}\*\*:?"
+    r"|<[a-z_]+(?: [^>]*)?>)[ \t]*$",
+    re.MULTILINE,
+)
 
 
 def whole_summaries(
@@ -244,7 +241,7 @@ def _parts(text: str) -> list[str]:
 
 def _starts(text: str) -> list[int]:
     """Where the parts of a summary start: at each heading, and at its beginning."""
-    return sorted({0, *(found.start() for found in _heading().finditer(text))})
+    return sorted({0, *(found.start() for found in _HEADING.finditer(text))})
 
 
 def _part_item(lines: Iterable[str], event: Event) -> Item:

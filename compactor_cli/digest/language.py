@@ -295,9 +295,7 @@ def stop_words() -> frozenset[str]:
     return frozenset(_STOP.split())
 
 
-@cache
-def _ascii_pattern() -> re.Pattern[str]:
-    return re.compile(r"[a-z0-9_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9_]+")
 
 
 @cache
@@ -319,7 +317,7 @@ def _name_pattern() -> re.Pattern[str]:
 
 def words(text: str) -> list[str]:
     """The words in order, in lower case; one word for each character of a script without spaces."""
-    pattern = _ascii_pattern() if text.isascii() else _any_pattern()
+    pattern = _ASCII_WORD if text.isascii() else _any_pattern()
     return pattern.findall(text.lower())
 
 
@@ -331,7 +329,7 @@ def terms(text: str) -> list[str]:
 def raw_terms(text: str) -> list[str]:
     """What `terms` picks from: the words in lower case, and two-character runs of scripts without spaces."""
     if text.isascii():
-        return _ascii_pattern().findall(text.lower())
+        return _ASCII_WORD.findall(text.lower())
     plain: list[str] = _any_pattern().findall(text.lower())
     for run in _dense_run().findall(text):
         plain.extend(run[i : i + 2] for i in range(len(run) - 1))

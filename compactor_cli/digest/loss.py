@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
@@ -70,7 +69,7 @@ def loss(
     lost: list[tuple[str, tuple[str, ...]]] = []
     kept: list[tuple[str, float]] = []
     line = squeezed(text)
-    shown_text, shown_numbers = TextSearch(line), TextSearch(" ".join(_digits().findall(line)))
+    shown_text, shown_numbers = TextSearch(line), TextSearch(" ".join(_DIGITS.findall(line)))
     for kind, things in _things(analysis).items():
         haystack = shown_numbers if kind == _NUMBERS else shown_text
         missing = tuple(thing for thing in things if squeezed(thing) not in haystack)
@@ -100,24 +99,20 @@ def _distinct(things: Iterable[str]) -> tuple[str, ...]:
     return tuple(thing for thing in dict.fromkeys(things) if thing)
 
 
-@cache
-def _digits() -> re.Pattern[str]:
-    # What a number consists of (see `atoms`), so that numbers need not be looked for in all of a text.
-    return re.compile(r"\d[\d._]*")
+# What a number consists of (see `atoms`), so that numbers need not be looked for in all of a text.
+_DIGITS = re.compile(r"\d[\d._]*")
 
 
-@cache
-def _rule() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:must|never|always|don'?t|do not|should(?:n'?t)?|make sure|ensure|avoid|without|keep|only|please)\b"
-        r"|必须|不要|不能|务必|始终|禁止|只能|请|ください|してはいけない|必ず",
-        re.IGNORECASE,
-    )
+_RULE = re.compile(
+    r"\b(?:must|never|always|don'?t|do not|should(?:n'?t)?|make sure|ensure|avoid|without|keep|only|please)\b"
+    r"|必须|不要|不能|务必|始终|禁止|只能|请|ください|してはいけない|必ず",
+    re.IGNORECASE,
+)
 
 
 def rules_in(text: str) -> list[str]:
     """The sentences of a message that ask for something to hold."""
-    return [sentence for sentence in sentences(text[:20_000]) if len(sentence) <= 400 and _rule().search(sentence)]
+    return [sentence for sentence in sentences(text[:20_000]) if len(sentence) <= 400 and _RULE.search(sentence)]
 
 
 def _numbers(analysis: Analysis) -> tuple[str, ...]:

@@ -132,19 +132,13 @@ def _cues(by_part: Mapping[str, str], dense: str) -> _Cues:
     return _Cues(parts=tuple(by_part), pattern=pattern)
 
 
-@cache
-def _proposal() -> re.Pattern[str]:
-    return re.compile(_PROPOSES, re.IGNORECASE)
+_PROPOSAL = re.compile(_PROPOSES, re.IGNORECASE)
 
 
-@cache
-def _correction() -> re.Pattern[str]:
-    return re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
+_CORRECTION = re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
 
 
-@cache
-def _refusal() -> re.Pattern[str]:
-    return re.compile(rf"\W*{_DECLINES}", re.IGNORECASE)
+_REFUSAL = re.compile(rf"\W*{_DECLINES}", re.IGNORECASE)
 
 
 @cache
@@ -164,9 +158,9 @@ def _takes_back(words: str, before: str) -> bool:
     """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
     if any(mark in words for mark in QUESTION_MARKS):
         return False
-    if _correction().match(words):
+    if _CORRECTION.match(words):
         return True
-    return _refusal().match(words) is not None and not last_question(before)
+    return _REFUSAL.match(words) is not None and not last_question(before)
 
 
 def chooses(sentence: str) -> bool:
@@ -181,7 +175,7 @@ def gives_reason(sentence: str) -> bool:
 
 def proposes(sentence: str) -> bool:
     """Whether a sentence only proposes, or offers a choice."""
-    return _proposal().search(sentence) is not None
+    return _PROPOSAL.search(sentence) is not None
 
 
 def overturned(events: Sequence[Event]) -> frozenset[int]:
@@ -269,7 +263,7 @@ def _weight(sentence: str) -> float:
     if proposes(_before_reason(sentence)) or sentence.startswith(_SUGGESTS):
         return 0.0
     # What does a thing wrongly is no choice, whatever it does it instead of.
-    if _defect().search(_before_reason(sentence)) and not _first_person().search(sentence):
+    if _DEFECT.search(_before_reason(sentence)) and not _FIRST_PERSON.search(sentence):
         return 1.0 * reasoned
     # "The problem is clear." names no reason.
     if sentence.isascii() and len(sentence.split()) < _MIN_REASON_WORDS:
@@ -277,16 +271,12 @@ def _weight(sentence: str) -> float:
     return 2.0 * chosen + 1.0 * reasoned
 
 
-@cache
-def _defect() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:but|still|incorrect(?:ly)?|wrong(?:ly)?|fails?|mistakenly|unexpectedly|bug)\b", re.IGNORECASE
-    )
+_DEFECT = re.compile(
+    r"\b(?:but|still|incorrect(?:ly)?|wrong(?:ly)?|fails?|mistakenly|unexpectedly|bug)\b", re.IGNORECASE
+)
 
 
-@cache
-def _first_person() -> re.Pattern[str]:
-    return re.compile(r"\b(?:I|we|let's)\b")
+_FIRST_PERSON = re.compile(r"\b(?:I|we|let's)\b")
 
 
 def _before_reason(sentence: str) -> str:
@@ -304,7 +294,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     options = options_of(before.text)
     chosen = _chosen_option(answer, options)
     asked = opening(question, _MAX_CHARS)
-    if not chosen and _assent().fullmatch(answer) and _asks_of_the_text().search(question):
+    if not chosen and _assent().fullmatch(answer) and _ASKS_OF_THE_TEXT.search(question):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
         rest = tuple(opening(text, 60) for key, text in options.items() if key != chosen)
@@ -323,28 +313,24 @@ def _assent() -> re.Pattern[str]:
     return re.compile(rf"(?:(?:{words})\b[\s,.!-]*)+", re.IGNORECASE)
 
 
-@cache
-def _asks_of_the_text() -> re.Pattern[str]:
-    return re.compile(
-        r"^\W*(?:(?:does|do|is|are) (?:that|this|these|those|it)\b|any (?:concerns|questions|objections)"
-        r"|(?:shall|should|may|can) I (?:continue|proceed|go on)\W*$|sounds? (?:good|right)"
-        r"|ready to (?:continue|proceed)\W*$)",
-        re.IGNORECASE,
-    )
+_ASKS_OF_THE_TEXT = re.compile(
+    r"^\W*(?:(?:does|do|is|are) (?:that|this|these|those|it)\b|any (?:concerns|questions|objections)"
+    r"|(?:shall|should|may|can) I (?:continue|proceed|go on)\W*$|sounds? (?:good|right)"
+    r"|ready to (?:continue|proceed)\W*$)",
+    re.IGNORECASE,
+)
 
 
-@cache
-def _option() -> re.Pattern[str]:
-    return re.compile(
-        r"^\s*(?:[-*•]\s+)?(?:#{1,4}\s+)?(?:\*\*)?(?:option\s+)?(?P<key>[A-Ha-h]|\d)(?:\)|\.|:|\s[-–—])\**\s+(?P<text>\S.*)$",
-        re.IGNORECASE | re.MULTILINE,
-    )
+_OPTION = re.compile(
+    r"^\s*(?:[-*•]\s+)?(?:#{1,4}\s+)?(?:\*\*)?(?:option\s+)?(?P<key>[A-Ha-h]|\d)(?:\)|\.|:|\s[-–—])\**\s+(?P<text>\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def options_of(text: str) -> dict[str, str]:
     """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
     found: dict[str, str] = {}
-    for match in _option().finditer(text):
+    for match in _OPTION.finditer(text):
         key = match["key"].lower()
         if key in ("1", "a"):
             found = {}  # a list before it is of something else

@@ -111,7 +111,7 @@ def opening(text: str, chars: int) -> str:
     line = one_line(text)
     if len(line) <= chars:
         return line
-    ends = [end for found in _sentence_end().finditer(line, 0, chars + 1) if _may_cut(line, end := found.end())]
+    ends = [end for found in _SENTENCE_END.finditer(line, 0, chars + 1) if _may_cut(line, end := found.end())]
     if ends and ends[-1] >= chars // 2:
         return line[: ends[-1]].rstrip()
     cut = head(line, chars)
@@ -125,27 +125,23 @@ def one_line(text: str) -> str:
 
 
 # What a line with a mark begins with.
-_MARKS = frozenset("#>-*+•`=")
+_MARK_STARTS = frozenset("#>-*+•`=")
 
 
-@cache
-def _marks() -> re.Pattern[str]:
-    return re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[[ xX]\]\s+)?)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
+_MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[[ xX]\]\s+)?)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
 
 
-@cache
-def _bold() -> re.Pattern[str]:
-    # Not next to a slash or a word: `src/**/x*` is a pattern of paths.
-    return re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
+# Not next to a slash or a word: `src/**/x*` is a pattern of paths.
+_BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
 
 
 def plain_line(line: str) -> str:
     """A line without markup: heading and list marks, emphasis, fences, rules and table borders."""
     text = line.strip()
-    if text[:1] in _MARKS:
-        text = _marks().sub("", text).strip()
+    if text[:1] in _MARK_STARTS:
+        text = _MARKS.sub("", text).strip()
     if "**" in text:
-        text = _bold().sub(r"\1", text).strip()
+        text = _BOLD.sub(r"\1", text).strip()
     if text.startswith("|") and text.endswith("|"):
         return _row(text)
     return text
@@ -157,9 +153,7 @@ def _row(line: str) -> str:
     return " · ".join(cell for cell in cells if cell.strip(":-"))
 
 
-@cache
-def _sentence_end() -> re.Pattern[str]:
-    return re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + r"]+[」』”]*")
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + r"]+[」』”]*")
 
 
 def sentences(text: str) -> list[str]:
@@ -177,7 +171,7 @@ def sentences(text: str) -> list[str]:
 def _split(line: str) -> list[str]:
     pieces: list[str] = []
     at = 0
-    for end in _sentence_end().finditer(line):
+    for end in _SENTENCE_END.finditer(line):
         if len(line[at : end.end()].strip()) > 2:
             pieces.append(line[at : end.end()].strip())
             at = end.end()
@@ -282,20 +276,14 @@ class Statement(NamedTuple):
     weight: float = 1.0
 
 
-@cache
-def _item() -> re.Pattern[str]:
-    return re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]\])\s+\S")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]\])\s+\S")
 
 
-@cache
-def _number() -> re.Pattern[str]:
-    return re.compile(r"(\d{1,3}[.)])\s+")
+_NUMBER = re.compile(r"(\d{1,3}[.)])\s+")
 
 
-@cache
-def _piece_end() -> re.Pattern[str]:
-    # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
-    return re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
+# A full stop is an end before a blank and what can open a sentence; full-width stops always are.
+_PIECE_END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
 
 
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
@@ -317,8 +305,8 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         elif line.startswith("|"):
             if row := plain_line(line):
                 yield row, StatementForm.ROW, _lead(heading, colon)
-        elif _item().match(raw):
-            number = _number().match(line)
+        elif _ITEM.match(raw):
+            number = _NUMBER.match(line)
             pieces = _pieces(plain_line(line[number.end() :] if number else line))
             # An entry keeps its number: what is left out of a list can then be seen.
             named = [f"{number[1]} {pieces[0]}", *pieces[1:]] if number and pieces else pieces
@@ -337,7 +325,7 @@ def _lead(heading: str, colon: str) -> str:
 def _pieces(line: str) -> list[str]:
     if len(line) <= 100:
         return [line] if line else []
-    return [piece.strip() for piece in _piece_end().split(line) if piece and piece.strip()]
+    return [piece.strip() for piece in _PIECE_END.split(line) if piece and piece.strip()]
 
 
 @cache
@@ -357,31 +345,27 @@ def _narration() -> re.Pattern[str]:
     )
 
 
-@cache
-def _courtesy() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
-        r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
-        r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
-        r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
-        r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
-        r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|(?:good|great|nice|excellent)"
-        r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
-        r"|makes sense|no problem)\b[\s,.!]*)+$"
-        r"|请随时|很高兴|还有什么|不客气",
-        re.IGNORECASE,
-    )
+_COURTESY = re.compile(
+    r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
+    r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
+    r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
+    r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
+    r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
+    r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|(?:good|great|nice|excellent)"
+    r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
+    r"|makes sense|no problem)\b[\s,.!]*)+$"
+    r"|请随时|很高兴|还有什么|不客气",
+    re.IGNORECASE,
+)
 
 
 def is_narration(text: str) -> bool:
     """Whether a sentence only announces the next call, or is a courtesy."""
-    return len(text) <= 200 and (_narration().match(text) is not None or _courtesy().search(text) is not None)
+    return len(text) <= 200 and (_narration().match(text) is not None or _COURTESY.search(text) is not None)
 
 
-@cache
-def _noise() -> re.Pattern[str]:
-    # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
-    return re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}|(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
+# A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
+_NOISE = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}|(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
 
 
 def is_noise(text: str) -> bool:
@@ -398,11 +382,11 @@ def is_noise(text: str) -> bool:
 
 def _is_data(text: str) -> bool:
     if not text.isascii():
-        return _noise().search(text) is not None
+        return _NOISE.search(text) is not None
     if _MARK * _MAX_MARKS in text.encode().translate(_AS_MARKS, _BLANKS):
         return True
     is_long = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
-    return (is_long or "\\x" in text) and _noise().search(text) is not None
+    return (is_long or "\\x" in text) and _NOISE.search(text) is not None
 
 
 def _letters(text: str) -> int:
@@ -415,45 +399,39 @@ def _letters(text: str) -> int:
 _TEST_STARTS = ("=== RUN ", "ok ", "✓ ", "✔ ", "√ ")
 
 
-@cache
-def _passed_test() -> re.Pattern[str]:
-    # go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest.
-    return re.compile(
-        r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok \d+ |[✓✔√] |PASS(?:ED)? )"
-        r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$"
-    )
+# go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest.
+_PASSED_TEST = re.compile(
+    r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok \d+ |[✓✔√] |PASS(?:ED)? )"
+    r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$"
+)
 
 
 def is_passed_test(text: str) -> bool:
     """Whether a line of output is the entry of one test that passed, or that begins."""
     may_be = "PASS" in text or text.endswith(" ok") or text.startswith(_TEST_STARTS)
-    return may_be and _passed_test().search(text) is not None
+    return may_be and _PASSED_TEST.search(text) is not None
 
 
-@cache
-def _import() -> re.Pattern[str]:
-    return re.compile(
-        r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"
-    )
+_IMPORT = re.compile(
+    r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"
+)
 
 
-@cache
-def _signature() -> re.Pattern[str]:
-    return re.compile(
-        r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
-        r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|CREATE|ALTER)\b"
-        r"|^(?:#|//|--|\"\"\"|\*) "
-    )
+_SIGNATURE = re.compile(
+    r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
+    r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|CREATE|ALTER)\b"
+    r"|^(?:#|//|--|\"\"\"|\*) "
+)
 
 
 def is_signature(text: str) -> bool:
     """Whether a line of a file says what something is: a definition, or a comment."""
-    return _signature().match(text) is not None
+    return _SIGNATURE.match(text) is not None
 
 
 def is_scrap(text: str) -> bool:
     """Whether a line of code or output reads as a piece of something larger, or as what every file begins with."""
-    if _import().match(text):
+    if _IMPORT.match(text):
         return True
     return (
         text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))

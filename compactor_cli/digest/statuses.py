@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, results_of
@@ -260,27 +259,21 @@ class WorkState:
     made: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-@cache
-def _commit() -> re.Pattern[str]:
-    return re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\]", re.MULTILINE)
+_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\]", re.MULTILINE)
 
 
-@cache
-def _test() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix"
-        r"|dotnet|swift|deno|gradlew?|rake|mise run) (?:run )?(?:test|check|lint|verify)\S*|\btest:\w+|\blint\b|\btsc\b"
-    )
+_TEST = re.compile(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix"
+    r"|dotnet|swift|deno|gradlew?|rake|mise run) (?:run )?(?:test|check|lint|verify)\S*|\btest:\w+|\blint\b|\btsc\b"
+)
 
 
 def is_test(command: str) -> bool:
     """Whether a command checks the work: tests, lint, types."""
-    return _test().search(_quoted().sub("", command.partition("<<")[0])) is not None
+    return _TEST.search(_QUOTED.sub("", command.partition("<<")[0])) is not None
 
 
-@cache
-def _quoted() -> re.Pattern[str]:
-    return re.compile(r"\"[^\"]*\"?|'[^']*'?")
+_QUOTED = re.compile(r"\"[^\"]*\"?|'[^']*'?")
 
 
 def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
@@ -328,16 +321,14 @@ def _made(events: Sequence[Event], runs: Sequence[Run], commits: Sequence[Commit
     hashes = {commit.event: commit.hash for commit in commits}
     found: dict[int, dict[str, None]] = {}
     for run in runs:
-        address = _address().search(run.line) if run.outcome is CommandOutcome.OK else None
+        address = _ADDRESS.search(run.line) if run.outcome is CommandOutcome.OK else None
         made = hashes.get(run.event) or (address[0] if address and run.changes_world else "")
         if made:
             found.setdefault(events[run.event].turn, {})[made] = None
     return {turn: tuple(made)[-_MAX_MADE:] for turn, made in found.items()}
 
 
-@cache
-def _address() -> re.Pattern[str]:
-    return re.compile(r"https?://\S+/(?:pull|issues|merge_requests|releases?)/[^\s\"'#,)]+")
+_ADDRESS = re.compile(r"https?://\S+/(?:pull|issues|merge_requests|releases?)/[^\s\"'#,)]+")
 
 
 def _last_stash(runs: Sequence[Run]) -> Run | None:
@@ -353,13 +344,11 @@ def _changed_before(path: str, event: int, states: Sequence[FileState]) -> bool:
     return any(state.path == path and state.changed < event for state in states)
 
 
-@cache
-def _on_branch() -> re.Pattern[str]:
-    return re.compile(
-        r"^(?:On branch |Switched to (?:a new )?branch '|branch ')([\w./-]+)"
-        r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^(?:##|\*) ([\w./-]+)",
-        re.MULTILINE,
-    )
+_ON_BRANCH = re.compile(
+    r"^(?:On branch |Switched to (?:a new )?branch '|branch ')([\w./-]+)"
+    r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^(?:##|\*) ([\w./-]+)",
+    re.MULTILINE,
+)
 
 
 def _branch(events: Sequence[Event], runs: Sequence[Run]) -> tuple[str, int]:
@@ -371,7 +360,7 @@ def _branch(events: Sequence[Event], runs: Sequence[Run]) -> tuple[str, int]:
             continue
         if "--show-current" in run.command and len(result.text.split()) == 1:
             return result.text.strip(), result.record
-        found = _on_branch().findall(result.text[:20_000])
+        found = _ON_BRANCH.findall(result.text[:20_000])
         if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
             return name, result.record
     return "", -1
@@ -384,7 +373,7 @@ def _commits(events: Sequence[Event], runs: Sequence[Run]) -> list[Commit]:
         result = results.get(run.event)
         if result is None or "commit" not in run.command or run.outcome is CommandOutcome.FAILED:
             continue
-        if line := _commit().search(result.text):
+        if line := _COMMIT.search(result.text):
             found.append(Commit(branch=line[1], hash=line[2], event=run.event, record=result.record))
     return found
 
