@@ -70,7 +70,7 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
         transcript_sha256=transcript.sha256,
         fingerprint=settings.fingerprint(),
         spans=spans_of([(Action.KEEP, "")] * len(transcript.messages)),
-        reason=f"at most {decision.reason}",
+        reason=f"at most {bound:,} tokens, all of which stay" if decision.compacts else f"at most {decision.reason}",
         window_tokens=decision.window_tokens if decision.way is Way.PRESSURE else 0,
         target_tokens=decision.target_tokens,
         tokens_before=bound,

@@ -27,7 +27,7 @@ from compactor_cli.group.exchanges import is_user_words, newest_request
 from compactor_cli.group.todos import PLAN_TOOLS, TodoReplay, short_name
 from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.plan import Tier
-from compactor_cli.model.settings import Settings, Start, Trigger
+from compactor_cli.model.settings import UNBROKEN, Settings, Start, Strategy, Trigger
 from compactor_cli.model.transcript import Message, Role, Text, Transcript
 from compactor_cli.plan.models import required_window_tokens, window_tokens
 
@@ -108,14 +108,21 @@ def left_alone_tokens(settings: Settings, model: str) -> int:
     if settings.target.tokens:
         return settings.target.tokens
     named_window = usable_tokens(trigger, named_window_tokens(trigger))
-    presses = trigger.start is Start.AUTO and (named_window or trigger.threshold_tokens)
-    if settings.target.ratio or not presses or trigger.at_phase:
+    if settings.target.ratio or trigger.start is not Start.AUTO or trigger.at_phase:
         return 0
     window = named_window or usable_tokens(trigger, window_tokens(model))
-    start = starting_tokens(trigger, named_window)
+    presses = named_window or trigger.threshold_tokens
+    start = starting_tokens(trigger, named_window) if presses else _whole_tail_tokens(settings) + 1
     ratios = (trigger.log_ratio, trigger.warn_ratio, trigger.compact_ratio, trigger.emergency_ratio)
     first_tier = -int(-min(ratios) * window // 1) if window else start
     return max(min(start, first_tier) - 1, 0)
+
+
+def _whole_tail_tokens(settings: Settings) -> int:
+    """A transcript of up to this many tokens is all tail where nothing but the settings' sizes starts a compaction."""
+    keep = settings.keep
+    by_size = not (keep.tail_messages or keep.tail_turns or keep.tail_ratio) and keep.by in UNBROKEN
+    return keep.tail_tokens if by_size and settings.strategy is Strategy.SUMMARY else 0
 
 
 def named_window_tokens(trigger: Trigger) -> int:

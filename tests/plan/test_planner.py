@@ -85,7 +85,8 @@ class TestTarget:
 
     @pytest.mark.parametrize(
         "settings",
-        [replace(TARGET, target=Size(tokens=9_000)), Settings(trigger=Trigger(window_tokens=20_000))],
+        [replace(TARGET, target=Size(tokens=9_000)), Settings(trigger=Trigger(window_tokens=20_000)), Settings()],
+        ids=["target", "window", "defaults"],
     )
     def test_bytes_can_prove_that_nothing_has_to_be_counted(self, settings: Settings) -> None:
         class Never(Words):
@@ -96,6 +97,17 @@ class TestTarget:
         plan = make_plan(made, group(made.messages), settings, Never())
         assert not plan.changes
         assert "not counted" in plan.notes[0]
+
+    @pytest.mark.parametrize("turns", [1, 3, 9, 27])
+    def test_what_bytes_prove_counting_finds_too(self, turns: int) -> None:
+        made = transcript(session(turns))
+        proven = make_plan(made, group(made.messages), Settings(keep=Keep(tail_tokens=40_000)), Words())
+        total = sum(count_messages(Words(), made.messages))
+        counted = make_plan(made, group(made.messages), Settings(keep=Keep(tail_tokens=total)), Words())
+        assert "not counted" in proven.notes[0]
+        assert not counted.notes
+        assert not proven.changes
+        assert not counted.changes
 
     @pytest.mark.parametrize("target", [1_000, 2_000, 4_000, 8_000])
     def test_a_target_is_used_well(self, target: int) -> None:

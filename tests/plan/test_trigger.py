@@ -6,7 +6,7 @@ import pytest
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Tier
-from compactor_cli.model.settings import Settings, Size, Trigger
+from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.plan.trigger import TriggerDecision, Way, decide, left_alone_tokens, tier_of
 
 
@@ -98,7 +98,16 @@ def test_up_to_what_is_left_alone_the_exact_size_does_not_matter(trigger: dict[s
     assert following.compacts or following.tier is not Tier.NONE
 
 
-def test_without_a_trigger_or_with_a_share_the_exact_size_decides() -> None:
-    assert left_alone_tokens(Settings(), "gpt-4o") == 0
+def test_where_only_the_exact_size_can_tell_nothing_is_left_alone_unseen() -> None:
     assert left_alone_tokens(Settings(target=Size(ratio=0.5)), "gpt-4o") == 0
+    assert left_alone_tokens(Settings(keep=Keep(tail_turns=2)), "gpt-4o") == 0
+    assert left_alone_tokens(Settings(keep=Keep(by="smart")), "gpt-4o") == 0
+
+
+def test_a_size_that_is_named_or_the_tail_that_stays_is_left_alone() -> None:
     assert left_alone_tokens(Settings(target=Size(tokens=70)), "gpt-4o") == 70
+    assert left_alone_tokens(Settings(keep=Keep(tail_tokens=900)), "gpt-4o") == 900
+
+
+def test_the_tier_of_a_small_window_is_never_left_out() -> None:
+    assert left_alone_tokens(Settings(), "gpt-4") < 8_192 * Trigger().log_ratio
