@@ -29,7 +29,7 @@ def pages() -> dict[str, str]:
 
 def _filter_page() -> Iterator[str]:
     yield from _head("compact", "compact transcripts of LLM agents")
-    yield from (".SH SYNOPSIS", ".B compact", _text(filters.USAGE), ".SH DESCRIPTION", *_paragraphs(filters.HELP))
+    yield from (".SH SYNOPSIS", ".B compact", _text(filters.SYNOPSIS), ".SH DESCRIPTION", *_paragraphs(filters.HELP))
     context = click.Context(compact, info_name="compact")
     for title, options in filters.SECTIONS:
         yield f'.SH "{_text(title.upper())}"'

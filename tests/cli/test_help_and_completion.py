@@ -91,7 +91,9 @@ def test_other_shells_get_a_script_for_both_programs(shell: str) -> None:
 @pytest.mark.parametrize("page", ["compact.1", "compactor.1"])
 def test_the_man_pages_are_those_of_the_declarations(page: str) -> None:
     """Run with UPDATE_DOCS=1, or docs/man/make.py, to write them anew."""
-    made = subprocess.run([sys.executable, MAN / "make.py", "--print", page], env=ENVIRON, capture_output=True).stdout
+    made = subprocess.run(
+        [sys.executable, MAN / "make.py", "--print", page], env=ENVIRON, capture_output=True, check=True
+    ).stdout
     if os.environ.get("UPDATE_DOCS"):
         (MAN / page).write_bytes(made)
     assert made == (MAN / page).read_bytes()
