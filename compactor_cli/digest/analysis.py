@@ -26,6 +26,8 @@ from compactor_cli.model.transcript import Role
 _COMPACT = "compact"
 # Above this a conversation is about code rather than talk (see `salience`).
 _CODING = 0.5
+# Messages that begin alike for this many characters are one.
+_SAME_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +171,14 @@ def _notices(request: Request) -> Iterator[str]:
 
 
 def _with_carried_words(memory: Memory, new: Sequence[UserMessage]) -> tuple[UserMessage, ...]:
-    known = {message.text for message in new}
-    carried = (UserMessage(text=text, record=-1, turn=-1) for text in memory.users if text not in known)
+    # A list of a client's summary quotes messages, or how they begin, in quotation marks.
+    known = {_beginning(message.text) for message in new}
+    carried = (UserMessage(text=text, record=-1, turn=-1) for text in memory.users if _beginning(text) not in known)
     return (*carried, *new)
+
+
+def _beginning(text: str) -> str:
+    return " ".join(text.strip("\"'“” ").split())[:_SAME_CHARS]
 
 
 def _with_carried_plan(memory: Memory, new: PlanState) -> PlanState:

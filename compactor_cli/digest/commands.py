@@ -425,7 +425,10 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
     if not words:
         return
     name, operands = words[0], [word for word in words[1:] if not word.startswith("-")]
-    if name in ("rm", "tee"):
+    if (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
+        reverted = words[words.index("--") + 1 :] if "--" in words else operands
+        yield from ((FileAction.REVERT, path, "") for path in reverted if _looks_like_file(path))
+    elif name in ("rm", "tee"):
         action = FileAction.DELETE if name == "rm" else FileAction.CREATE
         yield from ((action, path, "") for path in operands if _looks_like_file(path))
     elif name == "mv" and len(operands) == 2 and all(map(_looks_like_file, operands)):

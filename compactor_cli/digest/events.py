@@ -529,3 +529,4 @@ class FileAction(StrEnum):
     READ = "read"
     DELETE = "delete"
     MOVE = "move"
+    REVERT = "revert"  # back to what is committed

@@ -63,6 +63,7 @@ class FileState:
     changed: int = -1
     added: dict[str, None] = field(default_factory=dict)
     commit: str = ""
+    is_reverted: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -191,6 +192,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.added.pop(name, None)
         if len(state.added) < _MAX_ADDED:
             state.added[name] = None
+    state.is_reverted = operation.action is FileAction.REVERT
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
 
@@ -392,6 +394,7 @@ def state_text(state: FileState, words: FixedWords) -> str:
     facts += [_times(words.read, state.reads)] if state.reads and not facts else []
     facts += [words.deleted] if state.is_deleted else []
     facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []
+    facts += [words.reverted] if state.is_reverted else []
     facts += [f"{words.committed} {state.commit}"] if state.commit else []
     return words.comma.join(facts)
 

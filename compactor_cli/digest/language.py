@@ -49,6 +49,7 @@ class FixedWords:
     overruled: str
     unresolved: str
     stashed: str
+    reverted: str
     branch: str
     uses: str
     skills: str
@@ -101,6 +102,7 @@ _TABLE = {
         overruled="overruled or taken back later",
         unresolved="not edited since",
         stashed="Put away by git stash",
+        reverted="changes thrown away",
         branch="branch",
         uses="called",
         skills="Skills in use",
@@ -143,6 +145,7 @@ _TABLE = {
         overruled="之后被否定或收回",
         unresolved="此后未编辑",
         stashed="已被 git stash 收起",
+        reverted="改动已撤销",
         branch="分支",
         uses="调用",
         skills="使用中的技能",
@@ -185,6 +188,7 @@ _TABLE = {
         overruled="その後否定または撤回",
         unresolved="その後未編集",
         stashed="git stash で退避済み",
+        reverted="変更は破棄済み",
         branch="ブランチ",
         uses="呼び出し",
         skills="使用中のスキル",

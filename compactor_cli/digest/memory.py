@@ -239,7 +239,7 @@ def _facts(path: str, facts: str, words: FixedWords) -> tuple[str, bool, int, in
             deleted = True
         elif word.startswith(f"{words.moved} "):
             moved = word[len(words.moved) + 1 :]
-        elif not word.startswith(f"{words.committed} "):
+        elif word != words.reverted and not word.startswith(f"{words.committed} "):
             return None
     return (path, created, edits, reads, deleted, moved)
 

@@ -96,11 +96,14 @@ _PROPOSES = (
 _SUGGESTS = ("Fix:", "Suggestion", "Recommendation", "Impact:", "Use ", "Add ", "Extract ", "Pass ", "Note:")
 # How a message of the user begins that takes back what was said before it.
 _CORRECTS = (
-    r"(?:wait\b|actually\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
-    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))|let'?s not\b|rather\b|instead\b|不对|不是|等等|错|違|ちがう)"
+    r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
+    r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
+    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))|不对|不是|等等|错|違|ちがう)"
 )
 # How one begins that does so where no question was asked: else it is an answer.
-_DECLINES = r"(?:no\b|nope\b|don'?t\b|stop\b|别|いや)"
+_DECLINES = r"(?:no\b|nope\b|don'?t\b|stop\b|actually\b|rather\b|instead\b|别|いや)"
+# A longer message has other matters too: only how it begins counts.
+_MAX_CORRECTION_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +161,8 @@ def _takes_back(words: str, before: str) -> bool:
     """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
     if any(mark in words for mark in QUESTION_MARKS):
         return False
-    if _CORRECTION.match(words):
+    lines = words.split("\n") if len(words) <= _MAX_CORRECTION_CHARS else [words]
+    if any(_CORRECTION.match(line) for line in lines):
         return True
     return _REFUSAL.match(words) is not None and not last_question(before)
 

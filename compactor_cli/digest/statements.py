@@ -292,6 +292,7 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     Headings, and lines that introduce a list, are no statements of their own but the lead of what follows.
     """
     fenced, heading, colon = False, "", ""
+    outer, depth = "", -1  # what an entry that leads others stands under itself, and its indent
     for raw in text.split("\n"):
         line = raw.strip()
         if line.startswith("```"):
@@ -306,10 +307,17 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             if row := plain_line(line):
                 yield row, StatementForm.ROW, _lead(heading, colon)
         elif _ITEM.match(raw):
+            indent = len(raw) - len(raw.lstrip())
+            if indent <= depth:
+                colon, depth = outer, -1
             number = _NUMBER.match(line)
             pieces = _pieces(plain_line(line[number.end() :] if number else line))
             # An entry keeps its number: what is left out of a list can then be seen.
             named = [f"{number[1]} {pieces[0]}", *pieces[1:]] if number and pieces else pieces
+            if len(named) == 1 and named[0].endswith((":", "：")) and len(named[0]) <= _MAX_LEAD_CHARS:
+                outer, depth = (outer, depth) if depth >= 0 else (colon, indent)
+                colon = named[0]
+                continue
             yield from ((piece, StatementForm.ITEM, _lead(heading, colon)) for piece in named)
         elif (shown := plain_line(line)).endswith((":", "：")) and len(shown) <= _MAX_LEAD_CHARS:
             colon = shown

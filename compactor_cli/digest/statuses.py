@@ -291,8 +291,11 @@ def work_state(
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs)
     last = commits[-1].event if commits else -1
     is_outside = _outside(states)
+    _throw_away(states, runs, last)
     uncommitted: list[str] = []
     for state in states:
+        if state.is_reverted:
+            continue
         if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
             continue
         if state.changed < last:
@@ -329,6 +332,17 @@ def _made(events: Sequence[Event], runs: Sequence[Run], commits: Sequence[Commit
 
 
 _ADDRESS = re.compile(r"https?://\S+/(?:pull|issues|merge_requests|releases?)/[^\s\"'#,)]+")
+
+
+def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int) -> None:
+    """Marks the files whose changes since the last commit a later `git reset --hard` or the like threw away."""
+    resets = [run.event for run in runs if run.outcome is CommandOutcome.OK and _RESET.search(run.command)]
+    for state in states:
+        if any(committed < state.changed < event for event in resets) and not state.is_created:
+            state.is_reverted = True
+
+
+_RESET = re.compile(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)")
 
 
 def _last_stash(runs: Sequence[Run]) -> Run | None:

@@ -147,3 +147,17 @@ def test_a_stop_with_words_takes_back_all_that_was_reasoned_on_the_same_names() 
     stopped_call = call("Bash", "1", command="git commit -m fix")
     found = events_of(user("review"), says(other), says(first), says(second), stopped_call, stopped)
     assert overturned(found) == {2, 3}
+
+
+def test_a_correction_may_stand_under_the_line_that_it_quotes() -> None:
+    chose = "We use the wrapper script instead of the plain command for everybody from now on."
+    quoted = user("- We use the wrapper script\nThis should not be changed, only the flag installs it")
+    found = events_of(user("install the hooks"), says(chose), quoted)
+    assert overturned(found) == {1}
+
+
+def test_an_answer_that_begins_with_actually_takes_nothing_back() -> None:
+    found = events_of(
+        user("it looks wrong"), says("Is it the text, or the background?"), user("actually, the background")
+    )
+    assert overturned(found) == frozenset()

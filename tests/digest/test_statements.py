@@ -88,3 +88,11 @@ def test_a_window_holds_the_most_important_spot() -> None:
     assert "needle_here" in shown
     assert shown.startswith("… ")
     assert shown.endswith(" …")
+
+
+def test_an_entry_that_ends_with_a_colon_leads_what_stands_below_it() -> None:
+    text = "1. Add to your profile:\n   ```\n   export MODE=1\n   ```\n2. Start anew."
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
+        ("   export MODE=1", "1. Add to your profile:"),
+        ("2. Start anew.", ""),
+    ]

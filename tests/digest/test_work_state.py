@@ -66,3 +66,18 @@ def test_edits_that_were_stashed_are_put_away_until_they_are_brought_back() -> N
     back = ran("git stash pop", "Dropped refs/stash@{0}")
     one = digest(conversation(user("mend it"), edit, away, back), 2_000)
     assert "Not committed: src/a.py" in texts(one, Section.PLAN)
+
+
+def test_a_file_that_was_put_back_is_not_uncommitted() -> None:
+    one = digest(conversation(user("mend it"), COMMIT, STORE, ran("git checkout -- store.py", "")), 2_000)
+    assert texts(one, Section.PLAN) == []
+    assert texts(one, Section.FILES) == ["store.py — edited, changes thrown away"]
+
+
+def test_a_hard_reset_throws_away_what_was_edited_since_the_last_commit() -> None:
+    one = digest(conversation(user("mend it"), STORE, COMMIT, CLOCK, ran("git reset --hard", "HEAD is now at 4f1c2aa")))
+    assert texts(one, Section.PLAN) == []
+    assert texts(one, Section.FILES) == [
+        "clock.py — edited, changes thrown away",
+        "store.py — edited, in commit 4f1c2aa",
+    ]
