@@ -27,10 +27,11 @@ from compactor_cli.run.step import row_maker
 from compactor_cli.run.values import Conversation, compact_columns, conversation_in, conversations_in
 
 if TYPE_CHECKING:
+    from compactor_cli.agents.session_digest import SessionDigest
     from compactor_cli.run.model_run import ModelConfig, ModelRun
     from compactor_cli.run.rows import RowMaker
 
-__all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "iter_compact"]
+__all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "digest", "iter_compact"]
 
 Shape = TypeVar("Shape")
 # A number, or a text with a unit: 16000, "16k", "25%".
@@ -160,6 +161,30 @@ def compact(source: Any, target: Amount | None = None, **options: Unpack[Options
     with _Work(target, options) as work:
         conversation = conversation_in(source, work.format)
         return work.result(conversation, work.row(conversation))
+
+
+def digest(
+    source: TextOrPath | bytes | Iterable[Any],
+    *,
+    size: Amount = 0,
+    chars: int = 0,
+    but_newest: Amount = 0,
+    focus: str = "",
+    format: str = "",  # noqa: A002 -- as of `compact`
+    preset: str = DEFAULT,
+) -> SessionDigest:
+    """The summary of one conversation alone: text, what stays after it (``kept``, by index), sizes.
+
+    ``source``: as of `compact`. ``size``, ``chars``: the most tokens and characters that it may be; without any, by
+    what it stands for. ``but_newest``: what stays, as ``"8k"`` or ``"2 turns"``. Raises `CompactError` as `compact`
+    does, and for a size that holds no summary.
+    """
+    from compactor_cli.agents.session_digest import SizeLimit, digest_session
+
+    tables = {"keep_tail": but_newest, "focus": focus}
+    settings = settings_from(tables, load_preset(preset).settings, "options")
+    limit = SizeLimit(tokens=values.tokens(size, "size"), chars=chars)
+    return digest_session(conversation_in(source, format).transcript, settings, limit=limit)
 
 
 def iter_compact(

@@ -60,13 +60,15 @@ class SizeLimit:
 class SessionDigest:
     """A summary and what it stands for.
 
-    ``kept``: the records after it that a client sends, by their index. ``state``: the name of its stored table, with
+    ``kept``: the records that a client still sends, by their index; ``first_kept``: the first of them after the summary
+    (-1: none), and what its client calls it. ``state``: the name of its stored table, with
     which the next digest goes on from it; empty where nothing was archived. ``analysis``: what is known of the records
     that were summed up; None where there are none, and the summary is empty.
     """
 
     summary: str
     kept: tuple[int, ...]
+    first_kept: int
     first_kept_id: str
     tokens_before: int
     transcript: str
@@ -75,7 +77,7 @@ class SessionDigest:
 
     def as_json(self) -> dict[str, Any]:
         """The digest for programs; indices count from 0."""
-        first = {"index": self.kept[0], "id": self.first_kept_id or None} if self.kept else None
+        first = {"index": self.first_kept, "id": self.first_kept_id or None} if self.first_kept >= 0 else None
         return {
             "summary": self.summary,
             "first_kept": first,
@@ -117,11 +119,12 @@ def digest_session(
     """
     counter = OnceCounter(counter_for(settings.tokenizer, transcript.model))
     tokens = count_messages(counter, transcript.messages)
-    covered, kept = _cut(transcript, settings, tokens)
+    covered, kept, first_kept = _cut(transcript, settings, tokens)
     done = SessionDigest(
         summary="",
         kept=kept,
-        first_kept_id=_record_id(transcript.records[kept[0]].value) if kept else "",
+        first_kept=first_kept,
+        first_kept_id=_record_id(transcript.records[first_kept].value) if first_kept >= 0 else "",
         tokens_before=sum(tokens),
         transcript=transcript.sha256,
     )
@@ -156,14 +159,20 @@ def digest_session(
     return replace(done, summary=text, state=name, analysis=analysis)
 
 
-def _cut(transcript: Transcript, settings: Settings, tokens: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Which records of those that are sent are summed up, earlier summaries among them, and which stay after that."""
+def _cut(
+    transcript: Transcript, settings: Settings, tokens: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Which records of those that are sent are summed up, earlier summaries among them, which stay, and where the tail
+    begins (-1: there is none). The system records at the beginning always stay.
+    """
     limits = measure_limits(transcript, group(transcript.messages), tokens)
     headless = replace(settings, keep=with_head(settings.keep, "turns", 0))
     start = LayoutSearch(ground=limits, settings=headless).natural().tail_start
     shown = sorted(sent(transcript))
-    covered = tuple(i for i in shown if i < start or transcript.messages[i].summary)
-    return covered, tuple(i for i in shown if i >= start and not transcript.messages[i].summary)
+    covered = tuple(i for i in shown if limits.lead <= i < start or transcript.messages[i].summary)
+    left_in = frozenset(shown) - frozenset(covered)
+    kept = tuple(i for i in shown if i in left_in)
+    return covered, kept, next((i for i in kept if i >= start), -1)
 
 
 def _marker(transcript: Transcript, covered: Sequence[int], tokens: Sequence[int]) -> Marker:

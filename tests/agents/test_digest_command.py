@@ -70,7 +70,8 @@ def test_what_is_newest_stays_out_and_is_named(compactor: Toolbox) -> None:
     first = found["first_kept"]
     assert records[first["index"]]["uuid"] == first["id"]
     assert records[first["index"]]["type"] == "user"
-    assert found["kept"] == list(range(first["index"], len(records)))
+    assert found["kept"][-1] == len(records) - 1
+    assert [i for i in found["kept"] if i >= first["index"]] == list(range(first["index"], len(records)))
     assert f"/{len(records)} " in found["summary"]
     assert all(f"[{number}]" not in found["summary"] for number in range(first["index"] + 1, len(records) + 1))
 

@@ -1,0 +1,37 @@
+"""Google ADK: ``EventsCompactionConfig(summarizer=DigestSummarizer(), compaction_interval=…, overlap_size=…)``."""
+
+from __future__ import annotations
+
+from google.adk.apps.base_events_summarizer import BaseEventsSummarizer
+from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions, EventCompaction
+from google.genai.types import Content, Part
+
+from compactor_cli.api import Amount, digest
+
+
+class DigestSummarizer(BaseEventsSummarizer):  # type: ignore[misc]  # it may not be installed
+    """Summarises events by a digest of at most ``size`` tokens (0: by what it stands for); no model is asked."""
+
+    def __init__(self, size: Amount = 0, *, focus: str = "") -> None:
+        self._size, self._focus = size, focus
+
+    async def maybe_summarize_events(self, *, events: list[Event]) -> Event | None:
+        """The event that stands for these; None where they say nothing."""
+        contents = [content for event in events if (content := _content(event)) and content.parts]
+        if not contents:
+            return None
+        dumped = [content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in contents]
+        text = digest(dumped, size=self._size, focus=self._focus).summary
+        compaction = EventCompaction(
+            start_timestamp=events[0].timestamp,
+            end_timestamp=events[-1].timestamp,
+            compacted_content=Content(role="model", parts=[Part(text=text)]),
+        )
+        return Event(author="user", actions=EventActions(compaction=compaction), invocation_id=Event.new_id())
+
+
+def _content(event: Event) -> Content | None:
+    """What an event says; of an earlier compaction its summary, in the role in which a digest is known again."""
+    compaction = event.actions.compaction if event.actions else None
+    return compaction.compacted_content.model_copy(update={"role": "user"}) if compaction else event.content

@@ -1,0 +1,18 @@
+"""LangChain: ``SummarizationMiddleware(model, trigger=…, trim_tokens_to_summarize=None, summarizer=summarizer())``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from langchain_core.messages import BaseMessage, messages_to_dict
+
+from compactor_cli.api import Amount, digest
+
+
+def summarizer(size: Amount = 0, *, focus: str = "") -> Callable[[Iterable[BaseMessage]], str]:
+    """What gives the summary of messages, in at most ``size`` tokens (0: by what it stands for); no model is asked."""
+
+    def summarize(messages: Iterable[BaseMessage]) -> str:
+        return digest(messages_to_dict(list(messages)), size=size, focus=focus).summary
+
+    return summarize

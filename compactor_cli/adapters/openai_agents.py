@@ -1,0 +1,24 @@
+"""OpenAI Agents: ``RunConfig(call_model_input_filter=input_filter("100k"))``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from agents.run_config import CallModelData, ModelInputData
+
+from compactor_cli.adapters.stable import StableCompactor
+from compactor_cli.api import Amount, Options
+
+
+def input_filter(
+    limit: Amount, *, share: float = 0.5, **options: Unpack[Options]
+) -> Callable[[CallModelData[Any]], ModelInputData]:
+    """What compacts the input of each call above ``limit`` tokens to ``share`` of them; the session stays as it is."""
+    compactor = StableCompactor(limit, share=share, **options)
+
+    def filtered(data: CallModelData[Any]) -> ModelInputData:
+        given = data.model_data
+        return ModelInputData(input=compactor(list(given.input)), instructions=given.instructions)
+
+    return filtered
