@@ -78,7 +78,8 @@ def replace(temporary: Path, target: Path, *, old: int, look: Look, ready: Calla
     wrote. Raises `OSError` with the target as it was.
     """
     ours = Look.of(temporary.stat())
-    sha256 = _hash_of(temporary)
+    with temporary.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     ready(sha256, ours.size_bytes)
     swap = temporary.with_name(f"{temporary.name.partition('.tmp')[0]}-{sha256[:HASH_CHARS]}{SWAP_END}")
     temporary.rename(swap)
@@ -186,17 +187,12 @@ def _has_open(process: str, status: os.stat_result) -> bool:
             where = os.readlink(link)  # noqa: PTH115
             if not where.startswith("/") or where.startswith("/dev/"):
                 continue
-            if os.path.samestat(os.stat(link), status) and _flags(process, name) & os.O_ACCMODE != os.O_RDONLY:  # noqa: PTH116
-                return True
+            if os.path.samestat(os.stat(link), status):  # noqa: PTH116
+                opened = Path(process, "fdinfo", name).read_text()
+                flags = int(opened.partition("flags:")[2].split()[0], 8)
+                if flags & os.O_ACCMODE != os.O_RDONLY:
+                    return True
     return False
-
-
-def _flags(process: str, name: str) -> int:
-    """The flags that a descriptor was opened with."""
-    for line in Path(process, "fdinfo", name).read_text().splitlines():
-        if line.startswith("flags:"):
-            return int(line.split()[1], 8)
-    return 0
 
 
 @contextlib.contextmanager
@@ -310,7 +306,7 @@ def _replace_without_exchange(swap: Path, target: Path, *, old: int, look: Look,
     """Replace, then look at the old file again. A program that itself replaces it in between would not be noticed."""
     check_unchanged(str(target), look)
     swap.replace(target)
-    if _look_of(old) == look:
+    if Look.of(os.fstat(old)) == look:
         return
     # It was written to in the last moment: its bytes get a name again, with what was appended to ours meanwhile.
     os.lseek(old, 0, os.SEEK_SET)
@@ -326,10 +322,6 @@ def _replace_without_exchange(swap: Path, target: Path, *, old: int, look: Look,
         os.fsync(file.fileno())
         temporary.replace(target)
     raise Changed("was written to while it was replaced", place=str(target), next_step=_ADVICE)
-
-
-def _look_of(descriptor: int) -> Look:
-    return Look.of(os.fstat(descriptor))
 
 
 def _is(path: Path, look: Look) -> bool:
@@ -364,11 +356,3 @@ def _take_back(descriptor: int, path: str, size_bytes: int, pieces: list[tuple[i
             os.fsync(descriptor)
         else:
             remove_pieces(path, pieces)
-
-
-def _hash_of(path: Path) -> str:
-    content = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(BUFFER_BYTES):
-            content.update(piece)
-    return content.hexdigest()

@@ -10,18 +10,19 @@ import hashlib
 import io
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, Existing, atomic_writer, make_folders
 from compactor_cli.archive.folder import (
     MANIFEST,
     ManifestEntry,
-    Part,
+    content,
     default_archive_dir,
     is_hex,
     open_stored,
@@ -30,7 +31,6 @@ from compactor_cli.archive.folder import (
     stored_blobs,
     stored_sidecars,
 )
-from compactor_cli.archive.folder import content as stored
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
 from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
@@ -67,7 +67,8 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
         advice = "copy it from the summary's marker, or from MANIFEST.jsonl"
         raise UsageError(f"{prefix!r} is not the start (at least 8 hex digits) of a hash", next_step=advice)
     places = [Path(folder) for folder in folders]
-    found = _by_hash(item for place in places for item in _originals(place, prefix))
+    blobs = (blob for place in places for blob in stored_blobs(place, prefix))
+    found = _by_hash(FoundOriginal(sha256=sha256, path=path) for sha256, path in blobs)
     found = found or _by_hash(item for place in places for item in _inside(place, prefix))
     if len(found) == 1:
         return next(iter(found.values()))
@@ -78,28 +79,27 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
     raise InputError(f"nothing with the hash {prefix} in {where}", next_step="name the archive with --archive-dir")
 
 
-class Writable(Protocol):
-    """What bytes can be written to."""
+def restored(found: FoundOriginal) -> Iterator[bytes]:
+    """The bytes, in pieces.
 
-    def write(self, data: bytes, /) -> object:
-        """Take the next bytes."""
-
-
-def restore(found: FoundOriginal, file: Writable) -> int:
-    """Write the bytes to ``file``; returns their number.
-
-    Raises `Unreadable` if they are damaged: at the end, when the hash is known, so write to a file that
-    only then takes effect (`restore_to`) wherever that matters.
+    Raises `Unreadable` if they are damaged: at the end, when the hash is known, so let what is made of them take
+    effect only then wherever that matters.
     """
-    content = hashlib.sha256()
-    count = 0
-    for piece in _slice(stored(found.path, found.on_invalid), found.offset, found.length):
-        content.update(piece)
-        count += len(piece)
-        file.write(piece)
-    if content.hexdigest() != found.sha256:
+    digest = hashlib.sha256()
+    for piece in _slice(content(found.path, found.on_invalid), found.offset, found.length):
+        digest.update(piece)
+        yield piece
+    if digest.hexdigest() != found.sha256:
         advice = "look for another copy of the archive; compactor verify names all damage"
         raise Unreadable(f"is damaged: its hash is not {found.sha256[:16]}…", place=str(found.path), next_step=advice)
+
+
+def restore(found: FoundOriginal, file: IO[bytes]) -> int:
+    """Write the bytes to ``file``; their number. Raises as `restored`."""
+    count = 0
+    for piece in restored(found):
+        file.write(piece)
+        count += len(piece)
     return count
 
 
@@ -125,21 +125,15 @@ def _by_hash(found: Iterable[FoundOriginal]) -> dict[str, FoundOriginal]:
     return one
 
 
-def _originals(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
-    return (FoundOriginal(sha256=sha256, path=path) for sha256, path in stored_blobs(folder, prefix))
-
-
 def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
+    """The transcripts inside originals."""
     for original, sidecar in stored_sidecars(folder):
         parts = [part for part in read_parts(sidecar) if part.sha256.startswith(prefix)]
         for _, path in stored_blobs(folder, original) if parts else ():
-            yield from (_found(part, path) for part in parts)
-
-
-def _found(part: Part, path: Path) -> FoundOriginal:
-    return FoundOriginal(
-        sha256=part.sha256, path=path, offset=part.offset, length=part.length, on_invalid=part.on_invalid
-    )
+            for part in parts:
+                yield FoundOriginal(
+                    sha256=part.sha256, path=path, offset=part.offset, length=part.length, on_invalid=part.on_invalid
+                )
 
 
 def _slice(pieces: Iterable[bytes], offset: int, length: int) -> Iterator[bytes]:
@@ -275,7 +269,7 @@ def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
         transcripts = transcripts_in(found.path, found.on_invalid)
         transcript = next((item for item in transcripts if item.sha256 == found.sha256), None)
     if transcript is None:
-        restore(found, io.BytesIO())  # raises where it is damaged
+        deque(restored(found), maxlen=0)  # raises where it is damaged
         advice = "give the hash in the summary of one of them"
         raise InputError(f"{prefix} is a file of several conversations", place=str(found.path), next_step=advice)
     return transcript
@@ -283,10 +277,8 @@ def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
 
 def _alone(found: FoundOriginal) -> Transcript | None:
     """The transcript that exactly these bytes are. A row with a comma or bracket next to it is none by itself."""
-    content = io.BytesIO()
-    restore(found, content)
-    content.seek(0)
-    records = read_records(content, str(found.path), OnInvalid.KEEP)
+    data = io.BytesIO(b"".join(restored(found)))
+    records = read_records(data, str(found.path), OnInvalid.KEEP)
     try:
         transcripts = open_transcripts(records, prefix=records.prefix)
         return next((item for item in transcripts if item.sha256 == found.sha256), None)

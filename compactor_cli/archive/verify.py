@@ -22,6 +22,7 @@ from compactor_cli.archive.folder import (
     STATE_FOLDER,
     ManifestEntry,
     Part,
+    content,
     open_inside,
     opened_folder,
     read_entries,
@@ -31,7 +32,6 @@ from compactor_cli.archive.folder import (
     stored_sidecars,
     unpacked,
 )
-from compactor_cli.archive.folder import content as stored
 from compactor_cli.archive.recover import JOURNAL_START, find_leftovers
 from compactor_cli.archive.restore import Listed, listed, markers_in
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
@@ -84,25 +84,21 @@ def verify(folder: str | Path) -> Verification:
     # Read first: what a run adds meanwhile is stored before it is listed, and so is no longer missing.
     entries = tuple(read_entries(root))
     checked = {path: _original(root, sha256, path) for sha256, path in stored_blobs(root)}
-    states = {path: _state(path) for path in sorted((root / STATE_FOLDER).glob("*.zst"))}
+    states = [_state(path) for path in sorted((root / STATE_FOLDER).glob("*.zst"))]
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
     listed, from_manifest = _manifest(root, entries, originals)
-    found = [problem for item in (*checked.values(), *states.values()) for problem in item.problems]
+    found = [problem for problems in (*(item.problems for item in checked.values()), *states) for problem in problems]
+    folders = (root, root.absolute().parent) if root.name == LOCAL_ARCHIVE else (root,)
+    left = [path for folder in folders for path in find_leftovers(folder)]
     return Verification(
         originals=len(checked),
         size_bytes=sum(item.size_bytes for item in checked.values()),
         transcripts=sum(item.transcripts for item in checked.values()),
         states=len(states),
         problems=(*found, *_lonely(root), *from_manifest),
-        leftovers=tuple(_leftovers(root)),
+        leftovers=(*left, *sorted(root.glob(f"{JOURNAL_START}*"))),
         unlisted=tuple(name for name, item in originals.items() if name not in listed and not item.problems),
     )
-
-
-def _leftovers(root: Path) -> Iterator[Path]:
-    for folder in (root, root.absolute().parent) if root.name == LOCAL_ARCHIVE else (root,):
-        yield from find_leftovers(folder)
-    yield from sorted(root.glob(f"{JOURNAL_START}*"))
 
 
 def _original(root: Path, sha256: str, path: Path) -> _Checked:
@@ -111,68 +107,49 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
         parts = sorted(read_parts(sidecar), key=lambda part: part.offset) if sidecar.exists() else []
     except Unreadable as error:
         return _Checked(problems=(error,))
-    content = hashlib.sha256()
-    inside = _Inside([part for part in parts if part.on_invalid is not OnInvalid.DROP])
-    size = 0
+    of_whole = [part for part in parts if part.on_invalid is not OnInvalid.DROP]
+    of_valid = [part for part in parts if part.on_invalid is OnInvalid.DROP]
     try:
-        for piece in unpacked(path):
-            content.update(piece)
-            inside.take(piece, size)
-            size += len(piece)
-        without = _without_invalid(path, [part for part in parts if part.on_invalid is OnInvalid.DROP])
+        size_bytes, found, wrong = _hashed(unpacked(path), of_whole)
+        wrong += _hashed(content(path, OnInvalid.DROP), of_valid)[2] if of_valid else ()
     except CompactError as error:
         return _Checked(problems=(_damaged(path, error.what),))
-    if content.hexdigest() != sha256:
+    if found != sha256:
         return _Checked(problems=(_damaged(path, "its hash is not its name"),))
-    wrong = (
-        _damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in (*inside.wrong(), *without)
-    )
-    return _Checked(size_bytes=size, transcripts=len(parts), problems=tuple(wrong))
+    problems = (_damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in wrong)
+    return _Checked(size_bytes=size_bytes, transcripts=len(parts), problems=tuple(problems))
 
 
-def _without_invalid(path: Path, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Those that are wrong of the transcripts in an original without its lines that are not JSON."""
-    inside = _Inside(parts)
-    size = 0
-    for piece in stored(path, OnInvalid.DROP) if parts else ():
-        inside.take(piece, size)
-        size += len(piece)
-    return inside.wrong()
+def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, str, tuple[Part, ...]]:
+    """The size and the SHA-256 of the pieces together, and those of the parts that are not what their hash says.
+
+    ``parts`` ascend by offset; one that lies beyond the end is wrong.
+    """
+    whole = hashlib.sha256()
+    size_bytes = 0
+    waiting = deque(parts)
+    begun: list[tuple[Part, hashlib._Hash]] = []
+    wrong: list[Part] = []
+    for piece in pieces:
+        whole.update(piece)
+        at, size_bytes = size_bytes, size_bytes + len(piece)
+        while waiting and waiting[0].offset < size_bytes:
+            begun.append((waiting.popleft(), hashlib.sha256()))
+        for part, digest in begun:
+            digest.update(piece[max(0, part.offset - at) : max(0, part.offset + part.length - at)])
+            if part.offset + part.length <= size_bytes and digest.hexdigest() != part.sha256:
+                wrong.append(part)
+        begun = [item for item in begun if item[0].offset + item[0].length > size_bytes]
+    return size_bytes, whole.hexdigest(), (*wrong, *(part for part, _ in begun), *waiting)
 
 
-class _Inside:
-    """Hashes the transcripts inside an original, given by offset, in one pass over its bytes."""
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._waiting = deque(parts)
-        self._open: list[tuple[Part, hashlib._Hash]] = []
-        self._wrong: list[Part] = []
-
-    def take(self, piece: bytes, at: int) -> None:
-        """The next piece, which begins at offset ``at``."""
-        stop = at + len(piece)
-        while self._waiting and self._waiting[0].offset < stop:
-            self._open.append((self._waiting.popleft(), hashlib.sha256()))
-        for part, content in self._open:
-            content.update(piece[max(0, part.offset - at) : max(0, part.offset + part.length - at)])
-            if part.offset + part.length <= stop and content.hexdigest() != part.sha256:
-                self._wrong.append(part)
-        self._open = [item for item in self._open if item[0].offset + item[0].length > stop]
-
-    def wrong(self) -> tuple[Part, ...]:
-        """The transcripts that are not what their hash says, or lie beyond the end."""
-        return (*self._wrong, *(part for part, _ in self._open), *self._waiting)
-
-
-def _state(path: Path) -> _Checked:
-    content = hashlib.sha256()
+def _state(path: Path) -> tuple[InputError, ...]:
+    """What is wrong with a counter table."""
     try:
-        for piece in unpacked(path):
-            content.update(piece)
+        _, found, _ = _hashed(unpacked(path))
     except CompactError as error:
-        return _Checked(problems=(_damaged(path, error.what),))
-    is_right = content.hexdigest().startswith(path.name.partition(".")[0])
-    return _Checked(problems=() if is_right else (_damaged(path, "its hash is not its name"),))
+        return (_damaged(path, error.what),)
+    return () if found.startswith(path.name.partition(".")[0]) else (_damaged(path, "its hash is not its name"),)
 
 
 def _lonely(root: Path) -> Iterator[InputError]:
@@ -197,13 +174,9 @@ def _manifest(
         found = originals.get(entry.stored)
         if found is None:
             problems.append(InputError(f"{entry.stored} is not here", place=place, next_step=_COPY))
-        elif not found.problems and not _fits(entry, found):
+        elif not found.problems and entry.bytes != found.size_bytes:
             problems.append(InputError(f"does not fit {entry.stored}", place=place, next_step=_COPY))
     return listed, problems
-
-
-def _fits(entry: ManifestEntry, found: _Checked) -> bool:
-    return Path(entry.stored).name.partition(".")[0] == entry.sha256 and entry.bytes == found.size_bytes
 
 
 def _damaged(path: Path, what: str) -> InputError:
@@ -232,7 +205,11 @@ def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
     used = _in_use(newest)
     old = [item for item in newest.values() if item.entry.compacted_at < before]
     return [
-        Candidate(item=item, stored_bytes=_size(item.path), used_by=used.get(item.entry.sha256, ""))
+        Candidate(
+            item=item,
+            stored_bytes=item.path.stat().st_size if item.path.exists() else 0,
+            used_by=used.get(item.entry.sha256, ""),
+        )
         for item in sorted(old, key=lambda item: item.entry.compacted_at)
     ]
 
@@ -300,10 +277,6 @@ def _parts(archive: Path, sha256: str) -> Iterator[str]:
     if sidecar.exists():
         with suppress(CompactError):
             yield from (part.sha256 for part in read_parts(sidecar))
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def _unlist(archive: Path, hashes: set[str]) -> None:
