@@ -190,10 +190,14 @@ def default_archive_dir(path: str, *, in_place: bool) -> Path:
     """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
     if in_place and path != STDIN:
         return followed(path).parent / LOCAL_ARCHIVE
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return user_folder("XDG_DATA_HOME", ".local/share") / "archive"
+
+
+def user_folder(variable: str, fallback: str) -> Path:
+    """The program's own folder of this kind: below the one that the XDG variable names, else below the user's home."""
+    named = Path(os.environ.get(variable) or "")
     # The XDG specification has relative paths ignored.
-    home = data if data.is_absolute() else Path.home() / ".local" / "share"
-    return home / "compact" / "archive"
+    return (named if named.is_absolute() else Path.home() / fallback) / "compact"
 
 
 def stored_name(sha256: str, ending: str) -> str:

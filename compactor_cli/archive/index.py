@@ -23,7 +23,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +38,7 @@ from compactor_cli.archive.folder import (
     opened_folder,
     read_entries,
     read_parts,
+    user_folder,
 )
 from compactor_cli.archive.recover import sweep
 from compactor_cli.archive.restore import transcripts_in
@@ -99,6 +99,8 @@ _DENSE = (
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 
+DENSE_RUN = re.compile(f"[{_DENSE}]+")
+
 # Above this, a number of a timestamp is in milliseconds.
 _MOST_SECONDS = 100_000_000_000
 
@@ -129,11 +131,6 @@ class IndexedOriginal:
     archived: int = 0
 
 
-@cache
-def _run() -> re.Pattern[str]:
-    return re.compile(f"[{_DENSE}]+")
-
-
 def create_words(database: sqlite3.Connection) -> None:
     """Make the full-text table ``words`` (rowid, text), which keeps no text itself.
 
@@ -159,12 +156,12 @@ def spaced(text: str) -> str:
     """The text as it is indexed: runs of scripts without spaces as pairs; nothing that UTF-8 has no bytes for."""
     if text.isascii():
         return text
-    return _run().sub(_pairs, text).encode("utf-8", "replace").decode()
 
+    def pairs(found: re.Match[str]) -> str:
+        run = found[0]
+        return f" {' '.join(run[i : i + 2] for i in range(len(run)))} "
 
-def _pairs(found: re.Match[str]) -> str:
-    run = found[0]
-    return f" {' '.join(run[i : i + 2] for i in range(len(run)))} "
+    return DENSE_RUN.sub(pairs, text).encode("utf-8", "replace").decode()
 
 
 def create_tables(database: sqlite3.Connection) -> None:
@@ -291,10 +288,8 @@ def index_file(archive: Path) -> Path:
     """Inside the archive; in ``$XDG_CACHE_HOME/compact/index`` where nothing may be written there."""
     if os.access(archive, os.W_OK):
         return archive / INDEX
-    base = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    cache = base if base.is_absolute() else Path.home() / ".cache"
     name = hashlib.sha256(os.fsencode(archive.resolve())).hexdigest()[:16]
-    return cache / "compact" / "index" / f"{name}.sqlite3"
+    return user_folder("XDG_CACHE_HOME", ".cache") / "index" / f"{name}.sqlite3"
 
 
 @contextlib.contextmanager
@@ -439,14 +434,11 @@ def _changed_shards(database: sqlite3.Connection, archive: Path) -> tuple[dict[s
     """The folders of originals that changed since they were read, with their times; and those that are gone."""
     known = dict(database.execute("SELECT name, mtime_ns FROM shards"))
     with os.scandir(archive) as entries:
-        present = {entry.name: entry.stat().st_mtime_ns for entry in entries if _is_shard(entry)}
+        shards = (entry for entry in entries if len(entry.name) == 2 and is_hex(entry.name))
+        present = {entry.name: entry.stat().st_mtime_ns for entry in shards if entry.is_dir(follow_symlinks=False)}
     indexed = {name for (name,) in database.execute("SELECT DISTINCT substr(sha256, 1, 2) FROM originals")}
     changed = {name: time_ns for name, time_ns in present.items() if known.get(name) != time_ns}
     return changed, sorted((indexed | known.keys()) - present.keys())
-
-
-def _is_shard(entry: os.DirEntry[str]) -> bool:
-    return len(entry.name) == 2 and is_hex(entry.name) and entry.is_dir(follow_symlinks=False)
 
 
 def _stored(shard: Path) -> Iterator[IndexedOriginal]:

@@ -28,10 +28,7 @@ import orjson
 from compactor_cli.archive.atomic import (
     atomic_writer,
     followed,
-    new_temporary,
     output_error,
-    sync_opened,
-    temporary_name,
 )
 from compactor_cli.archive.folder import (
     LOCAL_ARCHIVE,
@@ -51,9 +48,18 @@ from compactor_cli.archive.live_file import (
     replace,
 )
 from compactor_cli.archive.restore import FoundOriginal, restore, restored
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import Archive, Draft
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable
-from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, compression_of, open_stream, packing, unreadable
+from compactor_cli.read.streams import (
+    BUFFER_BYTES,
+    Compression,
+    ContentHash,
+    Look,
+    compression_of,
+    open_stream,
+    packing,
+    unreadable,
+)
 
 _NOT_WRITTEN = "is not what a compaction wrote here"
 
@@ -245,9 +251,11 @@ def journal(archive: Path, path: str, original: Blob, data: bytes) -> Iterator[N
     name = _journal_name(path)
     try:
         head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
-        _write_journal(archive, name, orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + data)
     except OSError as error:
-        raise output_error(error, str(archive / name)) from error
+        raise unreadable(error, path) from error
+    with Draft(archive, Compression.NONE) as draft:
+        draft.write(orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + data)
+        draft.take_name(archive / name)
     try:
         yield
     finally:
@@ -315,22 +323,6 @@ def _is_json(line: bytes) -> bool:
 def _journal_name(path: str) -> str:
     """One journal for each file."""
     return JOURNAL_START + hashlib.sha256(os.fsencode(followed(path))).hexdigest()[:_NAME_CHARS]
-
-
-def _write_journal(archive: Path, name: str, data: bytes) -> None:
-    temporary = temporary_name(archive).name
-    with opened_folder(archive) as root:
-        try:
-            with os.fdopen(new_temporary(temporary, folder=root), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=root)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=root)
-            raise
-        sync_opened(root)
 
 
 def _remove_journal(archive: Path, name: str) -> None:

@@ -11,7 +11,7 @@ import io
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +30,7 @@ from compactor_cli.archive.folder import (
     read_parts,
     stored_blobs,
     stored_sidecars,
+    user_folder,
 )
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
@@ -166,10 +167,9 @@ class Listed:
         return self.archive / self.entry.stored
 
 
-def list_file(environ: Mapping[str, str] = os.environ) -> Path:
+def list_file() -> Path:
     """The list of archives: below ``$XDG_STATE_HOME``."""
-    folder = Path(environ.get("XDG_STATE_HOME") or "")
-    return (folder if folder.is_absolute() else Path.home() / ".local/state") / "compact" / "archives"
+    return user_folder("XDG_STATE_HOME", ".local/state") / "archives"
 
 
 def remember(archive: Path) -> None:

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.archive.index import (
+    DENSE_RUN,
     ODD_VALUES,
     IndexStart,
     Progress,
-    _run,
     add_words,
     create_words,
     is_damage,
@@ -42,18 +42,10 @@ if TYPE_CHECKING:
     import sqlite3
 
 
+_TERM = re.compile(r'-?"[^"]*"\*?|\S+')
+_PIECE = re.compile(r"[^\W_]{3,}")
 # More words than this are no question, and each costs a look-up.
 _MOST_TERMS = 64
-
-
-@cache
-def _term() -> re.Pattern[str]:
-    return re.compile(r'-?"[^"]*"\*?|\S+')
-
-
-@cache
-def _piece() -> re.Pattern[str]:
-    return re.compile(r"[^\W_]{3,}")
 
 
 def match_all(query: str) -> str:
@@ -65,7 +57,7 @@ def match_all(query: str) -> str:
     wanted: list[str] = []
     unwanted: list[str] = []
     alternative = False
-    for term in _term().findall(query):
+    for term in _TERM.findall(query):
         if term == "OR":
             alternative = bool(wanted)
             continue
@@ -88,14 +80,14 @@ def match_any(query: str) -> str:
 
     A path or name with punctuation in it counts as a phrase and by its pieces.
     """
-    runs = _run().findall(query)
+    runs = DENSE_RUN.findall(query)
     phrases = [f"{phrase}*" for run in runs if len(run) == 1 and (phrase := _quoted([run]))]
     phrases += [_quoted([run[i : i + 2]]) for run in runs for i in range(len(run) - 1)]
-    for word in _run().sub(" ", query).split():
+    for word in DENSE_RUN.sub(" ", query).split():
         bare = word.strip("\"'`()[]{}<>.,;:!?").lower()
         if bare in stop_words():
             continue
-        pieces = _piece().findall(bare)
+        pieces = _PIECE.findall(bare)
         phrases += [_quoted([text]) for text in (bare, *(pieces if len(pieces) > 1 else ()))]
     return " OR ".join(list(dict.fromkeys(filter(None, phrases)))[:_MOST_TERMS])
 
@@ -105,7 +97,7 @@ def _phrase(term: str) -> str:
     is_beginning = term.endswith("*")
     text = term.rstrip("*").strip('"')
     words = spaced(text).split()
-    if text and _run().fullmatch(text[-1]):
+    if text and DENSE_RUN.fullmatch(text[-1]):
         if len(words) > 1 and words[-2][1:] == words[-1]:
             words.pop()
         else:
@@ -122,7 +114,7 @@ def _quoted(words: list[str]) -> str:
 
 def wanted_words(query: str) -> Iterator[str]:
     """The words of a query that must or may occur, as people write them; for showing where they stand."""
-    for term in _term().findall(query):
+    for term in _TERM.findall(query):
         if term != "OR" and not (term.startswith("-") and len(term) > 1):
             yield from term.strip('"*').split()
 
