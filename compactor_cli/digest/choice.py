@@ -142,9 +142,11 @@ class Choice:
             frozenset(i for i, one in enumerate(candidates) if names(one.text, focus)) if focus else frozenset()
         )
         self.is_exhausted = False
+        self.values: dict[int, float] = {}
         start = _Round(choice=self, left=0, focus_left=1.0)
         self.heap = [(-gain, i) for i in range(len(candidates)) if (gain := start.gain(i)) > 0.0]
         heapify(self.heap)
+        self.values = start.values
 
     def choose(self, budget_tokens: int) -> list[Statement]:
         """The candidates that tell most beyond what is shown within the budget, in the order of the transcript.
@@ -165,7 +167,7 @@ class _Round:
     def __init__(self, *, choice: Choice, left: int, focus_left: float) -> None:
         self.choice, self.left, self.focus_left = choice, left, focus_left
         self.fresh = choice.fresh.copy()
-        self.values: dict[int, float] = {}
+        self.values = choice.values.copy()
         self.covered: set[Fact] = set()
         self.opened: set[Hashable] = set()
         self.outputs: Counter[Hashable] = Counter()
@@ -191,12 +193,12 @@ class _Round:
 
     def affordable(self) -> list[tuple[float, int]]:
         """A heap of the candidates that are not taken and might fit."""
-        candidates, count = self.choice.candidates, self.choice.count
         if self.left <= ITEM_TOKENS:
-            self.is_short = True
             return []
-        open_numbers = (i for i in range(len(candidates)) if i not in self.taken and self.fresh[i])
-        heap = [(-self.gain(i), i) for i in open_numbers if count(candidates[i].text) < self.left]
+        rest = [i for i in range(len(self.fresh)) if i not in self.taken]
+        fitting = [i for i in rest if self.choice.count(self.choice.candidates[i].text) < self.left]
+        self.is_short |= len(fitting) < len(rest)
+        heap = [(-gain, i) for i in fitting if (gain := self.gain(i)) > 0.0]
         heapify(heap)
         return heap
 
@@ -243,6 +245,8 @@ class _Round:
 
 
 def _without(facts: dict[Fact, float], covered: set[Fact]) -> dict[Fact, float]:
+    if facts.keys().isdisjoint(covered):
+        return facts
     return {fact: value for fact, value in facts.items() if fact not in covered}
 
 

@@ -16,12 +16,10 @@ class FixedWords:
     """The fixed words of one language."""
 
     request: str
-    goal: str
     earlier: str
     replying: str
     stood: str
     step: str
-    waiting: str
     unanswered: str
     done: str
     doing: str
@@ -51,11 +49,9 @@ class FixedWords:
     stashed: str
     reverted: str
     branch: str
-    uses: str
     skills: str
     background: str
     since: str
-    start: str
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon: str = ": "
     comma: str = ", "
@@ -66,138 +62,59 @@ class FixedWords:
         return f'"{text}"'
 
 
-_TABLE = {
-    "en": FixedWords(
-        request="Asked",
-        goal="First request",
-        earlier="Before that",
-        replying="In reply to",
-        stood="Where it stands",
-        step="Next open step",
-        waiting="Waiting for an answer",
-        unanswered="No result seen of",
-        done="done",
-        doing="in progress",
-        open="open",
-        plan="Plan",
-        created="created",
-        edited="edited",
-        read="read",
-        deleted="deleted",
-        moved="moved to",
-        content="last known content",
-        parts="changed parts and signatures",
-        ok="ok",
-        failed="failed",
-        fixed="fixed by",
-        passed="passed later",
-        instead="done by",
-        failing="failing when last run",
-        changed="not run again since changes to",
-        uncommitted="Not committed",
-        committed="in commit",
-        stale="Passed before the newest edits of",
-        stopped="Stopped by the user",
-        given_up="not taken",
-        overruled="overruled or taken back later",
-        unresolved="not edited since",
-        stashed="Put away by git stash",
-        reverted="changes thrown away",
-        branch="branch",
-        uses="called",
-        skills="Skills in use",
-        background="Running in the background",
-        since="then",
-        start="From the start",
-    ),
-    "zh": FixedWords(
-        request="请求",
-        goal="最初的请求",
-        earlier="在此之前",
-        replying="回应的是",
-        stood="当时的进展",
-        step="下一个未完成的步骤",
-        waiting="等待答复",
-        unanswered="未见结果",
-        done="已完成",
-        doing="进行中",
-        open="未完成",
-        plan="计划",
-        created="新建",
-        edited="编辑",
-        read="读取",
-        deleted="已删除",
-        moved="移至",
-        content="最后已知内容",
-        parts="改动部分与签名",
-        ok="成功",
-        failed="失败",
-        fixed="修复于",
-        passed="后来通过",
-        instead="改由以下完成",
-        failing="上次运行时失败",
-        changed="以下改动后未再运行",
-        uncommitted="未提交",
-        committed="已提交",
-        stale="在以下最新改动之前通过",
-        stopped="被用户中止",
-        given_up="未采用",
-        overruled="之后被否定或收回",
-        unresolved="此后未编辑",
-        stashed="已被 git stash 收起",
-        reverted="改动已撤销",
-        branch="分支",
-        uses="调用",
-        skills="使用中的技能",
-        background="后台运行中",
-        since="之后",
-        start="开始部分",
-    ),
-    "ja": FixedWords(
-        request="依頼",
-        goal="最初の依頼",
-        earlier="その前",
-        replying="返答の対象",
-        stood="その時点の状況",
-        step="次の未完了の手順",
-        waiting="返答待ち",
-        unanswered="結果が確認されていない",
-        done="完了",
-        doing="進行中",
-        open="未完了",
-        plan="計画",
-        created="作成",
-        edited="編集",
-        read="読み取り",
-        deleted="削除済み",
-        moved="移動先",
-        content="最後に確認された内容",
-        parts="変更部分とシグネチャ",
-        ok="成功",
-        failed="失敗",
-        fixed="修正",
-        passed="後に成功",
-        instead="代わりに実行",
-        failing="最後の実行で失敗",
-        changed="次の変更後は未実行",
-        uncommitted="未コミット",
-        committed="コミット済み",
-        stale="次の最新編集より前に成功",
-        stopped="利用者が中止",
-        given_up="不採用",
-        overruled="その後否定または撤回",
-        unresolved="その後未編集",
-        stashed="git stash で退避済み",
-        reverted="変更は破棄済み",
-        branch="ブランチ",
-        uses="呼び出し",
-        skills="使用中のスキル",
-        background="バックグラウンドで実行中",
-        since="その後",
-        start="最初の部分",
-    ),
-}
-LANGUAGES = tuple(_TABLE)
+# A line a word: its name, then English, Chinese, Japanese.
+_WORDS = """
+request: Asked | 请求 | 依頼
+earlier: Before that | 在此之前 | その前
+replying: In reply to | 回应的是 | 返答の対象
+stood: Where it stands | 当时的进展 | その時点の状況
+step: Next open step | 下一个未完成的步骤 | 次の未完了の手順
+unanswered: No result seen of | 未见结果 | 結果が確認されていない
+done: done | 已完成 | 完了
+doing: in progress | 进行中 | 進行中
+open: open | 未完成 | 未完了
+plan: Plan | 计划 | 計画
+created: created | 新建 | 作成
+edited: edited | 编辑 | 編集
+read: read | 读取 | 読み取り
+deleted: deleted | 已删除 | 削除済み
+moved: moved to | 移至 | 移動先
+content: last known content | 最后已知内容 | 最後に確認された内容
+parts: changed parts and signatures | 改动部分与签名 | 変更部分とシグネチャ
+ok: ok | 成功 | 成功
+failed: failed | 失败 | 失敗
+fixed: fixed by | 修复于 | 修正
+passed: passed later | 后来通过 | 後に成功
+instead: done by | 改由以下完成 | 代わりに実行
+failing: failing when last run | 上次运行时失败 | 最後の実行で失敗
+changed: not run again since changes to | 以下改动后未再运行 | 次の変更後は未実行
+uncommitted: Not committed | 未提交 | 未コミット
+committed: in commit | 已提交 | コミット済み
+stale: Passed before the newest edits of | 在以下最新改动之前通过 | 次の最新編集より前に成功
+stopped: Stopped by the user | 被用户中止 | 利用者が中止
+given_up: not taken | 未采用 | 不採用
+overruled: overruled or taken back later | 之后被否定或收回 | その後否定または撤回
+unresolved: not edited since | 此后未编辑 | その後未編集
+stashed: Put away by git stash | 已被 git stash 收起 | git stash で退避済み
+reverted: changes thrown away | 改动已撤销 | 変更は破棄済み
+branch: branch | 分支 | ブランチ
+skills: Skills in use | 使用中的技能 | 使用中のスキル
+background: Running in the background | 后台运行中 | バックグラウンドで実行中
+since: then | 之后 | その後
+"""
+LANGUAGES = ("en", "zh", "ja")
+
+
+def _table() -> dict[str, FixedWords]:
+    rows = dict(line.split(": ", 1) for line in _WORDS.strip().split("\n"))
+    columns = zip(*(words.split(" | ") for words in rows.values()), strict=True)
+    return {
+        language: FixedWords(**dict(zip(rows, column, strict=True)))
+        for language, column in zip(LANGUAGES, columns, strict=True)
+    }
+
+
+_TABLE = _table()
 
 
 def words_of(language: str) -> FixedWords:
