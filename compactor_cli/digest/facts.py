@@ -27,7 +27,7 @@ _MAX_VALUE_CHARS = 48
 _MAX_COMMAND_CHARS = 120
 _MAX_LINES = 200
 _MAX_BRIEF = 6
-_MAX_OBJECT_CHARS = 200
+_MAX_OBJECT_CHARS = 240
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -238,7 +238,7 @@ def _member(key: str, value: Any) -> str:
 
 
 # Letters beside digits or other letters of a name; a bare number, date or short word needs its key.
-_SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]{6,}|[^\x00-\x7f]{2}")
+_SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]{6,}|^\d{1,2}:\d\d|[^\x00-\x7f]{2}")
 
 
 def _is_scalar(value: Any) -> bool:

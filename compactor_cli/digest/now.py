@@ -45,6 +45,8 @@ _MAX_OPTION_CHARS = 110
 # What the options and the question at the end of a message may take of the room for it.
 _ASKED_RATIO = 0.7
 _SAME_CHARS = 40
+# Below this, a request is cut to its beginning and its end.
+_MIN_CHOSEN_TOKENS = 120
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -89,9 +91,24 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
     words = analysis.words
-    text = clipped(message.text, max(12, budget_tokens - 10), token_cache)
+    text = _shortened(message.text, max(12, budget_tokens - 10), analysis, token_cache)
     stopped = f" ({words.stopped}{words.colon}`{message.stopped}`)" if message.stopped else ""
     return Item(text=f"{label}{words.colon}{text}{stopped}", records=records_of((message.record,)))
+
+
+def _shortened(text: str, tokens: int, analysis: Analysis, token_cache: TokenCache) -> str:
+    """A request whole where it fits; a long one by how it begins and the statements that hold most of the rest."""
+    cut = clipped(text, tokens, token_cache)
+    if cut == text or tokens < _MIN_CHOSEN_TOKENS:
+        return cut
+    beginning = head(text, len(cut) // 3)
+    pieces = [
+        Statement(text=piece, event=0, place=place, form=form)
+        for place, (piece, form, _) in enumerate(statements_of(text[len(beginning) :]))
+        if not is_noise(piece)
+    ]
+    rest = _chosen_pieces(pieces, [beginning], tokens - token_cache.text(beginning) - 4, analysis, token_cache)
+    return f"{beginning} {ELLIPSIS} {rest}" if rest else cut
 
 
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:

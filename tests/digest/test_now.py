@@ -98,3 +98,11 @@ def test_a_call_without_a_result_is_no_step_that_was_done() -> None:
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), edit, call("Bash", "1", command="make export")), 900)
     assert texts(one, Section.TASK)[1:] == ["then: Edit clock.py", "No result seen of: `make export`"]
+
+
+def test_of_a_long_request_the_beginning_and_the_statements_that_hold_most_are_quoted() -> None:
+    filler = "We talked about that for a long time and it is as it is, so please go on with it as you see fit. " * 12
+    step = "Add drift_report(gauge) to src/report.py and keep the names of the columns."
+    one = digest(conversation(user(f"Implement this plan.\n{filler}\n{step}\n{filler}"), says("I begin.")), 600)
+    assert texts(one, Section.TASK)[0].startswith("Asked: Implement this plan.")
+    assert step in texts(one, Section.TASK)[0]

@@ -100,6 +100,10 @@ def claude(content: Any, **more: Any) -> dict[str, Any]:
         ("Error: cannot find a.css, what is wrong?", "Error: cannot find a.css, what is wrong?"),
         ("compare <a> and <b>", "compare <a> and <b>"),
         ("use <task> elements", "use <task> elements"),
+        (
+            "Implement the plan.\n\nIf you need specific details from before exiting plan mode, read: /a.jsonl",
+            "Implement the plan.",
+        ),
     ],
 )  # fmt: skip
 def test_of_a_text_only_what_the_person_said_is_theirs(text: str, own: str) -> None:
