@@ -71,19 +71,16 @@ def atomic_writer(
                     take(temporary, target)
             else:
                 _take_name(temporary, target, existing)
-        _sync_taken(target.parent, warn)
+        # The file has its name; what fails now takes nothing back.
+        try:
+            sync_folder(target.parent)
+        except OSError as error:
+            what = f"its folder cannot be synced ({error.strerror or error})"
+            warn(f"is written, but may be lost in a power cut: {what}")
     except BrokenPipeError:
         raise
     except OSError as error:
         raise output_error(error, str(path)) from error
-
-
-def _sync_taken(folder: Path, warn: Callable[[str], object]) -> None:
-    """The file has its name; what fails now takes nothing back."""
-    try:
-        sync_folder(folder)
-    except OSError as error:
-        warn(f"is written, but may be lost in a power cut: its folder cannot be synced ({error.strerror or error})")
 
 
 def is_special(path: str | Path) -> bool:
@@ -119,10 +116,15 @@ def _private_until_done(temporary: Path, target: Path, mode: int) -> Iterator[IO
 
 
 def _complete(file: IO[bytes], target: Path) -> None:
-    """Everything on the disk, with the target's mode and owner."""
+    """Everything on the disk, with the mode and owner of the file that is replaced."""
     file.flush()
     if replaced := _status(target):
-        _take_over(file.fileno(), replaced)
+        now = os.fstat(file.fileno())
+        if (now.st_uid, now.st_gid) != (replaced.st_uid, replaced.st_gid):
+            # Only root may give files away; for all others the new file is theirs, as with any editor.
+            with contextlib.suppress(PermissionError):
+                os.fchown(file.fileno(), replaced.st_uid, replaced.st_gid)
+        os.fchmod(file.fileno(), stat.S_IMODE(replaced.st_mode))
     os.fsync(file.fileno())
 
 
@@ -154,15 +156,6 @@ def new_temporary(name: str, mode: int = PRIVATE_FILE_MODE, folder: int | None =
             return descriptor
         # Swept between the two calls above.
         os.close(descriptor)
-
-
-def _take_over(descriptor: int, replaced: os.stat_result) -> None:
-    now = os.fstat(descriptor)
-    if (now.st_uid, now.st_gid) != (replaced.st_uid, replaced.st_gid):
-        # Only root may give files away; for all others the new file is theirs, as with any editor.
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, replaced.st_uid, replaced.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
 
 
 def followed(path: str | Path) -> Path:
@@ -260,13 +253,11 @@ def lock(root: str | Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise _refused(error, str(root)) from error
+            place = str(root)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                advice = "try again when it is done, or --no-lock"
+                raise TryLater("another run is at work here", place=place, next_step=advice) from error
+            raise OutputError(f"cannot be locked ({error.strerror})", place=place, next_step="use --no-lock") from error
         yield
     finally:
         os.close(descriptor)
-
-
-def _refused(error: OSError, root: str) -> OutputError | TryLater:
-    if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-        return TryLater("another run is at work here", place=root, next_step="try again when it is done, or --no-lock")
-    return OutputError(f"cannot be locked ({error.strerror})", place=root, next_step="use --no-lock")

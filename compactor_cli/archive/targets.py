@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -73,7 +74,7 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
     an input, and if a target exists and may not be overwritten.
     """
     ways = (destination.output, destination.output_dir, destination.in_place, destination.append)
-    if len([way for way in ways if way]) > 1:
+    if sum(map(bool, ways)) > 1:
         raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
     if destination.in_place or destination.append:
         return tuple(_in_place(source, destination) for source in sources)
@@ -81,7 +82,9 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
         targets = tuple(_mirrored(source, destination) for source in sources)
     else:
         targets = tuple(_single(destination) for _ in sources)
-        _check_not_joined(targets)
+        if len(targets) > 1:
+            advice = "use --output-dir DIR, or -i to replace them"
+            raise UsageError("several inputs would be joined into one output", next_step=advice)
     _check_apart(sources, targets)
     return targets
 
@@ -121,13 +124,6 @@ def _single(destination: Destination) -> Target:
 def _file(path: Path, compression: Compression, destination: Destination) -> Target:
     existing = Existing.REPLACE if destination.force else Existing.REFUSE
     return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing)
-
-
-def _check_not_joined(targets: Sequence[Target]) -> None:
-    if len(targets) > 1:
-        raise UsageError(
-            "several inputs would be joined into one output", next_step="use --output-dir DIR, or -i to replace them"
-        )
 
 
 def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> None:
@@ -193,12 +189,13 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
     and size of what is about to replace it. ``warn``: as in `atomic_writer`. Raises `OutputError` for what cannot be
     written.
     """
+    opened: AbstractContextManager[IO[bytes]]
     if target.kind is TargetKind.STDOUT:
         opened = _standard_output()
     elif target.kind is TargetKind.IN_PLACE:
         opened = _replacement(target, source, ready, warn)
     else:
-        opened = _new_file(target, _mode(source), warn)
+        opened = _new_file(target, source, warn)
     compression = source.compression if target.kind is TargetKind.IN_PLACE else target.compression
     with opened as file, packing(file, compression) as packer:
         yield packer
@@ -216,27 +213,20 @@ def _standard_output() -> Iterator[IO[bytes]]:
         raise output_error(error, "standard output") from error
 
 
-@contextlib.contextmanager
-def _replacement(target: Target, source: Stream, ready: Ready, warn: Warn) -> Iterator[IO[bytes]]:
+def _replacement(target: Target, source: Stream, ready: Ready, warn: Warn) -> AbstractContextManager[IO[bytes]]:
     check_replaceable(target.path, target.existing)
     look = source.look
     if look is None:
         raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
     take = partial(replace, old=source.file.fileno(), look=look, ready=ready)
-    with atomic_writer(target.path, take=take, warn=warn) as file:
-        yield file
+    return atomic_writer(target.path, take=take, warn=warn)
 
 
-@contextlib.contextmanager
-def _new_file(target: Target, mode: int, warn: Warn) -> Iterator[IO[bytes]]:
+def _new_file(target: Target, source: Stream, warn: Warn) -> AbstractContextManager[IO[bytes]]:
+    """With the source's permissions: what only its owner may read stays so."""
+    mode = DEFAULT_MODE
+    if source.look is not None:
+        mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
     if not is_special(target.path):
         make_folders(followed(target.path).parent)
-    with atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn) as file:
-        yield file
-
-
-def _mode(source: Stream) -> int:
-    """The source's permissions: what only its owner may read stays so."""
-    if source.look is None:
-        return DEFAULT_MODE
-    return (stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR) & DEFAULT_MODE
+    return atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn)
