@@ -6,11 +6,20 @@ What this package offers to programs is what is named here; see docs/python-api.
 # As in typing, which is not imported for it: that takes longer than the rest of a start that imports nothing else.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compactor_cli.api import CompactError, Result, Settings, compact, compact_batch, digest, iter_compact
+    from compactor_cli.api import CompactError, Result, Settings, compact, compact_batch, iter_compact, make_digest
 
 __version__ = "0.1.0"
 
-__all__ = ["CompactError", "Result", "Settings", "__version__", "compact", "compact_batch", "digest", "iter_compact"]
+__all__ = [
+    "CompactError",
+    "Result",
+    "Settings",
+    "__version__",
+    "compact",
+    "compact_batch",
+    "iter_compact",
+    "make_digest",
+]
 
 
 def __getattr__(name: str) -> object:

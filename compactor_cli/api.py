@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelConfig, ModelRun
     from compactor_cli.run.rows import RowMaker
 
-__all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "digest", "iter_compact"]
+__all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "iter_compact", "make_digest"]
 
 Shape = TypeVar("Shape")
 # A number, or a text with a unit: 16000, "16k", "25%".
@@ -163,7 +163,7 @@ def compact(source: Any, target: Amount | None = None, **options: Unpack[Options
         return work.result(conversation, work.row(conversation))
 
 
-def digest(
+def make_digest(
     source: TextOrPath | bytes | Iterable[Any],
     *,
     size: Amount = 0,

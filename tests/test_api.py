@@ -301,7 +301,16 @@ def test_a_model_writes_the_summary_where_one_is_named(work: Path, llm_server: L
 
 
 def test_nothing_else_is_public() -> None:
-    names = {"compact", "compact_batch", "digest", "iter_compact", "Settings", "Result", "CompactError", "__version__"}
+    names = {
+        "compact",
+        "compact_batch",
+        "make_digest",
+        "iter_compact",
+        "Settings",
+        "Result",
+        "CompactError",
+        "__version__",
+    }
     assert set(compactor_cli.__all__) == names
     assert names <= set(dir(compactor_cli))
     with pytest.raises(AttributeError, match="no attribute 'compress'"):

@@ -7,7 +7,7 @@ from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions, EventCompaction
 from google.genai.types import Content, Part
 
-from compactor_cli.api import Amount, digest
+from compactor_cli.api import Amount, make_digest
 
 
 class DigestSummarizer(BaseEventsSummarizer):  # type: ignore[misc]  # it may not be installed
@@ -22,7 +22,7 @@ class DigestSummarizer(BaseEventsSummarizer):  # type: ignore[misc]  # it may no
         if not contents:
             return None
         dumped = [content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in contents]
-        text = digest(dumped, size=self._size, focus=self._focus).summary
+        text = make_digest(dumped, size=self._size, focus=self._focus).summary
         compaction = EventCompaction(
             start_timestamp=events[0].timestamp,
             end_timestamp=events[-1].timestamp,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect_ai.model import ChatMessage, ChatMessageUser, CompactionStrategy, Model
 from inspect_ai.tool import ToolInfo
 
-from compactor_cli.api import Amount, digest
+from compactor_cli.api import Amount, make_digest
 
 
 class CompactCompaction(CompactionStrategy):  # type: ignore[misc]  # it may not be installed
@@ -25,7 +25,7 @@ class CompactCompaction(CompactionStrategy):  # type: ignore[misc]  # it may not
     ) -> tuple[list[ChatMessage], ChatMessageUser | None]:
         """The system messages, the summary and the newest; and the summary, for the history."""
         dumped = [message.model_dump(mode="json", exclude_none=True) for message in messages]
-        found = digest(dumped, but_newest=self._but_newest, size=self._size)
+        found = make_digest(dumped, but_newest=self._but_newest, size=self._size)
         if not found.summary:
             return messages, None
         summary = ChatMessageUser(content=found.summary, metadata={"summary": True})

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 
 from langchain_core.messages import BaseMessage, messages_to_dict
 
-from compactor_cli.api import Amount, digest
+from compactor_cli.api import Amount, make_digest
 
 
 def summarizer(size: Amount = 0, *, focus: str = "") -> Callable[[Iterable[BaseMessage]], str]:
     """What gives the summary of messages, in at most ``size`` tokens (0: by what it stands for); no model is asked."""
 
     def summarize(messages: Iterable[BaseMessage]) -> str:
-        return digest(messages_to_dict(list(messages)), size=size, focus=focus).summary
+        return make_digest(messages_to_dict(list(messages)), size=size, focus=focus).summary
 
     return summarize

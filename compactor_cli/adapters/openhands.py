@@ -9,7 +9,7 @@ from openhands.sdk.context.view import View
 from openhands.sdk.event.condenser import Condensation
 from openhands.sdk.llm import LLM
 
-from compactor_cli.api import digest
+from compactor_cli.api import make_digest
 
 
 class DigestCondenser(CondenserBase):  # type: ignore[misc]  # it may not be installed
@@ -31,7 +31,7 @@ class DigestCondenser(CondenserBase):  # type: ignore[misc]  # it may not be ins
     def condense(self, view: View, agent_llm: LLM | None = None) -> View | Condensation:
         """What is forgotten and the summary of it; the view where it is small enough, or nothing can be forgotten."""
         dumped = [event.model_dump(mode="json", exclude_none=True) for event in view.events]
-        found = digest(dumped, but_newest=self.but_newest, size=self.size, format="openhands-v1")
+        found = make_digest(dumped, but_newest=self.but_newest, size=self.size, format="openhands-v1")
         stays = {*range(self.keep_first), *found.kept}
         forgotten = [i for i in range(len(view.events)) if i not in stays]
         if not forgotten or (found.tokens_before <= self.limit and not view.unhandled_condensation_request):

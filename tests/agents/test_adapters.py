@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from agent_cases import SAMPLES
 
-from compactor_cli import CompactError, compact, digest
+from compactor_cli import CompactError, compact, make_digest
 from compactor_cli.adapters.stable import StableCompactor
 
 SCRIPT = Path(__file__).with_name("adapter_runs.py")
@@ -94,7 +94,7 @@ def test_another_conversation_begins_anew() -> None:
 
 def test_a_digest_of_messages_says_which_stay() -> None:
     rows = _rows()
-    found = digest(rows, size="1k", but_newest="2 turns")
+    found = make_digest(rows, size="1k", but_newest="2 turns")
     assert "[compact/1 " in found.summary
     assert found.kept == (0, *range(found.first_kept, len(rows)))
     assert (rows[0]["role"], rows[found.first_kept]["role"]) == ("system", "user")
@@ -102,14 +102,14 @@ def test_a_digest_of_messages_says_which_stay() -> None:
 
 def test_what_has_nothing_old_has_no_summary() -> None:
     rows = _rows()[:5]
-    assert (digest([]).summary, digest([]).kept) == ("", ())
-    found = digest(rows, but_newest="100k")
+    assert (make_digest([]).summary, make_digest([]).kept) == ("", ())
+    found = make_digest(rows, but_newest="100k")
     assert (found.summary, found.kept, found.first_kept) == ("", (0, 1, 2, 3, 4), 1)
 
 
 def test_a_size_that_holds_no_summary_is_an_error() -> None:
     with pytest.raises(CompactError, match="hold no summary"):
-        digest(_rows(), chars=10)
+        make_digest(_rows(), chars=10)
 
 
 def test_head_tail_and_budget_are_flat_settings() -> None:
