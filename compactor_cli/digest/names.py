@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import editor_step, shown, viewed_file
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, argument_names, command_of
-from compactor_cli.digest.salience import KINDS
-from compactor_cli.digest.statements import TokenCache, head
+from compactor_cli.digest.salience import KINDS, Lines
+from compactor_cli.digest.statements import TokenCache, head, is_passed_test
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def _fitted(found: tuple[Item, ...], budget_tokens: int, token_cache: TokenCache
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns.kinds
     found: list[str] = []
-    likely = [row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE]
+    likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
+    likely -= _only_in_passed_tests(analysis.table.lines, likely)
     for row in sorted(likely, key=lambda row: (-rows[row], row)):
         if len(found) >= number:
             break
@@ -148,6 +149,16 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
         if atoms[row] not in known and kinds[row] not in _NUMBERS and any(map(str.isalpha, atoms[row])):
             found.append(atoms[row])
     return [name for name in found if not _is_key(name, analysis)]
+
+
+def _only_in_passed_tests(lines: Lines, rows: set[int]) -> set[int]:
+    """Those of these rows that stand in lines of single tests that passed, and nowhere else."""
+    passed: set[int] = set()
+    elsewhere: set[int] = set()
+    for text, atoms in zip(lines.numbers, lines.atoms, strict=True):
+        if not rows.isdisjoint(atoms):
+            (passed if is_passed_test(text) else elsewhere).update(atoms)
+    return passed - elsewhere
 
 
 def _is_key(name: str, analysis: Analysis) -> bool:
