@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -118,11 +118,15 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What the layers come to. ``options``: what is not a setting, by name; ``sources``: strongest first."""
+    """What the layers come to. ``options``: what is not a setting, by name; ``sources``: strongest first.
+
+    ``warnings``: variables of the environment that are passed over, because no option has their name.
+    """
 
     settings: Settings
     options: Mapping[str, Any]
     sources: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:
@@ -145,7 +149,7 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
             raise _refused("ask for less to survive than you do", "min-retention", layer.where)
     options = {name: value for name, value in merged.items() if not _BY_NAME[name].into}
     sources = (*(layer.where for layer in layers), f"preset {preset.name}")
-    return Configuration(settings=settings, options=options, sources=sources)
+    return Configuration(settings=settings, options=options, sources=sources, warnings=tuple(_unknown(environ)))
 
 
 def _laid_over(settings: Settings, layer: Layer) -> Settings:
@@ -164,6 +168,8 @@ def _command_line(given: Mapping[str, Any]) -> Layer:
 def _environment(environ: Mapping[str, str]) -> Layer:
     options: dict[str, Any] = {}
     for variable in sorted(name for name in environ if name.startswith(PREFIX) and environ[name]):
+        if variable.removeprefix(PREFIX).lower() not in _BY_NAME:
+            continue  # another program's, perhaps: see `_unknown`
         option = _known(variable.removeprefix(PREFIX).lower(), "environment", variable)
         value: Any = environ[variable]
         options[option.name] = read_value(
@@ -172,15 +178,23 @@ def _environment(environ: Mapping[str, str]) -> Layer:
     return Layer(where="environment", options=options, tables={})
 
 
+def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
+    """What is to be said of variables that no option goes by."""
+    for variable in sorted(name for name in environ if name.startswith(PREFIX) and environ[name]):
+        if variable.removeprefix(PREFIX).lower() not in _BY_NAME:
+            names = [PREFIX + item.name.upper() for item in OPTIONS if item.scope is not Scope.COMMAND_LINE]
+            advice = nearest(variable, names)
+            yield f"{variable} in the environment is no option of compact and is passed over" + (
+                f": {advice}" if advice else ""
+            )
+
+
 def _known(name: str, where: str, written: str) -> Option:
     """The option of this name that may be given outside the command line."""
     option = _BY_NAME.get(name)
     if option is None:
         names = [item.name for item in OPTIONS if item.scope is not Scope.COMMAND_LINE]
-        if where == "environment":
-            advice = nearest(written, [PREFIX + name.upper() for name in names])
-        else:
-            advice = nearest(written.replace("_", "-"), [name.replace("_", "-") for name in (*names, *_TABLES)])
+        advice = nearest(written.replace("_", "-"), [name.replace("_", "-") for name in (*names, *_TABLES)])
         raise UsageError(f"unknown key {written}", next_step=advice or "see compact --help", place=where)
     if option.scope is Scope.COMMAND_LINE:
         raise UsageError(f"{written} can only be given on the command line", next_step="leave it out", place=where)

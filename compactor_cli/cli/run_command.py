@@ -81,6 +81,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
 
 def _run(operands: Sequence[str], run_options: RunOptions, configuration: Configuration, run_report: RunReport) -> int:
     console = Console("compact", run_options.level, run_options.color)
+    for warning in configuration.warnings:
+        console.warn(warning)
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file = _plan_file(run_options)
     settings = plan_file.settings if plan_file else configuration.settings

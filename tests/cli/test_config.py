@@ -131,10 +131,16 @@ def test_a_mistake_in_a_file_is_named_with_what_to_write(
 
 
 def test_a_mistake_in_the_environment_is_named(home: Path, project: Path) -> None:
-    with pytest.raises(UsageError, match="COMPACT_TARGT: did you mean COMPACT_TARGET"):
-        _configure({}, {"COMPACT_TARGT": "1k"}, home, project)
     with pytest.raises(UsageError, match="COMPACT_ARCHIVE: “perhaps” is neither on nor off"):
         _configure({}, {"COMPACT_ARCHIVE": "perhaps"}, home, project)
+
+
+def test_a_variable_that_is_no_option_is_passed_over_with_a_warning(home: Path, project: Path) -> None:
+    found = _configure({}, {"COMPACT_TARGT": "1k", "COMPACT_BIN": "/x", "COMPACT_LANG": "zh"}, home, project)
+    assert found.settings.language == "zh"
+    (first, second) = found.warnings
+    assert first.startswith("COMPACT_BIN in the environment is no option of compact")
+    assert second.endswith("did you mean COMPACT_TARGET?")
 
 
 def test_an_empty_variable_says_nothing(home: Path, project: Path) -> None:
