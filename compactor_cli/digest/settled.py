@@ -209,9 +209,9 @@ def overturned(events: Sequence[Event]) -> frozenset[int]:
 
 
 def _last_reasoned(events: Sequence[Event], before: int, turn: int) -> Iterator[int]:
-    """The newest long message of the turn, and those on the same names before it.
+    """The newest long message of the turn, and the one before it where it is on the same names.
 
-    Where the user stops a call with words, they answer what led to it.
+    Where the user stops a call with words, they answer what led to it; what was found out earlier stands.
     """
     newest: frozenset[str] = frozenset()
     for number in range(before, -1, -1):
@@ -219,10 +219,12 @@ def _last_reasoned(events: Sequence[Event], before: int, turn: int) -> Iterator[
             return
         if events[number].kind is EventKind.ASSISTANT and len(events[number].text) >= _REASONED_CHARS:
             named = frozenset(atom_texts(events[number].text))
-            if newest and len(newest & named) < _SHARED_NAMES:
+            if newest:
+                if len(newest & named) >= _SHARED_NAMES:
+                    yield number
                 return
             yield number
-            newest = newest or named
+            newest = named or frozenset(("",))
 
 
 def decisions(events: Sequence[Event], taken_back: frozenset[int] = frozenset()) -> tuple[Decision, ...]:
