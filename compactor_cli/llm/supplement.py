@@ -24,7 +24,8 @@ from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.sections import build_sections
-from compactor_cli.digest.statements import TokenCache, records_of
+from compactor_cli.digest.statements import TokenCache, clipped, records_of
+from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
 from compactor_cli.llm.outline import Outline, OutlineHeading, as_text
@@ -36,13 +37,13 @@ from compactor_cli.model.transcript import Transcript
 MOST_RATIO = 0.25
 # Of the supplement's tokens, at most; what one does not use goes to those after it, names get the rest.
 _SHARES: Mapping[Section, float] = {
-    Section.USER: 0.3,
+    Section.USER: 0.5,
     Section.PLAN: 0.1,
     Section.COMMANDS: 0.15,
     Section.FILES: 0.1,
 }
 _FILL_RATIO = 0.15
-_NAMES_RATIO = 0.35
+_NAMES_RATIO = 0.25
 _ITEM_TOKENS = 3
 # A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
 _SHOWN_RATIO = 0.6
@@ -119,6 +120,7 @@ class _Chooser:
         sections = {part.section: part.items for part in digest.summary.sections}
         actions = (item for item in sections.get(Section.COMMANDS, ()) if _ACTION.match(item.text))
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
+        sections[Section.USER] = (*sections.get(Section.USER, ()), *self._newest_request(tokens // 4))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
         news = {
             section: [
@@ -139,6 +141,13 @@ class _Chooser:
         shown = (str(self.text), *(item.text for items in found.values() for item in items))
         names = name_items(self.analysis, shown, left, TokenCache(count=self.request.count))
         return {**found, Section.NAMES: list(names)} if names else found
+
+    def _newest_request(self, tokens: int) -> Iterator[Item]:
+        """What the digest quotes under the task, which is the text's own to tell."""
+        newest = newest_request(self.analysis)
+        if newest and Section.TASK not in self.text.missing:
+            words = clipped(newest.text, tokens, TokenCache(count=self.request.count))
+            yield Item(text=words, records=records_of((newest.record,)))
 
     def _by_need(self, items: Sequence[Item], section: Section) -> Sequence[Item]:
         """Of the user's words, what stopped a call first, then the newest; other sections as they are."""

@@ -277,8 +277,14 @@ def _read_foreign(text: str, template: Template) -> dict[Section, list[Item]]:
 
 @cache
 def heading_names(template_name: str) -> Mapping[str, Section]:
-    """All names by which sections of a template are known, lower case; of headings that sections share, the first."""
-    return _known_names(load_template(template_name))
+    """All names by which sections are known, lower case: the template's, then what others call theirs in several words.
+
+    A model that knows a client's format may answer in it, whatever was asked for. Of headings that sections share, the
+    first counts.
+    """
+    others = (_known_names(load_template(name)) for name in template_names())
+    phrases = {name: section for names in others for name, section in names.items() if re.search(r"[ _]", name)}
+    return {**phrases, **_known_names(load_template(template_name))}
 
 
 def _known_names(template: Template) -> Mapping[str, Section]:

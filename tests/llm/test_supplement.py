@@ -98,6 +98,7 @@ def test_the_users_words_and_refusals_are_added(summary: Answer) -> None:
     said = "\n".join(items(summary, Section.USER))
     assert "never write to the live database" in said
     assert "leave the old rows alone" in said
+    assert "Not the copy: take option B, the view, and call it levels_view." in said
 
 
 def test_open_steps_that_the_text_leaves_out_are_added_and_done_ones_are_not(summary: Answer) -> None:

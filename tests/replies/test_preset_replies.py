@@ -169,6 +169,8 @@ REPLIES = {
     "hermes-trajectory": HERMES,
     "suna-llm": SUNA,
     "l06": L06,
+    # Another client's format than the one that was asked for: nothing of it is lost.
+    "default": CLAUDE,
 }
 
 
