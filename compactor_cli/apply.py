@@ -22,7 +22,7 @@ from compactor_cli.plan.strategies import EXCERPTS, NOTICE
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker
 from compactor_cli.render.compose import compose
-from compactor_cli.render.template import Template, heading_names, load_template, read_client, read_ours, render
+from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render
 
 
 def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> Marker:
@@ -79,13 +79,14 @@ WRITTEN = Answer(summary=Summary(source=Source.MODEL, sections=()))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionWork:
-    """One transcript with the plan that is being applied to it."""
+    """One transcript with the plan that is being applied to it. ``archived``: whether its original is kept."""
 
     transcript: Transcript
     settings: Settings
     counter: Counter
     grouping: Grouping
     plan: Plan
+    archived: bool = True
 
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
         """The answer of the summariser, and the text it is written as."""
@@ -93,34 +94,29 @@ class CompactionWork:
         request, marker = self.request(load_state)
         answer = _writer(self.plan, summariser).summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
-        return answer, render(answer.summary, self._template, replace(marker, state=state))
+        # Fitted under the longer preface either way, so that a summary says the same wherever the original goes.
+        template = load_template(self.settings.template).sized(self.plan.summary_tokens, archived=self.archived)
+        return answer, render(answer.summary, template, replace(marker, state=state))
 
-    @property
-    def _template(self) -> Template:
-
-        return load_template(self.settings.template).sized(self.plan.summary_tokens)
+    def planned_text(self, text: str) -> str:
+        """The text of a summary written for this plan, which may promise an archive that there is not."""
+        return text if self.archived else load_template(self.settings.template).without_promise(text)
 
     def request(self, load_state: LoadState) -> tuple[Request, Marker]:
         """What the summariser is asked, and the marker of the summary, except for its state."""
-        from compactor_cli.render.template import render
-
         previous = previous_marker(self.transcript)
         trial = self._composed(_TRIAL)
         around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
-        marker = marker_for(
-            self.transcript,
-            self.plan,
-            tokens=self._size_tokens(previous),
-            end=end_hash(trial),
-        )
+        marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
         is_apart = self.settings.keep.by not in UNBROKEN
         marker = replace(marker, beside=kept_outside(self.transcript, self.plan)) if is_apart else marker
+        template = load_template(self.settings.template).sized(self.plan.summary_tokens)
         request = Request(
             transcript=self.transcript,
             covered=self.plan.indices(Action.COVER),
             kept=self.plan.indices(Action.KEEP),
             budget_tokens=self.plan.summary_tokens - around_tokens - _MARKER_SLACK_TOKENS,
-            render=partial(render, template=self._template, marker=replace(marker, state=_PLACEHOLDER_STATE)),
+            render=partial(render, template=template, marker=replace(marker, state=_PLACEHOLDER_STATE)),
             count=self.counter.count,
             focus=self.settings.focus or asked_focus(self.transcript.messages, self.settings.trigger.tool) or "",
             language=self.settings.language,

@@ -58,11 +58,12 @@ def compact_transcript(
     mode: Mode = Mode.REWRITE,
     summary_text: str = "",
     importance: Importance | None = None,
+    archived: bool = True,
 ) -> Compaction:
     """Compacts one transcript by its plan (made here unless given).
 
     ``summary_text``: of a summary written for this plan, to be set as it is. ``importance`` takes precedence over the
-    settings'.
+    settings'. ``archived``: whether an archive keeps the original; what is written says so only then.
 
     The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
     appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
@@ -78,9 +79,11 @@ def compact_transcript(
         return unchanged(transcript, plan, grouping, counter)
     from compactor_cli.apply import NO_SUMMARY, WRITTEN, CompactionWork
 
-    work = CompactionWork(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
+    work = CompactionWork(
+        transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan, archived=archived
+    )
     if summary_text:
-        return work.applied(WRITTEN, summary_text)
+        return work.applied(WRITTEN, work.planned_text(summary_text))
     answer, text = work.summary(summariser, load_state) if plan.summary_tokens else (NO_SUMMARY, "")
     return work.applied(answer, text)
 

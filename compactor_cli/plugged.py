@@ -88,7 +88,13 @@ class PluginEngine:
             raise plugin_failed(PluginGroup.ENGINES, self.name, error) from error
 
     def compact(
-        self, transcript: Transcript, settings: Settings, counter: Counter, load_state: LoadState, mode: Mode
+        self,
+        transcript: Transcript,
+        settings: Settings,
+        counter: Counter,
+        load_state: LoadState,
+        mode: Mode,
+        archived: bool = True,
     ) -> Compaction:
         """The compaction by this engine, checked as any other. Raises PluginFailed."""
         plan, text = self.plan(transcript, settings, counter, mode)
@@ -101,6 +107,7 @@ class PluginEngine:
                 load_state=load_state,
                 plan=plan,
                 mode=mode,
+                archived=archived,
             )
         except Exception as error:
             raise plugin_failed(PluginGroup.ENGINES, self.name, error) from error

@@ -160,7 +160,7 @@ def run(tmp_path: Path, site: Path) -> Runner:
 
 
 def test_the_engine_of_the_docs_decides_and_what_it_keeps_keeps_its_bytes(run: Runner) -> None:
-    ran = run("--engine", "errors-first", "-t", "1100")
+    ran = run("--engine", "errors-first", "-t", "1100", "--archive")
     assert (ran.returncode, ran.stderr) == (0, b"")
     source = run.source.splitlines(keepends=True)
     inserted = [line for line in run.out if line not in source]

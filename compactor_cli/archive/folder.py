@@ -186,6 +186,13 @@ class Part:
         return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
+WHEN_ARCHIVED = (
+    "-i and --append archive what they change; -o, --output-dir and a pipe leave the input as it is, and archive with"
+    " --archive"
+)
+"""Why there may be no original, for people."""
+
+
 def default_archive_dir(path: str, *, in_place: bool) -> Path:
     """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
     if in_place and path != STDIN:

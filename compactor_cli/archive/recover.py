@@ -32,6 +32,7 @@ from compactor_cli.archive.atomic import (
 )
 from compactor_cli.archive.folder import (
     LOCAL_ARCHIVE,
+    WHEN_ARCHIVED,
     Blob,
     ManifestEntry,
     open_inside,
@@ -180,7 +181,7 @@ def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:
 def _refusal(path: str, look: Look, original: ManifestEntry | None) -> OutputError:
     if original is None or original.bytes >= look.size_bytes:
         advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
-        return OutputError(_NOT_WRITTEN, place=path, next_step=advice)
+        return OutputError(f"{_NOT_WRITTEN} ({WHEN_ARCHIVED})", place=path, next_step=advice)
     count, first = _lines_from(path, original.bytes)
     records = "record" if count == 1 else "records"
     what = f"{_NOT_WRITTEN}: it is an archived original with {count:,} later {records} (the first: {first})"

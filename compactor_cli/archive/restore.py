@@ -21,6 +21,7 @@ from typing import IO
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, Existing, atomic_writer, make_folders
 from compactor_cli.archive.folder import (
     MANIFEST,
+    WHEN_ARCHIVED,
     ManifestEntry,
     content,
     default_archive_dir,
@@ -226,10 +227,12 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
     if of_path:
         newest = max(of_path, key=lambda item: item.entry.compacted_at)
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
-    for name in reversed(tuple(markers_in(path)) if Path(path).is_file() else ()):
-        return find(folders, name)
+    newest_marker = next(reversed(markers_in(path)), "") if Path(path).is_file() else ""
+    if newest_marker:
+        with suppress(InputError):
+            return find(folders, newest_marker)
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"
-    raise InputError("no archive holds an original of it", place=path, next_step=advice)
+    raise InputError(f"no archive holds an original of it ({WHEN_ARCHIVED})", place=path, next_step=advice)
 
 
 def markers_in(path: str | Path) -> dict[str, None]:

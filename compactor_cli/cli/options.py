@@ -149,7 +149,13 @@ OUTPUT = (
     ),
     Option("force", ("-f", "--force"), OptionKind.FLAG, "Overwrite; replace hard-linked or read-only files.", _ONLY),
     Option("archive_dir", ("--archive-dir",), OptionKind.TEXT, "Keep originals below DIR.", _OWN, "DIR"),
-    Option("archive", ("--archive/--no-archive",), OptionKind.PAIR, "Keep the originals (default).", _OWN),
+    Option(
+        "archive",
+        ("--archive/--no-archive",),
+        OptionKind.PAIR,
+        "Keep the originals (default: with -i, --append).",
+        _OWN,
+    ),
     Option(
         "compress",
         ("--compress",),

@@ -27,7 +27,7 @@ from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.read.streams import STDIN, reads_within
-from compactor_cli.run.jobs import PASSED_OVER, Job, Outputs, Purpose, RunConfig
+from compactor_cli.run.jobs import PASSED_OVER, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.rows import View
 from compactor_cli.run.runner import AfterFailure, run_batch
 
@@ -145,7 +145,11 @@ def _print_estimate(settings: Settings, console: Console) -> None:
 def _what_keeps_secrets(run_options: RunOptions) -> str:
     if run_options.append:
         return "what is appended holds no secrets, the records of the file keep theirs"
-    keeps = "the archive keeps the originals" if run_options.archive else "no original is kept"
+    keeps = "the archive keeps the originals"
+    if run_options.originals is not Originals.ARCHIVED and not run_options.in_place:
+        keeps = "the inputs stay as they are"
+    elif run_options.originals is Originals.NOT_KEPT:
+        keeps = "no original is kept"
     return f"kept records that hold secrets do not stay byte for byte; {keeps}"
 
 

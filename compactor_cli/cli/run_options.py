@@ -58,7 +58,7 @@ class RunOptions:
     no_compact: bool = False
     force: bool = False
     archive_dir: str = ""
-    archive: bool = True
+    archive: bool | None = None
     compress: str = "none"
     lock: bool = True
     preset: str = ""
@@ -183,7 +183,9 @@ class RunOptions:
 
     @property
     def originals(self) -> Originals:
-        """Whether originals are archived."""
+        """Which originals are archived; by default those of inputs that are replaced or appended to."""
+        if self.archive is None:
+            return Originals.ARCHIVED if self.archive_dir else Originals.REPLACED
         return Originals.ARCHIVED if self.archive else Originals.NOT_KEPT
 
     @property
@@ -260,7 +262,7 @@ _CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (
     (lambda w: w.no_compact and not (w.to or w.arrow), "--no-compact leaves nothing to do", "name a format with --to"),
     (lambda w: w.split_at_boundaries and not w.to, "--split-at-boundaries makes rows", "name their format with --to"),
     (
-        lambda w: w.in_place and not w.archive and not w.force,
+        lambda w: w.in_place and w.archive is False and not w.force,
         "-i without an archive loses the originals",
         "leave --no-archive out, or add -f if that is what you want",
     ),

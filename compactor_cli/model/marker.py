@@ -80,6 +80,12 @@ def text_before_marker(text: str) -> str | None:
     return text[: found.start()] if found else None
 
 
+def without_preface(text: str) -> str:
+    """The summary from its marker line on. The whole text if there is no marker."""
+    found = _LINE.search(text[:SEARCHED_CHARS])
+    return text[found.start() :] if found else text
+
+
 def without_marker(text: str) -> str:
     """What stands after the marker line: the summary's body. The whole text if there is no marker."""
     found = _LINE.search(text[:SEARCHED_CHARS])

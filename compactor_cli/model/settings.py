@@ -118,7 +118,8 @@ class PruneRule:
     Applies to parts of ``kind`` longer than ``over_chars`` and than ``over_tokens``, in messages older than the
     newest ``keep_messages``, the newest ``keep_parts`` such parts aside. Keeps ``first_chars`` and ``last_chars``
     around ``marker``, in which ``{omitted}`` is the number of characters left out and ``{id}`` the name by which
-    the archive knows the whole record. With ``keys`` (dotted), only these strings of a text that is a JSON object are
+    the archive knows the whole record; ``unarchived_marker``, where it is set, stands in its place where no archive has
+    the original. With ``keys`` (dotted), only these strings of a text that is a JSON object are
     shortened, and what is at them is left out where nothing is kept; the text stays JSON.
     """
 
@@ -133,6 +134,7 @@ class PruneRule:
     keep_parts: int = 0
     keys: tuple[str, ...] = ()
     marker: str = "\n[… {omitted} characters left out …]\n"
+    unarchived_marker: str = ""
 
 
 class Strategy(StrEnum):
@@ -227,3 +229,9 @@ def untouched(settings: Settings) -> Settings:
     """The settings that leave every transcript as it is."""
     never = dataclasses.replace(settings.trigger, start=Start.NEVER)
     return dataclasses.replace(settings, target=Size(), trigger=never, prune=(), strategy=Strategy.SUMMARY)
+
+
+def unarchived(settings: Settings) -> Settings:
+    """The settings where the original is not archived: no rule's marker leads there."""
+    rules = (dataclasses.replace(rule, marker=rule.unarchived_marker or rule.marker) for rule in settings.prune)
+    return dataclasses.replace(settings, prune=tuple(rules))

@@ -14,7 +14,7 @@ from typing import Any
 
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.marker import Marker
+from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.summary import Item, Section, SectionItems, Summary
 
 FOLDER = Path(__file__).with_name("templates")
@@ -62,9 +62,10 @@ class Heading:
 class Template:
     """The frame, and the order and headings of the sections; English where a language is missing.
 
-    ``preface`` stands before the marker line, ``opening`` after it, ``closing`` at the end. ``brief`` is the preface
-    of a small summary, where there is one of its own. ``states`` are what stands for the fixed words of a plan
-    (done, doing, open) where the template has signs for them.
+    ``preface`` stands before the marker line, ``opening`` after it, ``closing`` at the end. ``brief`` is the preface of
+    a small summary, where there is one of its own; ``unarchived`` that where the original is not archived, no longer
+    than ``preface``: what fits under the one fits under the other. ``states`` are what stands for the fixed words of
+    a plan (done, doing, open) where the template has signs for them.
     """
 
     style: Style
@@ -74,12 +75,26 @@ class Template:
     headings: Mapping[Section, Heading]
     states: ByLanguage = field(default_factory=dict)
     brief: ByLanguage = field(default_factory=dict)
+    unarchived: ByLanguage = field(default_factory=dict)
 
-    def sized(self, summary_tokens: int) -> Template:
+    def sized(self, summary_tokens: int, *, archived: bool = True) -> Template:
         """The template for a summary of this many tokens in all: its preface takes no tenth of it if it can be
-        helped.
+        helped, and leads to the archive only where that has the original.
         """
-        return replace(self, preface=self.brief) if self.brief and summary_tokens < BRIEF_TOKENS else self
+        if self.brief and summary_tokens < BRIEF_TOKENS:
+            return replace(self, preface=self.brief)
+        return self if archived or not self.unarchived else replace(self, preface=self.unarchived)
+
+    def without_promise(self, text: str) -> str:
+        """A summary's text with the preface for originals that are not archived in place of the other one."""
+        marker = find_marker(text)
+        if marker is None or not self.unarchived:
+            return text
+        for language, promise in self.preface.items():
+            written = promise.strip().replace("{transcript}", marker.transcript)
+            if text.startswith(written):
+                return in_language(self.unarchived, language).strip() + text.removeprefix(written)
+        return text
 
     def head(self, section: Section, language: str) -> str:
         """The line that opens this section's heading."""
@@ -113,6 +128,7 @@ def load_template(name: str) -> Template:
         headings=_headings(data["sections"]),
         states=data.get("states", {}),
         brief=data.get("brief", {}),
+        unarchived=data.get("unarchived", {}),
     )
 
 
@@ -122,7 +138,9 @@ def _behind(words: str, template: Template) -> Template:
     def led(texts: ByLanguage) -> ByLanguage:
         return {language: f"{words}{text}" for language, text in texts.items()}
 
-    return replace(template, preface=led(template.preface), brief=led(template.brief))
+    return replace(
+        template, preface=led(template.preface), brief=led(template.brief), unarchived=led(template.unarchived)
+    )
 
 
 def _headings(entries: Iterable[dict[str, Any]]) -> dict[Section, Heading]:

@@ -28,7 +28,7 @@ from compactor_cli.model.report import (
     TranscriptEnded,
     TranscriptReport,
 )
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import Settings, unarchived
 from compactor_cli.model.summary import Summariser
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.finish import planned_report
@@ -95,9 +95,10 @@ class Purpose(StrEnum):
 
 
 class Originals(StrEnum):
-    """Whether originals are archived."""
+    """Which originals are archived."""
 
-    ARCHIVED = "archived"
+    REPLACED = "replaced"  # those of inputs that are replaced or appended to: the others stay where they are
+    ARCHIVED = "archived"  # all of what is compacted
     NOT_KEPT = "not kept"
 
 
@@ -107,6 +108,11 @@ class Job:
 
     source: InputSource
     target: Target
+
+    @property
+    def changes_input(self) -> bool:
+        """Whether the input is replaced or appended to."""
+        return self.target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +133,7 @@ class RunConfig:
     dialect: str = ""
     on_invalid: OnInvalid = OnInvalid.FAIL
     min_age_seconds: float = 0.0
-    originals: Originals = Originals.ARCHIVED
+    originals: Originals = Originals.REPLACED
     archive_dir: str = ""
     plans: Mapping[str, Saved] | None = None
     view: View | None = None
@@ -142,6 +148,10 @@ class RunConfig:
     memory: str = ""
     redacts_output: bool = False
     limits: ReadLimits = DEFAULT_LIMITS
+
+    def archives(self, job: Job) -> bool:
+        """Whether the original of this input is archived when it is compacted."""
+        return self.originals is Originals.ARCHIVED or (self.originals is Originals.REPLACED and job.changes_input)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -209,10 +219,10 @@ def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) 
     path = job.source.path
     if path != STDIN and run_config.min_age_seconds and look_at(path).age_seconds() < run_config.min_age_seconds:
         return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
-    if run_config.purpose is Purpose.ACT and job.target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND):
+    if run_config.purpose is Purpose.ACT and job.changes_input:
         _prepare(job, run_config)
     folder = partial(_archive_dir, job, run_config)
-    keeps = run_config.purpose is Purpose.ACT and run_config.originals is Originals.ARCHIVED
+    keeps = run_config.purpose is Purpose.ACT and run_config.archives(job)
     with (
         ArchiveOnChange(folder if keeps else None, path) as on_change,
         open_stream(path, (on_change.watch, *_watchers(path, outputs)), limits=run_config.limits) as stream,
@@ -238,7 +248,7 @@ def _prepare(job: Job, run_config: RunConfig) -> None:
     path = job.source.path
     with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
         check_no_writer(file.fileno(), path, quick=True)
-    if run_config.originals is Originals.ARCHIVED:
+    if run_config.archives(job):
         finish_append(path, _archive_dir(job, run_config))
 
 
@@ -296,8 +306,10 @@ def _rows(
 
 
 def _maker(job: Job, run_config: RunConfig) -> RowMaker:
+    archived = run_config.archives(job)
     maker = RowMaker(
-        settings=run_config.settings,
+        settings=run_config.settings if archived else unarchived(run_config.settings),
+        archived=archived,
         plans=run_config.plans,
         load_state=partial(_load_state, job, run_config),
         load_original=partial(_load_original, job, run_config),
@@ -366,4 +378,4 @@ def _archive_dir(job: Job, run_config: RunConfig) -> Path:
         return Path(run_config.archive_dir)
     from compactor_cli.archive.folder import default_archive_dir
 
-    return default_archive_dir(job.source.path, in_place=job.target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND))
+    return default_archive_dir(job.source.path, in_place=job.changes_input)

@@ -16,6 +16,7 @@ from compactor_cli.engine import (
     summary_request,
 )
 from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
+from compactor_cli.model.marker import without_preface
 from compactor_cli.model.plan import Action, Mode, Plan, Span
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.report import Outcome, TranscriptReport
@@ -121,7 +122,8 @@ class RowMaker:
     guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
     person each compaction; ``planned`` hears of each plan before it is carried out, ``ask`` before that, and may
     give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. ``redacts``:
-    what is written holds no secret that the redactor knows. Safe for several threads.
+    what is written holds no secret that the redactor knows. ``archived``: whether an archive keeps the originals; what
+    is written says so only then. Safe for several threads.
     """
 
     settings: Settings
@@ -139,6 +141,7 @@ class RowMaker:
     example: Callable[[Request, str], bytes] | None = None
     load_original: Callable[[str], Transcript | None] | None = None
     redacts: bool = False
+    archived: bool = True
 
     def plan(self, transcript: Transcript) -> CompactedRow:
         """The decision alone; the output stays the source."""
@@ -311,7 +314,7 @@ class RowMaker:
         """The transcript compacted by a plug-in, or by what is built in with a warning where it fails."""
         counter = _counter(self.settings.tokenizer, transcript.model)
         try:
-            done = engine.compact(transcript, self.settings, counter, self.load_state, self.mode)
+            done = engine.compact(transcript, self.settings, counter, self.load_state, self.mode, self.archived)
         except PluginFailed as failure:
             if engine.when_failing is WhenFailing.FAIL:
                 raise
@@ -345,8 +348,9 @@ class RowMaker:
             mode=self.mode,
             summary_text=_as_it_is(saved) if saved else "",
             importance=self.importance,
+            archived=self.archived,
         )
-        if saved and done.changed and done.summary_text != saved.summary:
+        if saved and done.changed and without_preface(done.summary_text) != without_preface(saved.summary):
             advice = "plan again: the summary depends on the version and on the archive"
             raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
         if done.changed:

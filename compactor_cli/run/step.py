@@ -18,6 +18,7 @@ from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import Changed, InputError, UsageError
 from compactor_cli.model.report import Outcome
+from compactor_cli.model.settings import unarchived
 from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.streams import Slice, compression_named, look_at, open_stream
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
 
 def row_maker(options: ShardOptions, models: ModelRun | None) -> RowMaker:
     """What compacts the rows of a shard."""
-    maker = RowMaker(settings=options.settings, load_state=_no_state, redacts=options.redacts_output)
+    archived = bool(options.archive_dir)
+    settings = options.settings if archived else unarchived(options.settings)
+    maker = RowMaker(settings=settings, load_state=_no_state, redacts=options.redacts_output, archived=archived)
     folder = Path(options.archive_dir)
-    if options.archive_dir:
+    if archived:
         maker.load_state = Archive(folder).load_state
     if models is not None:
         run = models

@@ -38,7 +38,7 @@ def test_standard_output_holds_the_transcript_and_nothing_else(work: Path, compa
 
 
 def test_the_original_is_in_the_archive_before_the_output_is_out(work: Path, home: Path, compact: Run) -> None:
-    compact("-t", "1500", "session.jsonl")
+    compact("-t", "1500", "session.jsonl", "--archive")
     (stored,) = _archived(home / "data/compact/archive")
     assert zstd().decompress(stored.read_bytes()) == session_bytes()
 
@@ -170,9 +170,9 @@ def test_compression_is_kept_in_place_and_follows_the_name(name: str, work: Path
     pack = gzip.compress if name.endswith("gz") else zstd().compress
     unpack = gzip.decompress if name.endswith("gz") else zstd().decompress
     (work / name).write_bytes(pack(session_bytes()))
-    plain = compact("-t", "1500", name).out
-    assert compact("-t", "1500", "session.jsonl").out == plain
-    assert compact("-t", "1500", "session.jsonl", "-o", f"small-{name}").code == 0
+    plain = compact("-t", "1500", name, "--archive").out
+    assert compact("-t", "1500", "session.jsonl", "--archive").out == plain
+    assert compact("-t", "1500", "session.jsonl", "--archive", "-o", f"small-{name}").code == 0
     assert unpack((work / f"small-{name}").read_bytes()) == plain
     assert compact("-i", "--min-age", "0", "-t", "1500", name).code == 0
     assert unpack((work / name).read_bytes()) == plain
@@ -309,7 +309,7 @@ def test_of_an_array_of_rows_each_is_named(work: Path, compact: Run) -> None:
 def test_rows_keep_their_other_keys_and_each_can_be_restored(
     work: Path, home: Path, compact: Run, compactor: Run
 ) -> None:
-    ran = compact("-t", "1500", "rows.jsonl", "--report", "r.json")
+    ran = compact("-t", "1500", "rows.jsonl", "--archive", "--report", "r.json")
     rows = [json.loads(line) for line in ran.out.splitlines()]
     assert [(row["id"], row["license"]) for row in rows] == [(number, "MIT") for number in range(5)]
     (item,) = _report(work / "r.json")["inputs"]  # type: ignore[misc]

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from cli_cases import Run, command, session_bytes
 
+# Turns of a session whose summary is long enough for its whole preface.
+LONG = 200
+
 
 @pytest.fixture(autouse=True)
 def _state(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +55,64 @@ def test_a_compacted_file_that_was_moved_names_its_original_itself(
 def test_an_output_written_elsewhere_names_its_original_too(work: Path, compact: Run, compactor: Run) -> None:
     compact("-t", "1500", "session.jsonl", "-o", "small.jsonl", "--archive-dir", "kept")
     assert compactor("restore", "small.jsonl").out == session_bytes()
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "small.jsonl"), ("--output-dir", "small")])
+def test_where_the_input_stays_nothing_is_archived_and_nothing_is_promised(
+    output: tuple[str, ...], work: Path, home: Path, compact: Run
+) -> None:
+    (work / "session.jsonl").write_bytes(session_bytes(LONG))
+    ran = compact("-t", "8k", "session.jsonl", *output)
+    written = (
+        ran.out
+        or next(path for path in (work / "small.jsonl", work / "small/session.jsonl") if path.exists()).read_bytes()
+    )
+    assert b"[compact/1 " in written
+    assert b"compactor expand" not in written
+    assert (work / "session.jsonl").read_bytes() == session_bytes(LONG)
+    assert not (home / "data").exists()
+    assert not (work / ".transcripts").exists()
+
+
+@pytest.mark.parametrize("options", [("-i",), ("-o", "small.jsonl", "--archive"), ("-o", "a", "--archive-dir", "kept")])
+def test_a_summary_leads_to_its_original_where_that_is_archived(
+    options: tuple[str, ...], work: Path, compact: Run, compactor: Run
+) -> None:
+    (work / "session.jsonl").write_bytes(session_bytes(LONG))
+    compact("-t", "8k", "session.jsonl", *options)
+    written = (work / (options[1] if len(options) > 1 else "session.jsonl")).read_text()
+    name = written.partition("`compactor expand ")[2].partition(" ")[0]
+    assert compactor("expand", name, "[2]").code == 0
+
+
+def test_the_same_is_summarised_whether_or_not_it_is_archived(work: Path, compact: Run) -> None:
+    (work / "session.jsonl").write_bytes(session_bytes(LONG))
+
+    def body(*options: str) -> bytes:
+        return compact("-t", "8k", "session.jsonl", *options).out.partition(b"[compact/1 ")[2]
+
+    assert body() == body("--archive")
+
+
+@pytest.mark.parametrize("name", ["session.jsonl", "small.jsonl"])
+@pytest.mark.parametrize("what", ["restore", "undo"])
+def test_where_no_archive_was_asked_for_that_is_said(
+    what: str, name: str, work: Path, compact: Run, compactor: Run
+) -> None:
+    compact("-t", "1500", "session.jsonl", "-o", "small.jsonl")
+    ran = compactor(what, name)
+    assert ran.code == 3
+    assert "leave the input as it is, and archive with --archive" in ran.err
+
+
+def test_a_shortened_result_names_the_archive_only_where_there_is_one(work: Path, compact: Run) -> None:
+    settings = ("--preset", "suna", "-t", "2k", "long.jsonl")
+    result = {"role": "user", "content": "reading " * 4_000}
+    (work / "long.jsonl").write_bytes(session_bytes() + json.dumps(result).encode() + b"\n" + session_bytes())
+    assert b"compactor expand" in compact(*settings, "--archive").out
+    without = compact(*settings).out
+    assert b"(truncated)" in without
+    assert b"compactor expand" not in without
 
 
 def test_of_a_file_that_was_compacted_twice_the_last_state_comes_back(work: Path, compact: Run, compactor: Run) -> None:

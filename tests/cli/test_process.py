@@ -26,8 +26,8 @@ def test_a_pipe_gives_what_a_file_gives(work: Path, spawn: Run, compact: Run) ->
     assert spawn("run", "-t", "1500", stdin=session_bytes(), entry="compactor").out == piped.out
 
 
-def test_what_came_through_a_pipe_is_archived_too(home: Path, spawn: Run) -> None:
-    assert spawn("-t", "1500", stdin=session_bytes()).code == 0
+def test_what_came_through_a_pipe_is_archived_on_demand(home: Path, spawn: Run) -> None:
+    assert spawn("-t", "1500", "--archive", stdin=session_bytes()).code == 0
     (stored,) = (home / "data/compact/archive").rglob("*.jsonl.zst")
     restored = spawn("restore", stored.name[:16], entry="compactor")
     assert restored.out == session_bytes()
