@@ -41,6 +41,27 @@ def test_the_choice_holds_its_budget_and_says_nothing_twice(messages: list[list[
     assert all(statement.text in found[statement.event].text for statement in taken)
 
 
+def test_facts_are_weighed_in_the_order_of_their_text_so_that_every_process_chooses_alike() -> None:
+    words = "gauge drift reconnect october export duplicate clock hour seconds limits".split()
+    found = events_of(user("why?"), says(" ".join(words)))
+    told = Worth(score(build(found))).facts(" ".join(reversed(words)))
+    assert list(told) == words[::-1]
+
+
+def test_a_larger_budget_chooses_no_less() -> None:
+    found = events_of(*(says(sentence) for sentence in SENTENCES))
+    scores = score(build(found))
+    candidates = candidates_of(found, scores, 100, finals=frozenset(), taken_back=frozenset(), cues=lambda _: False)
+    choice = Choice(candidates, (), Worth(scores), count)
+    few, is_all = choice.choose(30), choice.is_exhausted
+    assert not is_all
+    more = choice.choose(500)
+    assert choice.is_exhausted
+    assert len(few) < len(more)
+    assert choice.choose(5_000) == more
+    assert choice.choose(30) == few
+
+
 def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
     found = events_of(user("why?"), says(SENTENCES[0]), says(SENTENCES[3]))
     assert [one.text for one in chosen(found, 100, (SENTENCES[0],))] == [SENTENCES[3]]
