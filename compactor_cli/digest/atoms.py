@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 MOST_CHARS = 200
@@ -175,13 +176,13 @@ def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
 def find_atoms(text: str) -> tuple[Atom, ...]:
     """Every atom of a text, one or many lines, URLs first, else in order; one that comes twice is there twice."""
     rest, urls = split_urls(text)
-    return urls + tuple(atom for chunk in chunks(rest) for atom in remembered(chunk))
+    return (*urls, *chain.from_iterable(map(remembered, chunks(rest))))
 
 
 def atom_texts(text: str) -> set[str]:
     """The distinct atoms of a text (the bulk variant: about ten times the speed of reading it with a pattern)."""
     rest, urls = split_urls(text)
-    found = {atom.text for chunk in set(chunks(rest)) for atom in remembered(chunk)}
+    found = {atom.text for atom in chain.from_iterable(map(remembered, set(chunks(rest))))}
     found.update(url.text for url in urls)
     return found
 

@@ -65,6 +65,8 @@ _MIN_ATOM_CHANCE = 0.02
 _MIN_WEIGHT = 0.1
 _MIN_REPORT_CHARS = 400
 _LINES_PER_ATOM = 3
+# By the length of a line.
+_LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
@@ -112,7 +114,7 @@ class Worth(dict[str, float]):
         table = self._table
         if (place := table.lines.numbers.get(text)) is not None:
             return table.lines.atoms[place]
-        return [table.atoms[atom.text] for atom in find_atoms(text) if atom.text in table.atoms]
+        return [row for atom in find_atoms(text) if (row := table.atoms.get(atom.text)) is not None]
 
 
 class Choice:
@@ -419,7 +421,7 @@ def _telling_lines(
     texts, left = list(lines.numbers), dict[int, int]()
     is_output = [event.kind in _OUTPUT for event in events]
     heap = [
-        (-value / (6 + min(len(text), MAX_CHARS)) ** COST_POWER, -place)
+        (-value / _LINE_COST[min(len(text), MAX_CHARS)], -place)
         for place, (text, atoms, last) in enumerate(zip(texts, lines.atoms, lines.last, strict=True))
         if atoms and is_output[last] and (value := sum(map(chance, atoms))) >= _MIN_ATOM_CHANCE
         if not (focus and names(text, focus))
