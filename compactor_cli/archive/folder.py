@@ -48,6 +48,17 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # A pipe in the place of a file is not waited for: it is refused when it is open.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ADVICE = "look at it, and remove it; or name another archive with --archive-dir"
+SHA256_CHARS = 64
+STATE_HASH_CHARS = 16
+STATE_FOLDER = "state"
+# A counter table is read as a whole; those of the longest sessions have a few MB.
+STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
+BLOB_ENDINGS = tuple(f".jsonl{item.suffix}" for item in (Compression.ZSTD, Compression.GZIP))
+SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
+MANIFEST = "MANIFEST.jsonl"
+# Longer ones are none of this program's: a path has a few KB.
+_MOST_LINE_BYTES = 1 << 20
+_NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
 @contextlib.contextmanager
@@ -124,20 +135,12 @@ def _open(name: str, flags: int, mode: int, parent: int | None, path: Path) -> i
     try:
         return os.open(name, flags, mode, dir_fd=parent)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and _is_link(name, parent):
-            what = "is a link, and nothing in an archive is one"
-            raise Unreadable(what, place=str(path), next_step=_ADVICE) from error
-        if error.errno == errno.ENXIO:
-            what = "is no regular file, and it lies in an archive"
-            raise Unreadable(what, place=str(path), next_step=_ADVICE) from error
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO):
+            with contextlib.suppress(OSError):
+                status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+                if not stat.S_ISDIR(status.st_mode):
+                    check_plain(status, path, is_written=False)
         raise
-
-
-def _is_link(name: str, parent: int | None) -> bool:
-    try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
 
 
 @contextlib.contextmanager
@@ -146,15 +149,6 @@ def _closing(descriptor: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-SHA256_CHARS = 64
-STATE_HASH_CHARS = 16
-STATE_FOLDER = "state"
-# A counter table is read as a whole; those of the longest sessions have a few MB.
-STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
-BLOB_ENDINGS = tuple(f".jsonl{item.suffix}" for item in (Compression.ZSTD, Compression.GZIP))
-SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,12 +277,6 @@ def parse_part(line: bytes, path: Path) -> Part:
     except (ValueError, TypeError, KeyError) as error:
         advice = "the originals are not affected: restore by their own hash"
         raise Unreadable("the list of transcripts is broken", place=str(path), next_step=advice) from error
-
-
-MANIFEST = "MANIFEST.jsonl"
-# Longer ones are none of this program's: a path has a few KB.
-_MOST_LINE_BYTES = 1 << 20
-_NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

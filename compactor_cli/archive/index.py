@@ -49,6 +49,39 @@ from compactor_cli.read.jsonl import OnInvalid
 
 if TYPE_CHECKING:
     import sqlite3
+# Porter's stems find "migrations" by "migration"; marks belong to the letters before them, as in Thai.
+_TOKENIZE = "porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''"
+_DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+DENSE_RUN = re.compile(f"[{_DENSE}]+")
+# Above this, a number of a timestamp is in milliseconds.
+_MOST_SECONDS = 100_000_000_000
+_TABLES = (
+    "CREATE TABLE shards (name TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE originals (
+        id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, look TEXT NOT NULL, source TEXT NOT NULL,
+        archived INTEGER NOT NULL, trouble TEXT NOT NULL
+    )""",
+    "CREATE TABLE transcripts (id INTEGER PRIMARY KEY, original INTEGER NOT NULL, sha256 TEXT NOT NULL)",
+    "CREATE TABLE texts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL UNIQUE)",
+    """CREATE TABLE records (
+        text INTEGER NOT NULL, transcript INTEGER NOT NULL, number INTEGER NOT NULL, role TEXT NOT NULL,
+        tools TEXT NOT NULL, time INTEGER, PRIMARY KEY (text, transcript, number)
+    ) WITHOUT ROWID""",
+)
+_VERSION = 1
+# The database, its log, the log's index and the journal of another mode.
+_ENDS = ("", "-wal", "-shm", "-journal")
+_BATCH_CHARS = 16_000_000
+# A folder's time tells of changes since only if it is older than the coarsest clock of a file system.
+_SETTLED_NS = 2_000_000_000
+# What is no damage: busy, no permission, full, cannot be opened, and the like (primary codes of SQLite).
+_NO_DAMAGE = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
+# A damaged file may also answer with values of any type.
+ODD_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
+Progress = Callable[[int, int], object]
 
 
 def text_of(message: Message) -> str:
@@ -90,33 +123,6 @@ def passages(text: str, most_chars: int) -> Sequence[str]:
             pieces[-1] += line
             room -= len(line)
     return pieces
-
-
-# Porter's stems find "migrations" by "migration"; marks belong to the letters before them, as in Thai.
-_TOKENIZE = "porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''"
-_DENSE = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-
-DENSE_RUN = re.compile(f"[{_DENSE}]+")
-
-# Above this, a number of a timestamp is in milliseconds.
-_MOST_SECONDS = 100_000_000_000
-
-_TABLES = (
-    "CREATE TABLE shards (name TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE originals (
-        id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, look TEXT NOT NULL, source TEXT NOT NULL,
-        archived INTEGER NOT NULL, trouble TEXT NOT NULL
-    )""",
-    "CREATE TABLE transcripts (id INTEGER PRIMARY KEY, original INTEGER NOT NULL, sha256 TEXT NOT NULL)",
-    "CREATE TABLE texts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL UNIQUE)",
-    """CREATE TABLE records (
-        text INTEGER NOT NULL, transcript INTEGER NOT NULL, number INTEGER NOT NULL, role TEXT NOT NULL,
-        tools TEXT NOT NULL, time INTEGER, PRIMARY KEY (text, transcript, number)
-    ) WITHOUT ROWID""",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,21 +266,6 @@ def unix_seconds(timestamp: str) -> int | None:
         moment = datetime.fromisoformat(timestamp)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     return None
-
-
-_VERSION = 1
-# The database, its log, the log's index and the journal of another mode.
-_ENDS = ("", "-wal", "-shm", "-journal")
-_BATCH_CHARS = 16_000_000
-# A folder's time tells of changes since only if it is older than the coarsest clock of a file system.
-_SETTLED_NS = 2_000_000_000
-# What is no damage: busy, no permission, full, cannot be opened, and the like (primary codes of SQLite).
-_NO_DAMAGE = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
-
-# A damaged file may also answer with values of any type.
-ODD_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
-
-Progress = Callable[[int, int], object]
 
 
 class IndexStart(StrEnum):

@@ -63,6 +63,11 @@ from compactor_cli.read.streams import (
 )
 
 _NOT_WRITTEN = "is not what a compaction wrote here"
+JOURNAL_START = "append-"
+_NAME_CHARS = 16
+# A summary and its boundary have some KB.
+_MOST_JOURNAL_BYTES = 256 << 20
+_LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,12 +227,6 @@ def _archive_whole(path: str, archive: Path, look: Look) -> Path:
     return archive / blob.stored
 
 
-JOURNAL_START = "append-"
-_NAME_CHARS = 16
-# A summary and its boundary have some KB.
-_MOST_JOURNAL_BYTES = 256 << 20
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
     """An append that was begun: to a file of these bytes, these.
@@ -341,9 +340,6 @@ def _read_journal(archive: Path, name: str) -> _Begun | None:
         return _Begun(sha256=str(head["sha256"]), size_bytes=int(head["bytes"]), inode=int(head["inode"]), data=data)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-_LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 
 def find_leftovers(folder: Path) -> Iterator[Path]:

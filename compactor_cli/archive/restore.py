@@ -42,6 +42,11 @@ from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5
+# The marker line of a summary, in any format: it is ASCII, and JSON leaves it as it is.
+_MARKER = re.compile(rb"\[compact/1 transcript=([0-9a-f]{16}) ")
+_MARKER_BYTES = 64
+_MARKER_LINE = re.compile(r"\[compact/1 [^\]]*\]")
+_FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker line"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +153,6 @@ def _slice(pieces: Iterable[bytes], offset: int, length: int) -> Iterator[bytes]
             yield piece[start:stop]
         if length >= 0 and at >= offset + length:
             return
-
-
-# The marker line of a summary, in any format: it is ASCII, and JSON leaves it as it is.
-_MARKER = re.compile(rb"\[compact/1 transcript=([0-9a-f]{16}) ")
-_MARKER_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,10 +287,6 @@ def _alone(found: FoundOriginal) -> Transcript | None:
         return next((item for item in transcripts if item.sha256 == found.sha256), None)
     except UnknownShape:
         return None
-
-
-_MARKER_LINE = re.compile(r"\[compact/1 [^\]]*\]")
-_FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker line"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,30 @@ _TERM = re.compile(r'-?"[^"]*"\*?|\S+')
 _PIECE = re.compile(r"[^\W_]{3,}")
 # More words than this are no question, and each costs a look-up.
 _MOST_TERMS = 64
+SNIPPET_CHARS = 200
+# Of a word, so much must agree where it is looked for in a text: endings differ ("migration", "migrations").
+_STEM_CHARS = 5
+_MOST_PLACES = 200
+# Texts looked at beyond the limit, in place of those that are in no record any more.
+_SPARE = 50
+_COLUMNS = "found.score, r.text, t.sha256, r.number, r.role, r.tools, coalesce(r.time, o.archived), o.source"
+_FROM = """
+(SELECT rowid AS text, rank AS score FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) AS found
+CROSS JOIN records r ON r.text = found.text
+JOIN transcripts t ON t.id = r.transcript
+JOIN originals o ON o.id = t.original
+"""
+PASSAGE_CHARS = 1_000
+# What stands around an excerpt where it is quoted: its number, a line break.
+FRAME_TOKENS = 8
+# A longer message is not asked as it stands but by its salient words, and of a still longer one only the two ends
+# are looked at (the numbers are Qwen-Agent's).
+QUERY_CHARS = 1_000
+LOOKED_AT_CHARS = 2_000
+SALIENT_WORDS = 32
+# What is left of the budget for excerpts where the frame around them took more than was thought.
+_SHRINK_RATIO = 0.85
+_ROUNDS = 12
 
 
 def match_all(query: str) -> str:
@@ -117,22 +141,6 @@ def wanted_words(query: str) -> Iterator[str]:
     for term in _TERM.findall(query):
         if term != "OR" and not (term.startswith("-") and len(term) > 1):
             yield from term.strip('"*').split()
-
-
-SNIPPET_CHARS = 200
-# Of a word, so much must agree where it is looked for in a text: endings differ ("migration", "migrations").
-_STEM_CHARS = 5
-_MOST_PLACES = 200
-# Texts looked at beyond the limit, in place of those that are in no record any more.
-_SPARE = 50
-
-_COLUMNS = "found.score, r.text, t.sha256, r.number, r.role, r.tools, coalesce(r.time, o.archived), o.source"
-_FROM = """
-(SELECT rowid AS text, rank AS score FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) AS found
-CROSS JOIN records r ON r.text = found.text
-JOIN transcripts t ON t.id = r.transcript
-JOIN originals o ON o.id = t.original
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,11 +371,6 @@ def _pattern(query: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?<![a-z0-9]){piece}" if piece[0].isascii() else piece for piece in pieces), re.I)
 
 
-PASSAGE_CHARS = 1_000
-# What stands around an excerpt where it is quoted: its number, a line break.
-FRAME_TOKENS = 8
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
     """Words of one record (its index), as they stand there."""
@@ -436,16 +439,6 @@ def _joined(found: list[Excerpt], numbers: list[int]) -> tuple[Excerpt, ...]:
             joined.append(passage)
         last = number
     return tuple(joined)
-
-
-# A longer message is not asked as it stands but by its salient words, and of a still longer one only the two ends
-# are looked at (the numbers are Qwen-Agent's).
-QUERY_CHARS = 1_000
-LOOKED_AT_CHARS = 2_000
-SALIENT_WORDS = 32
-# What is left of the budget for excerpts where the frame around them took more than was thought.
-_SHRINK_RATIO = 0.85
-_ROUNDS = 12
 
 
 class OmissionNotice:

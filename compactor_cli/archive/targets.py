@@ -30,6 +30,8 @@ from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import STDIN, Compression, Stream, compression_named, look_at, packing
 
 STDOUT = "-"
+Ready = Callable[[str, int], object]
+Warn = Callable[[str], object]
 
 
 class TargetKind(StrEnum):
@@ -170,10 +172,6 @@ def check_replaceable(path: str, existing: Existing) -> None:
         raise OutputError(f"has {status.st_nlink} hard links", place=path, next_step=advice)
     if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
         raise OutputError("is read-only", place=path, next_step="use -f to replace it anyway")
-
-
-Ready = Callable[[str, int], object]
-Warn = Callable[[str], object]
 
 
 def _ignore(*values: object) -> None:

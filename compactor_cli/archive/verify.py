@@ -39,6 +39,7 @@ from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.streams import STDIN
 
 _COPY = "look for another copy of the archive"
+_HASH_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,9 +182,6 @@ def _manifest(
 
 def _damaged(path: Path, what: str) -> InputError:
     return InputError(f"is damaged: {what}", place=str(path), next_step=_COPY)
-
-
-_HASH_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,11 @@ from compactor_cli.read.streams import Stream, blanks_end, too_long
 # Bytes as Latin-1 have one character each, and no byte of a UTF-8 sequence looks like JSON's punctuation:
 # the offsets found in the text are offsets of the bytes. Numbers are only passed over.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+_BLANKS = b" \t\r\n"
+_OPENINGS = b"{["
+_PARQUET_MARK = b"PAR1"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+Spans = tuple[int, tuple[tuple[int, int], ...], int]
 
 
 def parse(raw: bytes) -> Any:
@@ -118,11 +123,6 @@ class _Invalid(Enum):
 
 # The value of a record that is not JSON and was kept anyway: bookkeeping that nobody understands.
 INVALID: Final = _Invalid.INVALID
-
-_BLANKS = b" \t\r\n"
-_OPENINGS = b"{["
-_PARQUET_MARK = b"PAR1"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class RawLine(NamedTuple):
@@ -341,9 +341,6 @@ def _reason(body: bytes) -> tuple[str, int]:
     except orjson.JSONDecodeError as error:
         return f"not JSON ({error.msg}, column {error.colno})", error.lineno
     return "not JSON", 1
-
-
-Spans = tuple[int, tuple[tuple[int, int], ...], int]
 
 
 def element_spans(

@@ -43,6 +43,13 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
 
 MAGIC_BYTES = 4
+# Below this, no ratio is suspicious: a few hundred MB of the same line are packed a thousandfold.
+_RATIO_FROM_BYTES = 256 << 20
+# A byte-order mark between values comes from files that were joined.
+_BLANKS = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
+_PIECE_BYTES = 1 << 16
+# A byte-order mark, which counts as blank, may be split between two pieces.
+_MARK_BYTES = 3
 
 
 class Compression(StrEnum):
@@ -152,10 +159,6 @@ class _Valve(io.RawIOBase):
             self._file.flush()
 
 
-# Below this, no ratio is suspicious: a few hundred MB of the same line are packed a thousandfold.
-_RATIO_FROM_BYTES = 256 << 20
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
     """What an input may be at most; 0: no limit.
@@ -233,13 +236,6 @@ def written(size_bytes: int) -> str:
         if size_bytes >= 1 << shift and not size_bytes % (1 << shift):
             return f"{size_bytes >> shift}{unit}"
     return f"{size_bytes:,} bytes"
-
-
-# A byte-order mark between values comes from files that were joined.
-_BLANKS = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
-_PIECE_BYTES = 1 << 16
-# A byte-order mark, which counts as blank, may be split between two pieces.
-_MARK_BYTES = 3
 
 
 def blanks_end(raw: bytes, start: int = 0) -> int:
