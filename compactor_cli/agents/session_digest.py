@@ -24,7 +24,7 @@ from compactor_cli.model.marker import Marker, record_id
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.layout import LayoutSearch, measure_limits, summary_tokens
+from compactor_cli.plan.layout import LayoutSearch, budget_for, measure_limits
 from compactor_cli.plan.tokens import BYTES_PER_TOKEN, Counter, OnceCounter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, previous_marker
 from compactor_cli.presets.values import with_head
@@ -46,7 +46,7 @@ class SizeLimit:
     def budget(self, covered_tokens: int, settings: Settings, counter: Counter) -> tuple[int, Callable[[str], int]]:
         """A number of tokens, and what counts them so that a text of no more than that many holds both limits."""
         if not self.chars:
-            return self.tokens or summary_tokens(settings.budget, covered_tokens), counter.count
+            return self.tokens or budget_for(settings.budget, covered_tokens), counter.count
         chars, tokens = self.chars, self.tokens or max(self.chars // BYTES_PER_TOKEN, 1)
 
         def count(text: str) -> int:

@@ -56,7 +56,7 @@ def tiered_tokens(middle_tokens: int) -> int:
     return max(middle_tokens, 0) * percent // 100
 
 
-def summary_tokens(budget: Budget, middle_tokens: int) -> int:
+def budget_for(budget: Budget, middle_tokens: int) -> int:
     """The budget by these settings: a fixed size or a share of the middle, else the curve; at least a frame."""
     size = budget.size.of(middle_tokens)
     if not size:
@@ -220,7 +220,7 @@ MOST_OF_SHORT_RATIO = 0.75
 class Layout:
     """The middle is ``head_stop <= i < tail_start``, except for ``islands``: records of it that stay anyway.
 
-    ``kept_tokens + summary_tokens <= target_tokens`` unless the tail is too large: then texts have to be shortened,
+    ``kept_tokens + budget_tokens <= target_tokens`` unless the tail is too large: then texts have to be shortened,
     and at last the summary's budget. ``covered_tokens`` is what the summary stands for.
     """
 
@@ -228,8 +228,8 @@ class Layout:
     tail_start: int
     kept_tokens: int
     covered_tokens: int
-    summary_tokens: int
-    least_summary_tokens: int
+    budget_tokens: int
+    min_budget_tokens: int
     target_tokens: int
     kept_middle: frozenset[int] = frozenset()
 
@@ -266,25 +266,25 @@ class LayoutSearch:
     def filling(self, target_tokens: int) -> Layout:
         """The cut under a target that the user named: what is left over is used."""
         cut = self._fitted(target_tokens)
-        spare = target_tokens - cut.kept_tokens - cut.summary_tokens
+        spare = target_tokens - cut.kept_tokens - cut.budget_tokens
         if spare <= 0 or cut.covered_tokens <= 0:
             return cut
         most = int(target_tokens * self.settings.budget.most_ratio)
-        budget = self._grown(cut.summary_tokens, spare, cut.covered_tokens, most)
+        budget_tokens = self._grown(cut.budget_tokens, spare, cut.covered_tokens, most)
         tail = cut.tail_start
         if self.settings.keep.tail_tokens and not self._tail_is_counted:
-            tail = self._longer_tail(cut, budget)
-        spare = target_tokens - self._kept(cut.head_stop, tail) - cut.summary_tokens
-        budget = self._grown(cut.summary_tokens, spare, self.ground.covered(cut.head_stop, tail), target_tokens)
-        return self._cut(cut.head_stop, tail, budget, target_tokens)
+            tail = self._longer_tail(cut, budget_tokens)
+        spare = target_tokens - self._kept(cut.head_stop, tail) - cut.budget_tokens
+        budget_tokens = self._grown(cut.budget_tokens, spare, self.ground.covered(cut.head_stop, tail), target_tokens)
+        return self._cut(cut.head_stop, tail, budget_tokens, target_tokens)
 
-    def _longer_tail(self, cut: Layout, most_budget: int) -> int:
+    def _longer_tail(self, cut: Layout, max_budget_tokens: int) -> int:
         """The earliest start of a tail next to a summary of this size (or half of what is then covered)."""
 
         def fits(border: int) -> bool:
             half = int(self.ground.covered(cut.head_stop, border) * MOST_OF_COVERED_RATIO)
-            budget = min(most_budget, max(cut.summary_tokens, half))
-            return self._kept(cut.head_stop, border) + budget <= cut.target_tokens
+            budget_tokens = min(max_budget_tokens, max(cut.budget_tokens, half))
+            return self._kept(cut.head_stop, border) + budget_tokens <= cut.target_tokens
 
         return min(self._first_border(max(self.ground.floor, cut.head_stop), fits), cut.tail_start)
 
@@ -380,7 +380,7 @@ class LayoutSearch:
         """The summary's budget: of what it stands for, earlier summaries included, and no less than those took."""
         ground, budget = self.ground, self.settings.budget
         new = covered - ground.previous_tokens
-        wanted = summary_tokens(budget, new + ground.replaced_tokens)
+        wanted = budget_for(budget, new + ground.replaced_tokens)
         if not (budget.size.tokens or budget.size.ratio):
             wanted = max(wanted, ground.previous_tokens)
         wanted = int(wanted * self.scale_ratio)
@@ -390,12 +390,12 @@ class LayoutSearch:
     def _capped(self, wanted: int, target: int) -> int:
         return max(min(wanted, int(target * self.settings.budget.most_ratio)), self.floor_tokens)
 
-    def _grown(self, budget: int, spare: int, covered: int, most: int) -> int:
+    def _grown(self, budget_tokens: int, spare: int, covered: int, most: int) -> int:
         """The budget with what is to spare, unless its size was named."""
         size = self.settings.budget.size
         if size.tokens or size.ratio:
-            return budget
-        return max(min(budget + spare, most, int(covered * MOST_OF_COVERED_RATIO)), budget)
+            return budget_tokens
+        return max(min(budget_tokens + spare, most, int(covered * MOST_OF_COVERED_RATIO)), budget_tokens)
 
     def _kept(self, head: int, tail: int) -> int:
         return self.ground.staying(0, head) + self.ground.staying(tail, self.ground.end)
@@ -406,16 +406,16 @@ class LayoutSearch:
         at = bisect_left(borders, True, lo=bisect_left(borders, start), key=holds)
         return borders[at] if at < len(borders) else self.ground.end
 
-    def _cut(self, head: int, tail: int, budget: int, target: int) -> Layout:
+    def _cut(self, head: int, tail: int, budget_tokens: int, target: int) -> Layout:
         kept = self._kept(head, tail)
         return Layout(
             head_stop=head,
             tail_start=tail,
             kept_tokens=kept,
             covered_tokens=self.ground.covered(head, tail),
-            summary_tokens=budget,
-            least_summary_tokens=self.floor_tokens,
-            target_tokens=target or kept + budget,
+            budget_tokens=budget_tokens,
+            min_budget_tokens=self.floor_tokens,
+            target_tokens=target or kept + budget_tokens,
         )
 
 

@@ -91,7 +91,7 @@ class PlanInput:
         final = [(Action.PRUNE, rules[i]) if i in rules else mark for i, mark in enumerate(marks)]
         staying = [i for i, (action, _) in enumerate(final) if action is Action.KEEP or i in rules]
         kept = sum(self.tokens[i] for i in staying) - saved_tokens(item for item in edits if item.edit.record in rules)
-        budget = summary.summary_tokens if summary else 0
+        budget = summary.budget_tokens if summary else 0
         changes = any(mark != KEEP for mark in final)
         named = target or (self.decision.target_tokens if self.decision.compacts or not changes else 0)
         return Plan(
@@ -352,8 +352,8 @@ def _last_gap(shown: Sequence[int], taken: set[int]) -> Layout | None:
         tail_start=tail,
         kept_tokens=0,
         covered_tokens=0,
-        summary_tokens=NOTICE_TOKENS,
-        least_summary_tokens=NOTICE_TOKENS,
+        budget_tokens=NOTICE_TOKENS,
+        min_budget_tokens=NOTICE_TOKENS,
         target_tokens=0,
     )
 
@@ -430,7 +430,7 @@ def by_summary(case: PlanInput) -> Plan:
         pruned = _pruned_middle(case, cut)
         if pruned:
             return case.shortened(pruned, target, f"{case.decision.reason}; pruning alone is enough")
-    saved = cut.covered_tokens - cut.summary_tokens
+    saved = cut.covered_tokens - cut.budget_tokens
     if case.decision.way is Way.NATURAL and saved < LEAST_SAVING_TOKENS:
         return case.unchanged(f"a summary would save fewer than {LEAST_SAVING_TOKENS} tokens")
     if saved <= 0:
@@ -510,15 +510,15 @@ def _with_summary(case: PlanInput, cut: Layout) -> Plan:
         cut, note = chosen(cut, case.ground, case.transcript, case.importance, case.settings.focus)
         notes = (*notes, note) if note else notes
     marks = _marks(case, cut)
-    excess = cut.kept_tokens + cut.summary_tokens - cut.target_tokens
+    excess = cut.kept_tokens + cut.budget_tokens - cut.target_tokens
     edits: tuple[Shortening, ...] = ()
     if excess > 0:
         tail = [i for i in range(cut.tail_start, case.ground.end) if marks[i] == KEEP and case.tokens[i]]
-        needed = excess - cut.summary_tokens + cut.least_summary_tokens
+        needed = excess - cut.budget_tokens + cut.min_budget_tokens
         edits = shorten_to_fit(case.messages, tail, excess, case.counter, needed)
         missing = excess - saved_tokens(edits)
-        budget = max(cut.summary_tokens - max(missing, 0), cut.least_summary_tokens)
-        cut = replace(cut, summary_tokens=budget)
+        budget = max(cut.budget_tokens - max(missing, 0), cut.min_budget_tokens)
+        cut = replace(cut, budget_tokens=budget)
     return case.plan(marks, edits, cut.target_tokens, case.decision.reason, summary=cut, notes=notes)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.model.settings import Budget, Size
-from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens, summary_tokens, tiered_tokens
+from compactor_cli.plan.layout import FLOOR_TOKENS, budget_for, scaled_tokens, tiered_tokens
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_tiered_table_jumps_as_it_is_written(middle: int, budget: int) -> No
 
 
 def test_a_named_size_goes_before_the_curve() -> None:
-    assert summary_tokens(Budget(size=Size(tokens=1_234)), 50_000) == 1_234
-    assert summary_tokens(Budget(size=Size(ratio=0.5)), 50_000) == 25_000
-    assert summary_tokens(Budget(curve="tiered"), 29_999) == 4_499
-    assert summary_tokens(Budget(), 100) == FLOOR_TOKENS
+    assert budget_for(Budget(size=Size(tokens=1_234)), 50_000) == 1_234
+    assert budget_for(Budget(size=Size(ratio=0.5)), 50_000) == 25_000
+    assert budget_for(Budget(curve="tiered"), 29_999) == 4_499
+    assert budget_for(Budget(), 100) == FLOOR_TOKENS
