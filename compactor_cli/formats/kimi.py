@@ -8,8 +8,8 @@ result. A ``context.apply_compaction`` replaces the first ``compactedCount`` of 
 
 Kimi CLI contexts: ``~/.kimi/sessions/<folder>/<session>/context.jsonl``, one message a line. Messages are those of
 OpenAI's API with Kimi's ``think`` blocks; roles that begin with ``_`` are the client's own: ``_system_prompt``,
-``_checkpoint`` and ``_usage``, of which the last counts. As the formats' documentation says; written like the
-client's own compaction. Not run against a client.
+``_checkpoint`` and ``_usage``, of which the last counts. A summary is written like the client's own compaction.
+Observed with kimi-cli 1.51.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class Known(NamedTuple):
 
 
 _CLIENTS = {
-    "claude-code": "Claude Code 2.1.329",
+    "claude-code": "Claude Code 2.1.330",
     "codex": "Codex CLI 0.169.0",
     "pi": "pi 0.73.1",
     "gemini-cli": "Gemini CLI 0.61.0",
