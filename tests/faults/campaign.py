@@ -325,7 +325,7 @@ CHAT_RECORD = '{"role":"user","content":"agent record %d"}\n'
 PI_RECORD = '{"type":"message","id":"agent%d","message":{"role":"user","content":[{"type":"text","text":"More."}]}}\n'
 IN_PLACE = ("-i", "-t", "40%", "s.jsonl")
 APPEND = ("--append", "--keep-head", "1turns", "--keep-tail", "200", "-t", "50%", "s.jsonl")
-OUT = ("-t", "40%", "s.jsonl", "-o", "small.jsonl")
+OUT = ("-t", "40%", "--archive", "s.jsonl", "-o", "small.jsonl")
 BATCH = ("batch", "run", "s.jsonl", "--output-dir", "out", "-t", "40%", "--archive-dir", "archive", "-j", "1")
 SEARCH = ("search", "module_3", "--archive-dir", ".transcripts")
 
