@@ -300,7 +300,7 @@ def candidates_of(
         is_final = number in finals
         found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final, focus))
     labels = Labels(events)
-    reports = {number: text for number, event in enumerate(events) if (text := _report_words(event))}
+    reports = _reports(events, budget_tokens * _SPOKEN_CHARS_PER_TOKEN)
     for number, text in reports.items():
         # What another model reported to the agent: its statements stand under the label of the call.
         weight = REPORT_FACTOR * _event_weight(events[number], number / len(events))
@@ -310,6 +310,16 @@ def candidates_of(
     most = max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))
     found.extend(one for one in _outputs(events, scores, starts, most, labels, focus) if one.event not in reports)
     return found
+
+
+def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
+    """The newest reports by their positions, in order, as many as there are characters for."""
+    found: dict[int, str] = {}
+    for number in range(len(events) - 1, -1, -1):
+        if chars > 0 and (text := _report_words(events[number])):
+            found[number] = text
+            chars -= len(text)
+    return dict(reversed(found.items()))
 
 
 def _report_words(event: Event) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from compactor_cli.digest.choice import ITEM_TOKENS, Choice, Worth, candidates_of
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.salience import build, score
-from compactor_cli.digest.statements import Statement
+from compactor_cli.digest.statements import Statement, StatementForm
 from compactor_cli.model.summary import Section
 
 SENTENCES = (
@@ -60,6 +60,22 @@ def test_a_larger_budget_chooses_no_less() -> None:
     assert len(few) < len(more)
     assert choice.choose(5_000) == more
     assert choice.choose(30) == few
+
+
+def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
+    report = "Gauge CAS-{} resends three lines after a reconnect, because its clock drifts. " * 4
+    found = events_of(
+        *(
+            entry
+            for n in range(200)
+            for entry in (call("Task", str(n), prompt="look"), answer(report.format(*[n] * 4), str(n)))
+        )
+    )
+    scores = score(build(found))
+    weighed = candidates_of(found, scores, 40, finals=frozenset(), taken_back=frozenset(), cues=lambda _: False)
+    told = {one.event for one in weighed if one.form is not StatementForm.OUTPUT}
+    assert told
+    assert min(told) > len(found) // 2
 
 
 def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
