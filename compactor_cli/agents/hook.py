@@ -47,7 +47,7 @@ def run_hook(event: str, client: str, payload: str) -> str:
 
     Never raises, and ends within `MOST_SECONDS`. What became of the call is a line of the log (see `log_file`).
     """
-    begun, outcome, answer = time.monotonic(), "nothing to do", ""
+    begun, outcome, answer = time.monotonic(), "nothing to say", ""
     try:
         with _alarm(MOST_SECONDS):
             answer = _answer(event, client, json.loads(payload))
