@@ -63,12 +63,12 @@ def test_a_larger_budget_chooses_no_less() -> None:
 
 
 def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
-    report = "Gauge CAS-{} resends three lines after a reconnect, because its clock drifts. " * 4
+    report = "Gauge CAS-{} resends three lines after a reconnect, because its clock drifts. " * 8
     found = events_of(
         *(
             entry
             for n in range(200)
-            for entry in (call("Task", str(n), prompt="look"), answer(report.format(*[n] * 4), str(n)))
+            for entry in (call("Task", str(n), prompt="look"), answer(report.format(*[n] * 8), str(n)))
         )
     )
     scores = score(build(found))
