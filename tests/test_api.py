@@ -175,7 +175,8 @@ def test_the_bytes_are_those_of_the_command_line(work: Path) -> None:
         "4k",
         "--keep-tail",
         "4turns",
-        "--stdout",
+        "-o",
+        "-",
     ]
     written = subprocess.run([*command, "--no-archive", "-q"], capture_output=True, check=True).stdout
     assert compact(CHAT.read_bytes(), "4k", keep_tail="4turns").messages == written

@@ -14,9 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "samples/claude-code.jsonl"
 PRESET = '# Little stays.\nabout = "keeps the newest 2,000 tokens"\n\n[keep]\ntail_tokens = 2_000\n'
 OPTION = """\
-    Option(
-        "min_share", ("--min-share",), OptionKind.RATIO, "Fail where less survives.", metavar="SHARE",
-        into="min_retention_ratio",
+    _setting(
+        "min_share", "min_retention_ratio", _K.RATIO, "Fail where less survives.", "--min-share", metavar="SHARE"
     ),
 """
 ROW = "    SectionPlan(section=Section.PLACES, build=_places, large=0.05, small=0.05, conversation=0.0, drop=1),\n"
@@ -61,7 +60,7 @@ def test_a_preset_is_one_file(package: Path) -> None:
 
 
 def test_an_option_is_one_declaration(package: Path) -> None:
-    _before(package / "cli/options.py", '    Option(\n        "min_retention",', OPTION)
+    _before(package / "cli/options.py", '    _setting(\n        "min_retention",', OPTION)
     assert "--min-share SHARE" in _compact(package, "--help").stdout
     wanted = ("-t", "10%", SAMPLE, "-o")
     assert _compact(package, "--min-share", "0", *wanted, "little.jsonl").returncode == 0
@@ -77,5 +76,5 @@ def test_a_section_is_three_files(package: Path) -> None:
     _before(package / "digest/sections.py", "SECTIONS: tuple", BUILDER)
     template = package / "render/templates/handover.toml"
     template.write_text(template.read_text(encoding="utf-8") + HEADING, encoding="utf-8")
-    done = _compact(package, "-t", "40%", "--template", "handover", "--to", "text", SAMPLE)
+    done = _compact(package, "-t", "40%", "--set", "template=handover", "--to", "text", SAMPLE)
     assert "Places\n- migrations, " in done.stdout, done.stderr

@@ -201,7 +201,7 @@ def test_the_decision_of_an_engine_is_shown_saved_and_applied(run: Runner) -> No
 
 
 def test_a_summariser_writes_the_summary(run: Runner) -> None:
-    assert run("--summariser", "one-line", "-t", "1100").returncode == 0
+    assert run("--set", "summariser=one-line", "-t", "1100").returncode == 0
     assert run.report["summary_source"] == "plugin"
     assert any(b"records are left out here." in line for line in run.out)
 
@@ -242,12 +242,12 @@ def test_with_strict_the_input_fails_and_stays(engine: str, run: Runner) -> None
 def test_a_summariser_that_fails_is_stepped_in_for(name: str, reason: str, run: Runner) -> None:
     assert run("-t", "1100").returncode == 0
     built_in = run.out
-    ran = run("--summariser", name, "-t", "1100")
+    ran = run("--set", f"summariser={name}", "-t", "1100")
     assert ran.returncode == 0
     assert reason.encode() in ran.stderr
     assert run.out == built_in
     assert reason in str(run.report["fell_back"])
-    strict = run("--summariser", name, "-t", "1100", "--strict")
+    strict = run("--set", f"summariser={name}", "-t", "1100", "--strict")
     assert (strict.returncode, reason.encode() in strict.stderr) == (3, True)
 
 
@@ -274,7 +274,7 @@ def test_a_ranking_that_fails_is_named_and_stepped_in_for(name: str, reason: str
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--engine", "nobody"), ("--summariser", "nobody"), ("--keep", "nobody"), ("--format", "nobody")],
+    [("--engine", "nobody"), ("--set", "summariser=nobody"), ("--keep", "nobody"), ("--format", "nobody")],
 )
 def test_a_name_that_nothing_has_is_a_usage_error(arguments: tuple[str, str], run: Runner) -> None:
     ran = run(*arguments)

@@ -104,7 +104,7 @@ def trajectories(folder: Path, environments: Path, rows: int) -> None:
     header(f"{rows} trajectories", source)
     contest = Contest(folder=folder, source=source)
     size = ("-t", str(TARGET_TOKENS), "--budget", str(SUMMARY_TOKENS))
-    model_options = ("-m", f"openai/{MODEL}", "--api-base", f"{SERVER_URL}/v1", "--llm-concurrency", str(AT_ONCE))
+    model_options = ("-m", f"openai/{MODEL}", "--api-base", f"{SERVER_URL}/v1", "--set", f"llm-concurrency={AT_ONCE}")
     contest.run(
         f"compact, a model's summary, {AT_ONCE} at once", lambda *files: _compact((*size, *model_options), *files)
     )

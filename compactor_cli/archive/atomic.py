@@ -255,9 +255,11 @@ def lock(root: str | Path) -> Iterator[None]:
         except OSError as error:
             place = str(root)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                advice = "try again when it is done, or --no-lock"
+                advice = "try again when it is done, or --set lock=false"
                 raise TryLater("another run is at work here", place=place, next_step=advice) from error
-            raise OutputError(f"cannot be locked ({error.strerror})", place=place, next_step="use --no-lock") from error
+            raise OutputError(
+                f"cannot be locked ({error.strerror})", place=place, next_step="use --set lock=false"
+            ) from error
         yield
     finally:
         os.close(descriptor)

@@ -225,7 +225,8 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
     names = {str(Path(path).absolute()), os.path.realpath(path)}
     of_path = [item for item in listed(folders) if item.entry.source in names and item.path.exists()]
     if of_path:
-        newest = max(of_path, key=lambda item: item.entry.compacted_at)
+        # Two of the same second stand in their order.
+        newest = max(reversed(of_path), key=lambda item: item.entry.compacted_at)
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     newest_marker = next(reversed(markers_in(path)), "") if Path(path).is_file() else ""
     if newest_marker:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from compactor_cli.cli.console import table
+from compactor_cli.cli.options import OPTIONS, SET
 from compactor_cli.cli.program import FAILED
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
@@ -190,7 +193,7 @@ def _trouble(store: object) -> int:
     return FAILED if trouble else 0
 
 
-PROGRAMS = ("compact", "compactor", "compactor-cli")
+PROGRAMS = ("compact", "compactor")
 _PATH = re.compile(r"FILE|DIR|FOLDER|PATH|ARCHIVE")
 
 
@@ -226,85 +229,61 @@ def prepare(command: click.Command) -> click.Command:
 def _values(command: str, param: click.Parameter) -> Values | None:
     name = param.name or ""
     metavar = str(param.metavar or "")
+    if name == SET.name:
+        return Values(_assignments)
     if name == "operands" or _PATH.search(metavar):
         return Values(tuple, "dir" if metavar in ("DIR", "FOLDER") else "file")
     if "|" in metavar and metavar.islower():
         return Values(lambda: metavar.split("|"))
     if found := _NAMES.get(f"{command} {name}") or _NAMES.get(name):
-        return Values(found, "file" if name == "preset" else "")
+        return Values(partial(_names, found), "file" if name == "preset" else "")
     return None
 
 
-def _presets() -> Iterable[str]:
-    from compactor_cli.presets import preset_names
-
-    return preset_names()
-
-
-def _dialects() -> Iterable[str]:
-    from compactor_cli.formats.registry import names
-
-    return names()
+def _names(place: str) -> Iterable[str]:
+    """The names at ``module:attribute`` of the package, or those that a function there gives."""
+    module, attribute = place.split(":")
+    found = getattr(import_module(f"compactor_cli.{module}"), attribute)
+    names: Iterable[str] = found() if callable(found) else found
+    return names
 
 
-def _written() -> Iterable[str]:
+def _assignments() -> Iterator[str]:
+    """What --set takes, as far as it can be known: every key, with its values where they have names."""
+    for option in OPTIONS:
+        known = option.choices or (_names(option.values) if option.values else ())
+        yield from (f"{option.key}={value}" for value in known or ("",))
+
+
+def written_dialects() -> tuple[str, ...]:
+    """What ``--to`` takes."""
     from compactor_cli.formats.conversation import Writing
     from compactor_cli.formats.registry import all_dialects
 
     return (*(dialect.name for dialect in all_dialects() if isinstance(dialect, Writing)), "markdown", "text")
 
 
-def _templates() -> Iterable[str]:
-    from compactor_cli.render.template import template_names
-
-    return template_names()
-
-
-def _languages() -> Iterable[str]:
+def languages() -> tuple[str, ...]:
+    """What the key lang takes, without a model."""
     from compactor_cli.digest.language import LANGUAGES
 
     return ("auto", *LANGUAGES)
 
 
-def _clients() -> Iterable[str]:
+def client_names() -> tuple[str, ...]:
+    """What ``--last`` takes."""
     from compactor_cli.formats.session_places import clients
 
     return (*(client.names[1] for client in clients(os.environ, Path.home())), "any")
 
 
-def _vocabularies() -> Iterable[str]:
-    from compactor_cli.plan.models import VOCABULARIES
-
-    return VOCABULARIES
-
-
-def _kept_by() -> Iterable[str]:
-    from compactor_cli.model.settings import KEPT_BY
-
-    return KEPT_BY
-
-
-def _schemas() -> Iterable[str]:
-    from compactor_cli.schema import schema_names
-
-    return schema_names()
-
-
-# By the parameter's name, or by the command's and the parameter's.
-_NAMES: Mapping[str, Callable[[], Iterable[str]]] = {
-    "preset": _presets,
-    "presets name": _presets,
-    "schema name": _schemas,
-    "format": _dialects,
-    "format_name": _dialects,
-    "to": _written,
-    "template": _templates,
-    "lang": _languages,
-    "last": _clients,
-    "sessions names": _clients,
-    "tokenizer": _vocabularies,
-    "keep": _kept_by,
-    "budget": lambda: ("scaled", "tiered"),
+# Where the names are that a parameter takes: by its name, or by the command's and its own.
+_NAMES: Mapping[str, str] = {
+    **{option.name: option.values for option in OPTIONS if option.values},
+    "presets name": "presets:preset_names",
+    "schema name": "schema:schema_names",
+    "format_name": "formats.registry:names",
+    "sessions names": "cli.about:client_names",
 }
 
 

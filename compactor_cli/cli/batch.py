@@ -7,65 +7,85 @@ from typing import Any
 import click
 
 from compactor_cli.cli.compact import Sectioned, Sections, parameter
-from compactor_cli.cli.options import CONTROL, INPUT, MODEL, OUTPUT, RUN, Option, OptionKind, Scope
+from compactor_cli.cli.options import Group, Option, OptionKind, Scope, with_flags
 
-_ONLY = Scope.COMMAND_LINE
 SCALE = (
-    Option("shard", ("--shard",), OptionKind.TEXT, "Do share I of N; every share is the same for all.", _ONLY, "I/N"),
     Option(
-        "split", ("--split",), OptionKind.TEXT, "Part files larger than SIZE (default 128M; 0: none).", _ONLY, "SIZE"
+        "shard",
+        Group.RUN,
+        OptionKind.TEXT,
+        "Do share I of N; every share is the same for all.",
+        ("--shard",),
+        Scope.COMMAND_LINE,
+        "I/N",
+    ),
+    Option(
+        "split",
+        Group.RUN,
+        OptionKind.TEXT,
+        "Part files larger than SIZE (default 128M; 0: none).",
+        ("--split",),
+        Scope.COMMAND_LINE,
+        "SIZE",
     ),
     Option(
         "column",
-        ("--column",),
+        Group.RUN,
         OptionKind.TEXT,
         "The column or key that holds conversations; or several (chosen,rejected), or inside one (extra.chat).",
-        _ONLY,
+        ("--column",),
+        Scope.COMMAND_LINE,
         "NAME",
     ),
     Option(
-        "engine",
-        ("--engine",),
+        "executor",
+        Group.RUN,
         OptionKind.CHOICE,
         "Who does the work (default local).",
-        _ONLY,
+        ("--executor",),
+        Scope.COMMAND_LINE,
         choices=("local", "ray"),
     ),
     Option(
-        "address", ("--address",), OptionKind.TEXT, "The Ray cluster; default: one on this machine.", _ONLY, "ADDRESS"
+        "address",
+        Group.RUN,
+        OptionKind.TEXT,
+        "The Ray cluster; default: one on this machine.",
+        ("--address",),
+        Scope.COMMAND_LINE,
+        "ADDRESS",
     ),
 )
-ROUNDS = Option("rounds", ("--rounds",), OptionKind.COUNT, "Rounds of jobs at most (default 4).", _ONLY, "N")
-# A batch job asks one model at its own pace.
-_LIVE = ("model_for", "verify_pass", "llm_concurrency", "rpm", "tpm", "cache")
-_LEFT_OUT = (
-    "min_age",
-    "output",
-    "in_place",
-    "append",
-    "archive",
-    "compress",
-    "lock",
-    "keep_going",
-    "engine",
-    "summariser",
+ROUNDS = Option(
+    "rounds",
+    Group.RUN,
+    OptionKind.COUNT,
+    "Rounds of jobs at most (default 4).",
+    ("--rounds",),
+    Scope.COMMAND_LINE,
+    "N",
 )
+# Of the filter's options, what is not for shards.
+_LEFT_OUT = ("min_age", "output", "in_place", "append", "archive", "keep_going", "engine")
 
 
-def _chosen(options: tuple[Option, ...], **helps: str) -> tuple[Option, ...]:
-    left = (option for option in options if option.name not in _LEFT_OUT)
+def _chosen(group: Group, **helps: str) -> tuple[Option, ...]:
+    left = (option for option in with_flags(group) if option.name not in _LEFT_OUT)
     return tuple(option._replace(help=helps.get(option.name, option.help)) for option in left)
 
 
-INPUTS = _chosen(INPUT)
-OUTPUTS = _chosen(OUTPUT, force="Make finished outputs anew.", archive_dir="Keep originals below DIR (default: none).")
-CONTROLS = _chosen(CONTROL)
-RUNNING = _chosen(RUN)
+INPUTS = _chosen(Group.INPUT)
+OUTPUTS = _chosen(
+    Group.OUTPUT, force="Make finished outputs anew.", archive_dir="Keep originals below DIR (default: none)."
+)
+CONTROLS = _chosen(Group.KEEP)
+MODEL = _chosen(Group.MODEL)
+RUNNING = _chosen(Group.RUN)
 
 EXAMPLES = """\
 compactor batch rows.jsonl -t 16k --output-dir out -j 0
 compactor batch -r data/ -t 16k --output-dir out --shard 3/100
-compactor batch -r data/ -t 16k --output-dir out --engine ray --address auto"""
+compactor batch -r data/ -t 16k --output-dir out --executor ray --address auto"""
 
 EXIT_CODES = """\
 0    done, or finished before
@@ -86,7 +106,8 @@ class RunCommand(Sectioned):
         ("A model's summary", MODEL),
         ("The run", RUNNING),
     )
-    tail = (("Examples", EXAMPLES), ("Exit codes", EXIT_CODES))
+    examples = EXAMPLES
+    exit_codes = EXIT_CODES
 
 
 class SubmitCommand(Sectioned):
@@ -97,10 +118,11 @@ class SubmitCommand(Sectioned):
         ("Output", OUTPUTS),
         ("Shards", tuple(option for option in SCALE if option.name in ("split", "column"))),
         ("What to keep", CONTROLS),
-        ("A model's summary", tuple(option for option in MODEL if option.name not in _LIVE)),
+        ("A model's summary", MODEL),
         ("The run", (ROUNDS, *(option for option in RUNNING if option.name not in ("jobs", "report")))),
     )
-    tail = (("Exit codes", EXIT_CODES),)
+    examples = "compactor batch submit -r data/ -t 16k -m openai/gpt-5-mini --output-dir out"
+    exit_codes = EXIT_CODES
 
 
 class DefaultGroup(click.Group):

@@ -1,4 +1,4 @@
-"""A run over shards: configuration, the shards of this share, the engine, and what is printed about it."""
+"""A run over shards: configuration, the shards of this share, the executor, and what is printed about it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.recover import clear
 from compactor_cli.cli.batch import SCALE
-from compactor_cli.cli.config import configure
+from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, table
 from compactor_cli.cli.run_command import FELL_BACK, check_names
 from compactor_cli.cli.run_config import model_config, print_models, print_spent
-from compactor_cli.cli.run_options import RunOptions, check
 from compactor_cli.cli.run_report import output_file
 from compactor_cli.llm.llm import ENDED
 from compactor_cli.model.errors import TryLater, UsageError
@@ -63,6 +62,7 @@ class ParsedArguments:
     run_options: RunOptions
     settings: Settings
     own: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
 
 
 def read(operands: Sequence[str], given: Mapping[str, Any]) -> ParsedArguments:
@@ -70,16 +70,22 @@ def read(operands: Sequence[str], given: Mapping[str, Any]) -> ParsedArguments:
     names = {option.name for option in SCALE}
     configuration = configure({k: v for k, v in given.items() if k not in names}, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
-    check(run_options, given)
+    check(run_options, configuration.named)
     check_names(configuration.settings, run_options)
     if not run_options.output_dir:
         raise UsageError("the outputs have no place to go", next_step="name one: --output-dir DIR")
     own = {name: value for name, value in given.items() if name in names}
-    if own.get("engine", "local") not in ("local", "ray"):
-        raise UsageError(f"no engine is called {own['engine']}", next_step="local or ray", place="--engine")
-    if "address" in own and own.get("engine") != "ray":
-        raise UsageError("--address is about a Ray cluster", next_step="add --engine ray")
-    return ParsedArguments(operands=tuple(operands), run_options=run_options, settings=configuration.settings, own=own)
+    if own.get("executor", "local") not in ("local", "ray"):
+        raise UsageError(f"no executor is called {own['executor']}", next_step="local or ray", place="--executor")
+    if "address" in own and own.get("executor") != "ray":
+        raise UsageError("--address is about a Ray cluster", next_step="add --executor ray")
+    return ParsedArguments(
+        operands=tuple(operands),
+        run_options=run_options,
+        settings=configuration.settings,
+        own=own,
+        warnings=configuration.warnings,
+    )
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
@@ -87,6 +93,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     arguments = read(operands, given)
     run_options = arguments.run_options
     console = Console("compactor", run_options.level, run_options.color)
+    for warning in arguments.warnings:
+        console.warn(warning)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
     shards = _share(planned(arguments), arguments.own.get("shard", ""))
@@ -95,7 +103,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
         from compactor_cli.run.model_run import check_setup
 
         # Machines of a cluster may have keys in environments of their own.
-        check_setup(run_config, has_keys_elsewhere=arguments.own.get("engine") == "ray")
+        check_setup(run_config, has_keys_elsewhere=arguments.own.get("executor") == "ray")
     if not {"shard", "address"} & arguments.own.keys():
         # Locks of other machines are not always seen: what others may be writing is left alone.
         clear({Path(shard.output).parent for shard in shards}, filter(None, (_archive(run_options),)), console.warn)
@@ -105,8 +113,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
         progress = stack.enter_context(shown)
         console.before_line = progress.make_room
         try:
-            with closing(_engine(arguments, shards, run_config, console, stack)) as engine:
-                for result in engine:
+            with closing(_executor(arguments, shards, run_config, console, stack)) as executor:
+                for result in executor:
                     results.append(result)
                     print_shard(result, console)
                     progress.advance(1)
@@ -171,7 +179,7 @@ def _share(shards: Sequence[Shard], text: str) -> tuple[Shard, ...]:
     return share(shards, int(found[1]), int(found[2]))
 
 
-def _engine(
+def _executor(
     arguments: ParsedArguments,
     shards: Sequence[Shard],
     run_config: ModelConfig | None,
@@ -179,7 +187,7 @@ def _engine(
     stack: ExitStack,
 ) -> Generator[ShardResult, None, None]:
     options = dataclasses.replace(shard_options(arguments), models=run_config)
-    if arguments.own.get("engine") == "ray":
+    if arguments.own.get("executor") == "ray":
         return _on_ray(arguments, shards, options, console, stack)
     processes = min(arguments.run_options.processes, len(shards))
     if run_config and processes > 1:
@@ -368,8 +376,10 @@ def _task(job_log: BatchJobLog) -> BatchJob:
     if arguments is None:
         advice = f"remove {job_log.path}, and submit again"
         raise UsageError("the book of the batch jobs is not complete", place=str(job_log.path), next_step=advice)
-    lists = {name: tuple(value) for name, value in arguments["wishes"].items() if isinstance(value, list)}
-    run_options = RunOptions(**{**arguments["wishes"], **lists, "instructions": "", "key_file": arguments["key_file"]})
+    # Another version may have had other options.
+    known = {name: value for name, value in arguments["wishes"].items() if name in RunOptions.__dataclass_fields__}
+    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+    run_options = RunOptions(**{**known, **lists, "instructions": "", "key_file": arguments["key_file"]})
     settings = settings_from(arguments["settings"], Settings(), str(job_log.path))
     run_config = model_config(run_options, settings)
     model_options = dataclasses.replace(run_config.model_options, instructions=arguments["instructions"])

@@ -38,6 +38,8 @@ compact -t 32k session.jsonl -o small.jsonl
 compact -r sessions/ --output-dir compacted/ -j 2
 compact -i -r ~/.agent/sessions --min-age 1h --report last.json"""
 
+KEYS = ", ".join(option.key for option in OPTIONS if not option.flags)
+
 EXIT_CODES = """\
 0    done, or nothing to do
 1    --check: something would change
@@ -52,7 +54,8 @@ class Sectioned(click.Command):
     """A command whose help is in sections; options in none of them stand under “Other”."""
 
     sections: Sections = SECTIONS
-    tail: tuple[tuple[str, str], ...] = (("Examples", EXAMPLES), ("Exit codes", EXIT_CODES))
+    examples = EXAMPLES
+    exit_codes = EXIT_CODES
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The usage line."""
@@ -67,7 +70,9 @@ class Sectioned(click.Command):
         with formatter.section("Other"):
             records.pop("operands", None)
             formatter.write_dl([found for found in records.values() if found])
-        for title, text in self.tail:
+        with formatter.section("Keys of --set and configuration files; man compact says what each is"):
+            formatter.write_text(KEYS)
+        for title, text in (("Examples", self.examples), ("Exit codes", self.exit_codes)):
             with formatter.section(title):
                 for line in text.splitlines():
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
@@ -109,7 +114,7 @@ def make_command(run: Callable[..., int]) -> click.Command:
     return Filter(
         "compact",
         params=[
-            *map(parameter, OPTIONS),
+            *(parameter(option) for _, options in SECTIONS for option in options),
             click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED),
             version_option(),
         ],

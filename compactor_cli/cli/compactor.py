@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # Name: where it is, and its line in the help.
 TOOLS = {
-    "run": ("compactor_cli.cli.compact:command", "Compact transcripts; the same as the command compact."),
     "batch": ("compactor_cli.cli.batch:batch", "Compact datasets in shards, on one machine or many."),
     "sessions": ("compactor_cli.cli.sessions:sessions", "List the sessions of agents on this machine."),
     "show": ("compactor_cli.cli.sessions:show", "Look at what compacting makes of a transcript, as a page too."),
@@ -87,6 +86,8 @@ class Toolbox(click.Group):
         if args[0] not in TOOLS and not args[0].startswith("-"):
             from compactor_cli.presets.values import nearest
 
+            if args[0] == "run":
+                raise click.UsageError("compactor run is gone: write compact", ctx)
             advice = nearest(args[0], TOOLS) or f"one of {', '.join(TOOLS)}"
             raise click.UsageError(f"no command is called {args[0]} ({advice})", ctx)
         return super().resolve_command(ctx, args)
@@ -101,8 +102,7 @@ def _configured_limits() -> ReadLimits:
     import os
     from pathlib import Path
 
-    from compactor_cli.cli.config import configure
-    from compactor_cli.cli.run_options import RunOptions
+    from compactor_cli.cli.config import RunOptions, configure
 
     return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
 

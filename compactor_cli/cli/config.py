@@ -13,24 +13,23 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from compactor_cli.cli.options import (
-    OPTIONS,
-    PROJECT_OPTIONS,
-    PROJECT_TABLES,
-    REFUSED_IN_PROJECT,
-    Option,
-    OptionKind,
-    Scope,
-)
+from compactor_cli.archive.targets import STDOUT
+from compactor_cli.cli.console import Level
+from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
 from compactor_cli.model.errors import UsageError
+from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.settings import KEPT_BY, NEWEST, Budget, Settings, Size
 from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
 from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
+from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.sources import Walk
+from compactor_cli.read.streams import Compression, ReadLimits
+from compactor_cli.run.jobs import Originals, Purpose
 
 CURVES = ("scaled", "tiered")
 
@@ -96,15 +95,28 @@ _READERS = {
 }
 
 
+if TYPE_CHECKING:
+    from compactor_cli.render.shape import OutputShape
+
+# With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
+DEFAULT_MIN_AGE_SECONDS = 600.0
+# Hidden folders that hold originals, or what no agent wrote.
+_NEVER_READ = (".transcripts", ".git")
 PREFIX = "COMPACT_"
 PROJECT_FILES = ("compact.toml", "pyproject.toml")
 MAX_FILE_BYTES = 1 << 20
 _RULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
-_BY_NAME = {option.name: option for option in OPTIONS}
-_TABLES = frozenset(field.name for field in fields(Settings)) - _BY_NAME.keys()
+TABLES = frozenset(field.name for field in fields(Settings)) - BY_NAME.keys()
 # An option by this name, and a table of settings.
 _BOTH = ("keep", "budget")
+# Of a project's file: the tables that it may hold, and why it may not say what is neither an option nor a table.
+PROJECTTABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
+_REFUSED_WORDS = {
+    "api_key": Scope.KEYS,
+    "no_archive": Scope.ARCHIVE,
+    "acknowledgement": Scope.WORDS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +132,13 @@ class Layer:
 class Configuration:
     """What the layers come to. ``options``: what is not a setting, by name; ``sources``: strongest first.
 
-    ``warnings``: variables of the environment that are passed over, because no option has their name.
+    ``named``: the options that the command line names; ``warnings``: what was passed over.
     """
 
     settings: Settings
     options: Mapping[str, Any]
     sources: tuple[str, ...]
+    named: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
 
 
@@ -135,8 +148,9 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
     for what a layer may not say.
     """
-    project = _project(folder)
-    layers = [_command_line(given), _environment(environ), project, _user(environ)]
+    project, command_line = _project(folder), _command_line(given)
+    environment, warnings = _environment(environ)
+    layers = [command_line, environment, project, _user(environ)]
     layers = [layer for layer in layers if layer.options or layer.tables]
     merged: dict[str, Any] = {}
     for layer in reversed(layers):
@@ -147,58 +161,90 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
         weaker, settings = settings, _laid_over(settings, layer)
         if layer is project and settings.min_retention_ratio < weaker.min_retention_ratio:
             raise _refused("ask for less to survive than you do", "min-retention", layer.where)
-    options = {name: value for name, value in merged.items() if not _BY_NAME[name].into}
+    options = {name: value for name, value in merged.items() if not BY_NAME[name].into}
     sources = (*(layer.where for layer in layers), f"preset {preset.name}")
-    return Configuration(settings=settings, options=options, sources=sources, warnings=tuple(_unknown(environ)))
+    named = frozenset(command_line.options)
+    return Configuration(settings=settings, options=options, sources=sources, named=named, warnings=warnings)
 
 
 def _laid_over(settings: Settings, layer: Layer) -> Settings:
     settings = settings_from(layer.tables, settings, layer.where)
     for name, value in layer.options.items():
-        if _BY_NAME[name].into:
-            settings = setting(_BY_NAME[name], value, settings)
+        if BY_NAME[name].into:
+            settings = setting(BY_NAME[name], value, settings)
     return settings
 
 
 def _command_line(given: Mapping[str, Any]) -> Layer:
-    options = {name: read_value(_BY_NAME[name], value, f"--{name.replace('_', '-')}") for name, value in given.items()}
-    return Layer(where="command line", options=options, tables={})
-
-
-def _environment(environ: Mapping[str, str]) -> Layer:
+    tables: dict[str, Any] = {}
     options: dict[str, Any] = {}
+    for entry in given.get(SET.name, ()):
+        key, equals, value = entry.partition("=")
+        if not equals:
+            raise UsageError(f"“{entry}” sets nothing", next_step="write KEY=VALUE, as rpm=60", place="--set")
+        _set(key.strip().replace("-", "_"), value.strip(), tables, options)
+    plain = {name: value for name, value in given.items() if name != SET.name}
+    options |= {name: read_value(BY_NAME[name], value, f"--{BY_NAME[name].key}") for name, value in plain.items()}
+    return Layer(where="command line", options=options, tables=tables)
+
+
+def _set(name: str, text: str, tables: dict[str, Any], options: dict[str, Any]) -> None:
+    """Put what ``--set`` names where it belongs: an option's value, or one of a table (``keep.tail_turns``)."""
+    table, dot, rest = name.partition(".")
+    where = f"--set {name}"
+    if not dot and name in BY_NAME:
+        option = BY_NAME[name]
+        options[name] = read_value(option, text.split(os.pathsep) if option.kind is OptionKind.LIST else text, where)
+    elif table in (*TABLES, *_BOTH):
+        value: Any = _toml(text, where) if text[:1] in ("[", "{") else text
+        for key in reversed(rest.split(".") if dot else ()):
+            value = {key: value}
+        tables[table] = tables.get(table, {}) | value if dot else value
+    else:
+        raise _unknown(name, name, "--set")
+
+
+def _toml(text: str, where: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"not valid TOML: {error}", next_step='write ["a", "b"]', place=where) from error
+
+
+def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
+    """What the variables say, and a warning for each that is none of this version's."""
+    options: dict[str, Any] = {}
+    warnings: list[str] = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX) and environ[name]):
-        if variable.removeprefix(PREFIX).lower() not in _BY_NAME:
-            continue  # another program's, perhaps: see `_unknown`
-        option = _known(variable.removeprefix(PREFIX).lower(), "environment", variable)
+        name = variable.removeprefix(PREFIX).lower()
+        if name not in BY_NAME:
+            known = (PREFIX + item.name.upper() for item in OPTIONS if item.scope is not Scope.COMMAND_LINE)
+            advice = nearest(variable, known)
+            what = f"{variable} in the environment is no option of compact and is passed over"
+            warnings.append(f"{what}: {advice}" if advice else what)
+            continue
+        option = _known(name, "environment", variable)
         value: Any = environ[variable]
-        options[option.name] = read_value(
+        options[name] = read_value(
             option, value.split(os.pathsep) if option.kind is OptionKind.LIST else value, variable
         )
-    return Layer(where="environment", options=options, tables={})
-
-
-def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
-    """What is to be said of variables that no option goes by."""
-    for variable in sorted(name for name in environ if name.startswith(PREFIX) and environ[name]):
-        if variable.removeprefix(PREFIX).lower() not in _BY_NAME:
-            names = [PREFIX + item.name.upper() for item in OPTIONS if item.scope is not Scope.COMMAND_LINE]
-            advice = nearest(variable, names)
-            yield f"{variable} in the environment is no option of compact and is passed over" + (
-                f": {advice}" if advice else ""
-            )
+    return Layer(where="environment", options=options, tables={}), tuple(warnings)
 
 
 def _known(name: str, where: str, written: str) -> Option:
     """The option of this name that may be given outside the command line."""
-    option = _BY_NAME.get(name)
+    option = BY_NAME.get(name)
     if option is None:
-        names = [item.name for item in OPTIONS if item.scope is not Scope.COMMAND_LINE]
-        advice = nearest(written.replace("_", "-"), [name.replace("_", "-") for name in (*names, *_TABLES)])
-        raise UsageError(f"unknown key {written}", next_step=advice or "see compact --help", place=where)
+        raise _unknown(name, written, where)
     if option.scope is Scope.COMMAND_LINE:
         raise UsageError(f"{written} can only be given on the command line", next_step="leave it out", place=where)
     return option
+
+
+def _unknown(name: str, written: str, where: str) -> UsageError:
+    keys = [item.key for item in OPTIONS if where == "--set" or item.scope is not Scope.COMMAND_LINE]
+    advice = nearest(name.replace("_", "-"), [*keys, *TABLES]) or "see compactor schema config"
+    return UsageError(f"unknown key {written}", next_step=advice, place=where)
 
 
 def _user(environ: Mapping[str, str]) -> Layer:
@@ -239,14 +285,11 @@ def _searched(folder: Path) -> tuple[Path, ...]:
 
 
 def _refuse(table: Mapping[str, Any], where: str) -> None:
-    """Raise UsageError for what a project's file may not say; see `PROJECT_OPTIONS`."""
+    """Raise UsageError for what a project's file may not say; see `Scope`."""
     for key, value in table.items():
         name = key.replace("-", "_")
-        is_known = name in _BY_NAME or name in _TABLES
-        if name in REFUSED_IN_PROJECT:
-            raise _refused(REFUSED_IN_PROJECT[name], key, where)
-        if is_known and _is_guarded(name):
-            raise _refused("set this", key, where)
+        if refusal := _refusal(name):
+            raise _refused(refusal, key, where)
         reason = _WEAKENING[name](value) if name in _WEAKENING else ""
         if reason:
             raise _refused(reason, f"{key} = {value!r}", where)
@@ -258,10 +301,16 @@ def _refuse(table: Mapping[str, Any], where: str) -> None:
         raise UsageError(f"a project's file may not choose code to run (keep = {by!r})", next_step=advice, place=where)
 
 
-def _is_guarded(name: str) -> bool:
-    is_allowed = name in PROJECT_OPTIONS or name in PROJECT_TABLES
-    # An option of the command line has its own message.
-    return not is_allowed and (name not in _BY_NAME or _BY_NAME[name].scope is not Scope.COMMAND_LINE)
+def _refusal(name: str) -> str:
+    """Why a project's file may not set this; empty: it may, or it is unknown, or has a message of its own."""
+    if name in _REFUSED_WORDS:
+        return _REFUSED_WORDS[name].value
+    if name in PROJECTTABLES:
+        return ""
+    if name in BY_NAME:
+        scope = BY_NAME[name].scope
+        return "" if scope in (Scope.ANYWHERE, Scope.COMMAND_LINE) else scope.value
+    return Scope.NOT_PROJECT.value if name in TABLES else ""
 
 
 def _refused(reason: str, key: str, where: str) -> UsageError:
@@ -282,7 +331,7 @@ def _refuse_words_of_rules(rules: Any, where: str) -> None:
     for rule in rules if isinstance(rules, list) else ():
         for key in rule if isinstance(rule, Mapping) else ():
             if key.replace("-", "_") == "marker":
-                raise _refused(REFUSED_IN_PROJECT["acknowledgement"], "prune: marker", where)
+                raise _refused(Scope.WORDS.value, "prune: marker", where)
         name = rule.get("name") if isinstance(rule, Mapping) else None
         if isinstance(name, str) and name and not _RULE_NAME.fullmatch(name):
             raise _refused("name a rule so; letters, digits, - and _, at most 40", f"prune: name = {name!r}", where)
@@ -293,7 +342,7 @@ def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
     options: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
-        if name in _TABLES or (name in _BOTH and isinstance(value, Mapping)):
+        if name in TABLES or (name in _BOTH and isinstance(value, Mapping)):
             tables[name] = value
         else:
             options[name] = read_value(_known(name, where, key), value, f"{where}: {key}")
@@ -331,3 +380,184 @@ def _small_file(path: Path) -> bytes:
         what = f"larger than {MAX_FILE_BYTES >> 10} KiB, so it holds no settings"
         raise UsageError(what, next_step="move it away", place=str(path))
     return data
+
+
+class RunOptions(DeclaredOptions):
+    """The options of a run, with what follows from them."""
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the run is for. A check, a difference and a saved plan need the summary as well."""
+        if self.check or self.diff or self.plan_out or (self.dry_run and self.html) or self.shows_result:
+            return Purpose.TRY
+        return Purpose.PLAN if self.dry_run else Purpose.ACT
+
+    @property
+    def place(self) -> str:
+        """The flag that names where the result goes; empty: none does."""
+        flags = {"output": "-o", "output_dir": "--output-dir", "in_place": "-i", "append": "--append"}
+        return next((flag for name, flag in flags.items() if getattr(self, name)), "")
+
+    @property
+    def shows_result(self) -> bool:
+        """Whether the result is shown in short: a terminal is there to read it, and no place to write it is named."""
+        is_text = self.to in ("markdown", "text")  # for people as it is
+        looks = self.dry_run or self.check or self.diff or self.interactive
+        return (self.stdout_is_terminal or self.only_look) and not (self.place or looks or self.no_compact or is_text)
+
+    @property
+    def shape(self) -> OutputShape | None:
+        """How outputs are written, where that is not as they were. Raises UsageError for what cannot be written."""
+        if not self.to and not self.arrow:
+            return None
+        from compactor_cli.render.shape import Cells, OutputShape, Parts
+
+        return OutputShape.checked(
+            dialect=self.to,
+            cells=Cells.STRINGS if self.arrow else Cells.OBJECTS,
+            parts=Parts.WINDOWS if self.split_at_boundaries else Parts.WHOLE,
+        )
+
+    @property
+    def walk(self) -> Walk:
+        """How trees are read: by the globs that are named, else sessions and whatever document is a transcript."""
+        exclude = (*self.exclude, *(_NEVER_READ if self.hidden else ()))
+        if self.include:
+            return Walk(include=self.include, exclude=exclude, hidden=self.hidden)
+        from compactor_cli.formats.registry import DOCUMENTS
+
+        return Walk(candidates=DOCUMENTS, exclude=exclude, hidden=self.hidden)
+
+    @property
+    def level(self) -> int:
+        """How much is said."""
+        return max(Level.NOTHING, min(Level.WHY, self.verbose - self.quiet))
+
+    @property
+    def min_age_seconds(self) -> float:
+        """The least age of an input that is looked at."""
+        replaces = self.in_place or self.append
+        if self.min_age is not None:
+            return self.min_age if replaces or self.recursive else 0.0
+        return DEFAULT_MIN_AGE_SECONDS if replaces and self.recursive else 0.0
+
+    @property
+    def limits(self) -> ReadLimits:
+        """What an input may be at most."""
+        return ReadLimits(line_bytes=self.max_line, unpacked_bytes=self.max_unpacked, unpacked_ratio=self.max_ratio)
+
+    @property
+    def processes(self) -> int:
+        """How many processes may work. A person is asked about one summary at a time."""
+        if self.interactive:
+            return 1
+        return self.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.jobs or 1
+
+    @property
+    def when_failing(self) -> WhenFailing:
+        """What to do where a plug-in fails."""
+        return WhenFailing.FAIL if self.strict else WhenFailing.BUILT_IN
+
+    @property
+    def originals(self) -> Originals:
+        """Which originals are archived; by default those of inputs that are replaced or appended to."""
+        if self.archive is None:
+            return Originals.ARCHIVED if self.archive_dir else Originals.REPLACED
+        return Originals.ARCHIVED if self.archive else Originals.NOT_KEPT
+
+    @property
+    def invalid(self) -> OnInvalid:
+        """What to do with lines that are not JSON."""
+        return OnInvalid(self.on_invalid)
+
+    @property
+    def compression(self) -> Compression:
+        """The compression of outputs whose name promises none."""
+        return Compression(self.compress)
+
+    @property
+    def stdout_is_taken(self) -> bool:
+        """Whether transcripts or plans go to standard output."""
+        if self.only_look and self.html:
+            return False
+        if self.purpose is not Purpose.ACT:
+            return self.dry_run or self.diff or self.plan_out == STDOUT or not (self.check or self.plan_out)
+        return not (self.in_place or self.append or self.output_dir or self.output not in ("", STDOUT))
+
+
+def check(run_options: RunOptions, named: Collection[str]) -> None:
+    """Raise UsageError for run options that exclude one another; ``named`` are those that the command line names."""
+    for is_wrong, what, advice in _CONFLICTS:
+        if is_wrong(run_options):
+            raise UsageError(what, next_step=advice)
+    _check_stdout(run_options)
+    about_models = [item for item in OPTIONS if item.group is Group.MODEL and item.name in named]
+    settled = [item for item in OPTIONS if item.group is Group.KEEP and item.name in named] + about_models
+    if about_models and not (run_options.model or run_options.embedding_model):
+        raise UsageError(f"{_written(about_models[0])} is about a model, and none is named", next_step="add -m MODEL")
+    if run_options.no_compact and settled:
+        what = f"--no-compact leaves nothing to {_written(settled[0])}"
+        raise UsageError(what, next_step="leave one of them out")
+    refused = [item for item in settled if item.name != "strict"]
+    if run_options.plan and refused:
+        what = f"--plan holds its own settings, so {_written(refused[0])} cannot be given"
+        raise UsageError(what, next_step="plan again with it")
+
+
+def _written(option: Option) -> str:
+    """How the command line names it."""
+    return f"--{option.key}" if option.flags else f"--set {option.key}"
+
+
+def _check_stdout(run_options: RunOptions) -> None:
+    """Raise UsageError where standard output would hold two things at once."""
+    on_stdout = [what for name, what in _WRITTEN.items() if getattr(run_options, name) in ("-", "fd:1")]
+    if len(on_stdout) > 1:
+        what = f"standard output cannot hold {on_stdout[0]} and {on_stdout[1]}"
+        raise UsageError(what, next_step="write one of them to a file")
+    if on_stdout and run_options.stdout_is_taken:
+        what = f"standard output holds the result and cannot hold {on_stdout[0]}"
+        raise UsageError(what, next_step="write that to a file, or the result with -o")
+
+
+# What options write besides the result, a plan aside: with -n it takes the place of what is shown.
+_WRITTEN = {
+    "report": "the report",
+    "html": "the page",
+    "metrics": "the metrics",
+    "summary_rows": "the rows of the summariser's calls",
+    "events": "the events",
+}
+
+_CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (
+    (
+        lambda w: bool((w.to or w.arrow) and (w.in_place or w.append)),
+        "a file cannot become one of another format in its place",
+        "name an output: -o FILE or --output-dir DIR",
+    ),
+    (lambda w: w.no_compact and not (w.to or w.arrow), "--no-compact leaves nothing to do", "name a format with --to"),
+    (lambda w: w.split_at_boundaries and not w.to, "split-at-boundaries makes rows", "name their format with --to"),
+    (
+        lambda w: w.in_place and w.archive is False and not w.force,
+        "-i without an archive loses the originals",
+        "leave --no-archive out, or add -f if that is what you want",
+    ),
+    (
+        lambda w: bool(w.plan_out and w.place and not w.dry_run),
+        "--plan-out saves the plan and writes nothing else, but a place for the result is named",
+        "leave the place out; then compact --plan FILE with it",
+    ),
+    (lambda w: bool(w.model and w.summariser), "-m and summariser exclude one another", "choose one"),
+    (lambda w: bool(w.plan and w.plan_out), "--plan and --plan-out exclude one another", "choose one"),
+    (
+        lambda w: w.interactive and (w.purpose is not Purpose.ACT or w.plan != ""),
+        "--interactive asks before it writes, and nothing is to be written",
+        "leave one of them out",
+    ),
+    (lambda w: w.null and not w.files_from, "-0 is about --files-from", "name the list: --files-from FILE"),
+    (
+        lambda w: w.plan_out == "-" and w.diff,
+        "standard output holds the difference and cannot hold the plan",
+        "save the plan to a file",
+    ),
+)

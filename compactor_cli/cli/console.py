@@ -50,7 +50,7 @@ class Color(IntEnum):
 
 
 def wants_color(choice: str, stream: TextIO | None, environ: Mapping[str, str]) -> bool:
-    """Whether to colour: ``--color`` decides, then ``NO_COLOR``, then whether it is a terminal that can."""
+    """Whether to colour: the option decides, then ``NO_COLOR``, then whether it is a terminal that can."""
     if choice != "auto":
         return choice == "always"
     if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":

@@ -1,17 +1,19 @@
-"""The options as data: one table for flags, configuration keys, environment variables and help.
+"""The options: one declaration each, from which flags, keys, variables, help, schema, man page and completion come.
 
-An option named ``keep_tail`` is ``--keep-tail`` on the command line, ``COMPACT_KEEP_TAIL`` in the
-environment and ``keep-tail`` in a configuration file.
+An option named ``keep_tail`` is ``--keep-tail`` on the command line, ``COMPACT_KEEP_TAIL`` in the environment and
+``keep-tail`` in a configuration file. One without a flag is a key alone: ``--set rpm=60``, or any of the others.
+`DeclaredOptions` declares those that say how a run goes; `SETTINGS` those that are fields of `Settings`, by their path.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 
 class OptionKind(StrEnum):
-    """What a value is; decides how it is read."""
+    """What a value is; decides how it is read and completed."""
 
     FLAG = "flag"  # given or not given
     PAIR = "pair"  # --x / --no-x
@@ -20,7 +22,7 @@ class OptionKind(StrEnum):
     LIST = "list"  # given any number of times
     COUNT = "count"
     TOKENS = "tokens"
-    SIZE = "size"
+    SIZE = "size"  # tokens, or a share
     RATIO = "ratio"
     SECONDS = "seconds"
     CHOICE = "choice"
@@ -30,406 +32,522 @@ class OptionKind(StrEnum):
     BYTES = "bytes"
 
 
+class Group(StrEnum):
+    """The sections of the help, in its order."""
+
+    INPUT = "Input"
+    OUTPUT = "Output"
+    KEEP = "What to keep"
+    LOOK = "Look first"
+    MODEL = "A model's summary"
+    RUN = "The run"
+
+
 class Scope(StrEnum):
-    """Where an option may be given."""
+    """Where an option may be set.
+
+    A project's file comes with a checkout, from whoever wrote the repository: it may set what is `ANYWHERE`, and
+    nothing else, whatever a later version declares. The other members are why it may not, in the words of the error.
+    """
 
     ANYWHERE = "anywhere"
-    NOT_PROJECT = "not in a project's file"
     COMMAND_LINE = "command line only"
+    NOT_PROJECT = "set this"
+    NETWORK = "turn on the network, or decide what is sent"
+    KEYS = "name keys"
+    COMMANDS = "run commands"
+    CODE = "choose code to run"
+    READS = "choose files to read"
+    WRITES = "choose files to write"
+    ARCHIVE = "weaken the archive"
+    LIMITS = "raise the limits of memory"
+    RECORDS = "change records that stay"
+    LOCK = "switch off the lock"
+    CARE = "weaken the care for files in use"
+    WORDS = "write words into transcripts or prompts"
 
 
 class Option(NamedTuple):
-    """One option. ``flags`` as click takes them; ``metavar`` for help; ``into`` a field of Settings."""
+    """One option. ``flags`` as click takes them, none: a key alone; ``into``: the path of a field of `Settings`.
+
+    ``values``: what a shell completes it by, ``module:attribute`` of names or of a function that gives them.
+    """
 
     name: str
-    flags: tuple[str, ...]
+    group: Group
     kind: OptionKind
     help: str
-    scope: Scope = Scope.ANYWHERE
+    flags: tuple[str, ...] = ()
+    scope: Scope = Scope.NOT_PROJECT
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    default: Any = None
     into: str = ""
+    values: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name in a configuration file and after ``--set``."""
+        return self.name.replace("_", "-")
 
 
-_ONLY = Scope.COMMAND_LINE
-_OWN = Scope.NOT_PROJECT
+T = TypeVar("T")
+_KINDS = {bool: OptionKind.FLAG, str: OptionKind.TEXT, tuple: OptionKind.LIST}
+_K = OptionKind
+_IN, _OUT, _KEEP, _LOOK, _LLM, _RUN = Group
+_ANY, _ONLY, _NET = Scope.ANYWHERE, Scope.COMMAND_LINE, Scope.NETWORK
 
-INPUT = (
-    Option(
-        "recursive",
-        ("-r", "--recursive"),
-        OptionKind.FLAG,
-        "Take the transcripts below folders, known by their content.",
-        _ONLY,
-    ),
-    Option(
-        "last",
-        ("--last",),
-        OptionKind.TEXT,
+
+def option(
+    group: Group,
+    default: T,
+    help: str,  # noqa: A002 -- click's word
+    flags: str = "",
+    *,
+    kind: OptionKind | None = None,
+    scope: Scope = Scope.NOT_PROJECT,
+    metavar: str = "",
+    choices: tuple[str, ...] = (),
+    values: str = "",
+) -> T:
+    """A field of `DeclaredOptions`. Flags stand as in the help; the kind goes by the default where none is named."""
+    if kind is None:
+        kind = OptionKind.CHOICE if choices else _KINDS[type(default)]
+    if "/" in flags:
+        kind = OptionKind.PAIR
+    declared = Option("", group, kind, help, tuple(flags.split()), scope, metavar, choices, default, values=values)
+    field: Any = dataclasses.field(default=default, metadata={"option": declared})
+    return field  # type: ignore[no-any-return]
+
+
+# Neither slotted nor compared: it is made at every start, and each of both would double what that takes.
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DeclaredOptions:
+    """How a run goes, next to the settings: each field an option, but for the last two, which the run sets itself."""
+
+    recursive: bool = option(
+        _IN, False, "Take the transcripts below folders, known by their content.", "-r --recursive", scope=_ONLY
+    )
+    last: str = option(
+        _IN,
+        "",
         "Take the newest session of this folder: of claude, codex, …, or of any (see: compactor sessions).",
-        _ONLY,
-        "CLIENT",
-    ),
-    Option(
-        "files_from", ("--files-from",), OptionKind.TEXT, "Read more operands from FILE (- is stdin).", _ONLY, "FILE"
-    ),
-    Option("null", ("-0", "--null"), OptionKind.FLAG, "Names in --files-from end with NUL.", _ONLY),
-    Option("include", ("--include",), OptionKind.LIST, "With -r: take names like GLOB.", _OWN, "GLOB"),
-    Option("exclude", ("--exclude",), OptionKind.LIST, "With -r: leave out names like GLOB.", metavar="GLOB"),
-    Option("hidden", ("--hidden",), OptionKind.FLAG, "With -r: read hidden files and folders too.", _ONLY),
-    Option("format", ("--format",), OptionKind.TEXT, "Read as this dialect (see: compactor formats).", metavar="NAME"),
-    Option(
-        "on_invalid",
-        ("--on-invalid",),
-        OptionKind.CHOICE,
-        "A line that is not JSON: fail this input (default), keep or drop the line.",
-        choices=("fail", "keep", "drop"),
-    ),
-    Option(
-        "min_age",
-        ("--min-age",),
-        OptionKind.SECONDS,
-        "Skip files changed more recently; default 10m with -i and -r.",
-        _OWN,
-        "AGE",
-    ),
-    Option(
-        "max_line", ("--max-line",), OptionKind.BYTES, "Longest line or document (default 128M; 0: any).", _OWN, "SIZE"
-    ),
-    Option(
-        "max_unpacked",
-        ("--max-unpacked",),
-        OptionKind.BYTES,
-        "Unpacked size of an input (default 16G; 0: any).",
-        _OWN,
-        "SIZE",
-    ),
-    Option("max_ratio", ("--max-ratio",), OptionKind.COUNT, "Unpacked to packed (default 1000; 0: any).", _OWN, "N"),
-)
-
-OUTPUT = (
-    Option("output", ("-o", "--output"), OptionKind.TEXT, "Write to FILE, whole or not at all.", _ONLY, "FILE"),
-    Option(
-        "stdout", ("--stdout",), OptionKind.FLAG, "Print the result on a terminal too, not a short view of it.", _ONLY
-    ),
-    Option("output_dir", ("--output-dir",), OptionKind.TEXT, "Write below DIR, the tree mirrored.", _ONLY, "DIR"),
-    Option("in_place", ("-i", "--in-place"), OptionKind.FLAG, "Archive each file, then replace it.", _ONLY),
-    Option("append", ("--append",), OptionKind.FLAG, "Write the client's own boundary after each file's bytes.", _ONLY),
-    Option(
-        "to",
-        ("--to",),
-        OptionKind.TEXT,
-        "Write as this dialect (see: compactor formats), or as markdown or text.",
-        _ONLY,
-        "NAME",
-    ),
-    Option("arrow", ("--arrow",), OptionKind.FLAG, "Rows for Arrow: tools, arguments, objects as JSON strings.", _ONLY),
-    Option(
-        "split_at_boundaries",
-        ("--split-at-boundaries",),
-        OptionKind.FLAG,
-        "With --to: a row for what was sent before each earlier compaction, and one for the rest.",
-        _ONLY,
-    ),
-    Option(
-        "summary_rows",
-        ("--summary-rows",),
-        OptionKind.TEXT,
-        "Write each summariser's call as a row (- is stdout).",
-        _OWN,
-        "FILE",
-    ),
-    Option("no_compact", ("--no-compact",), OptionKind.FLAG, "Leave nothing out: with --to, only convert.", _ONLY),
-    Option(
-        "redact_output",
-        ("--redact-output",),
-        OptionKind.FLAG,
-        "Take secrets out of what is written: records that stay lose those bytes; the archive keeps them.",
-        _OWN,
-    ),
-    Option("force", ("-f", "--force"), OptionKind.FLAG, "Overwrite; replace hard-linked or read-only files.", _ONLY),
-    Option("archive_dir", ("--archive-dir",), OptionKind.TEXT, "Keep originals below DIR.", _OWN, "DIR"),
-    Option(
-        "archive",
-        ("--archive/--no-archive",),
-        OptionKind.PAIR,
-        "Keep the originals (default: with -i, --append).",
-        _OWN,
-    ),
-    Option(
-        "compress",
-        ("--compress",),
-        OptionKind.CHOICE,
-        "Compression of the output; default: as the input in place, else by name.",
-        choices=("none", "gzip", "zstd"),
-    ),
-    Option("lock", ("--lock/--no-lock",), OptionKind.PAIR, "Lock the output root; exit 75 when held.", _OWN),
-)
-
-CONTROL = (
-    Option(
-        "target",
-        ("-t", "--target"),
-        OptionKind.SIZE,
-        "Tokens the output may use: 32k, 25%.",
-        metavar="TOKENS",
-        into="target",
-    ),
-    Option(
-        "window",
-        ("-w", "--window"),
-        OptionKind.TOKENS,
-        "Context window; compact under pressure only.",
-        metavar="TOKENS",
-        into="trigger.window_tokens",
-    ),
-    Option(
-        "model_window",
-        ("--model-window",),
-        OptionKind.TEXT,
-        "The window of this model.",
-        metavar="MODEL",
-        into="trigger.window_model",
-    ),
-    Option(
-        "at_phase",
-        ("--at-phase",),
-        OptionKind.FLAG,
-        "Compact when a phase of the task ends (to-dos done, a new request), sooner only under pressure.",
-        into="trigger.at_phase",
-    ),
-    Option(
-        "preset",
-        ("--preset",),
-        OptionKind.TEXT,
-        "Settings by name or FILE.toml (see: compactor presets).",
+        "--last",
+        scope=_ONLY,
+        metavar="CLIENT",
+        values="cli.about:client_names",
+    )
+    files_from: str = option(
+        _IN, "", "Read more operands from FILE (- is stdin).", "--files-from", scope=_ONLY, metavar="FILE"
+    )
+    null: bool = option(_IN, False, "Names in --files-from end with NUL.", "-0 --null", scope=_ONLY)
+    include: tuple[str, ...] = option(
+        _IN, (), "With -r: take names like GLOB.", "--include", scope=Scope.READS, metavar="GLOB"
+    )
+    exclude: tuple[str, ...] = option(
+        _IN, (), "With -r: leave out names like GLOB.", "--exclude", scope=_ANY, metavar="GLOB"
+    )
+    hidden: bool = option(_IN, False, "With -r: read hidden files and folders too.", "--hidden", scope=_ONLY)
+    format: str = option(
+        _IN,
+        "",
+        "Read as this dialect (see: compactor formats).",
+        "--format",
+        scope=_ANY,
         metavar="NAME",
-    ),
-    Option(
-        "keep_head",
-        ("--keep-head",),
-        OptionKind.KEEP,
-        "Head to keep: 4k tokens, or 2turns.",
+        values="formats.registry:names",
+    )
+    on_invalid: str = option(
+        _IN,
+        "fail",
+        "A line that is not JSON: fail this input (default), keep or drop the line.",
+        "--on-invalid",
+        scope=_ANY,
+        choices=("fail", "keep", "drop"),
+    )
+    min_age: float | None = option(
+        _IN,
+        None,
+        "Skip files changed more recently; default 10m with -i and -r.",
+        "--min-age",
+        kind=_K.SECONDS,
+        scope=Scope.CARE,
+        metavar="AGE",
+    )
+    max_line: int = option(
+        _IN,
+        128 << 20,
+        "Longest line or document (default 128M; 0: any).",
+        kind=_K.BYTES,
+        scope=Scope.LIMITS,
         metavar="SIZE",
-        into="keep",
+    )
+    max_unpacked: int = option(
+        _IN,
+        16 << 30,
+        "Unpacked size of an input (default 16G; 0: any).",
+        kind=_K.BYTES,
+        scope=Scope.LIMITS,
+        metavar="SIZE",
+    )
+    max_ratio: int = option(
+        _IN, 1_000, "Unpacked to packed (default 1000; 0: any).", kind=_K.COUNT, scope=Scope.LIMITS, metavar="N"
+    )
+
+    output: str = option(
+        _OUT,
+        "",
+        "Write to FILE, whole or not at all (- prints it, on a terminal too).",
+        "-o --output",
+        scope=_ONLY,
+        metavar="FILE",
+    )
+    output_dir: str = option(
+        _OUT, "", "Write below DIR, the tree mirrored.", "--output-dir", scope=_ONLY, metavar="DIR"
+    )
+    in_place: bool = option(_OUT, False, "Archive each file, then replace it.", "-i --in-place", scope=_ONLY)
+    append: bool = option(
+        _OUT, False, "Write the client's own boundary after each file's bytes.", "--append", scope=_ONLY
+    )
+    to: str = option(
+        _OUT,
+        "",
+        "Write as this dialect (see: compactor formats), or as markdown or text.",
+        "--to",
+        scope=_ONLY,
+        metavar="NAME",
+        values="cli.about:written_dialects",
+    )
+    arrow: bool = option(_OUT, False, "Rows for Arrow: tools, arguments, objects as JSON strings.", scope=_ONLY)
+    split_at_boundaries: bool = option(
+        _OUT,
+        False,
+        "With --to: a row for what was sent before each earlier compaction, and one for the rest.",
+        scope=_ONLY,
+    )
+    summary_rows: str = option(
+        _OUT, "", "Write each summariser's call as a row (- is stdout).", scope=Scope.WRITES, metavar="FILE"
+    )
+    no_compact: bool = option(_OUT, False, "Leave nothing out: with --to, only convert.", "--no-compact", scope=_ONLY)
+    redact_output: bool = option(
+        _OUT,
+        False,
+        "Take secrets out of what is written: records that stay lose those bytes; the archive keeps them.",
+        "--redact-output",
+        scope=Scope.RECORDS,
+    )
+    force: bool = option(_OUT, False, "Overwrite; replace hard-linked or read-only files.", "-f --force", scope=_ONLY)
+    archive_dir: str = option(
+        _OUT, "", "Keep originals below DIR.", "--archive-dir", scope=Scope.ARCHIVE, metavar="DIR"
+    )
+    archive: bool | None = option(
+        _OUT,
+        None,
+        "Keep the originals (default: with -i, --append).",
+        "--archive/--no-archive",
+        kind=_K.PAIR,
+        scope=Scope.ARCHIVE,
+    )
+    compress: str = option(
+        _OUT,
+        "none",
+        "Compression of the output; default: as the input in place, else by name.",
+        scope=_ANY,
+        choices=("none", "gzip", "zstd"),
+    )
+    lock: bool = option(
+        _OUT, True, "Lock the output root; exit 75 when held (default).", scope=Scope.LOCK, kind=_K.PAIR
+    )
+
+    preset: str = option(
+        _KEEP,
+        "",
+        "Settings by name or FILE.toml (see: compactor presets).",
+        "--preset",
+        scope=_ANY,
+        metavar="NAME",
+        values="presets:preset_names",
+    )
+    memory: str = option(
+        _KEEP,
+        "",
+        "The agent's own note of the session is the summary, no model is asked; {name}: the input's name.",
+        scope=Scope.READS,
+        metavar="FILE",
+    )
+    engine: str = option(
+        _KEEP, "", "A plug-in decides what is kept and what is written.", "--engine", scope=Scope.CODE, metavar="NAME"
+    )
+    summariser: str = option(_KEEP, "", "A plug-in writes the summary.", scope=Scope.CODE, metavar="NAME")
+    strict: bool = option(
+        _KEEP,
+        False,
+        "Exit 4 where a summary fell back to the digest; fail where a plug-in does.",
+        "--strict/--no-strict",
+        scope=_ANY,
+    )
+
+    dry_run: bool = option(_LOOK, False, "Write nothing; print the plan.", "-n --dry-run", scope=_ONLY)
+    diff: bool = option(_LOOK, False, "Write nothing; show before and after.", "--diff", scope=_ONLY)
+    plan_out: str = option(
+        _LOOK, "", "Write nothing but the plan, to FILE (- is stdout).", "--plan-out", scope=_ONLY, metavar="FILE"
+    )
+    check: bool = option(_LOOK, False, "Write nothing; exit 1 if something would change.", "--check", scope=_ONLY)
+    plan: str = option(_LOOK, "", "Apply a saved plan exactly.", "--plan", scope=_ONLY, metavar="FILE")
+    interactive: bool = option(
+        _LOOK, False, "Ask about each summary: yes, no, or what to change.", "--interactive", scope=_ONLY
+    )
+
+    model: str = option(
+        _LLM, "", "A model writes the summary; auto: the transcript's own.", "-m --model", scope=_NET, metavar="MODEL"
+    )
+    api_base: str = option(_LLM, "", "Ask this server (OpenAI-compatible).", "--api-base", scope=_NET, metavar="URL")
+    key_file: str = option(
+        _LLM, "", "Read keys from FILE, not the environment.", "--key-file", scope=Scope.KEYS, metavar="FILE"
+    )
+    fallback_model: str = option(_LLM, "", "Ask this model where the first fails.", scope=_NET, metavar="MODEL")
+    model_for: str = option(_LLM, "", "By task: leaf=MODEL,merge=MODEL.", scope=_NET, metavar="LIST")
+    embedding_model: str = option(
+        _LLM,
+        "",
+        "With --keep semantic: this model's embeddings tell what is near; local:FOLDER asks one on this machine.",
+        scope=_NET,
+        metavar="MODEL",
+    )
+    on_failure: str = option(
+        _LLM,
+        "digest",
+        "No summary from any model: take the digest (default), keep the transcript as it is, or fail.",
+        "--on-failure",
+        scope=_NET,
+        choices=("digest", "keep", "fail"),
+    )
+    previous: str = option(
+        _LLM,
+        "update",
+        "An earlier summary: update it (default), rebuild it from the archive, or keep it word for word.",
+        scope=_NET,
+        choices=("update", "rebuild", "keep"),
+    )
+    instructions: str = option(_LLM, "", "Add the text of FILE to the prompt.", scope=_NET, metavar="FILE")
+    verify_pass: bool = option(
+        _LLM,
+        False,
+        "Ask once more what the summary left out; the answer counts if it passes the same checks.",
+        scope=_NET,
+    )
+    max_cost: float = option(
+        _LLM, 0.0, "Stop asking before this is spent.", "--max-cost", kind=_K.MONEY, scope=_NET, metavar="USD"
+    )
+    price: str = option(_LLM, "", "USD per million tokens, instead of the known price.", scope=_NET, metavar="IN,OUT")
+    max_requests: int = option(_LLM, 0, "Stop asking after N requests.", kind=_K.COUNT, scope=_NET, metavar="N")
+    max_tokens_sent: int = option(_LLM, 0, "Stop asking after N tokens.", kind=_K.TOKENS, scope=_NET, metavar="N")
+    timeout: float = option(
+        _LLM, 600.0, "Longest wait for a reply, all in all (default 10m).", kind=_K.SECONDS, scope=_NET, metavar="TIME"
+    )
+    max_reply: int = option(
+        _LLM, 4 << 20, "Longest text of a reply (default 4M; 0: any).", kind=_K.BYTES, scope=_NET, metavar="SIZE"
+    )
+    llm_concurrency: int = option(_LLM, 8, "Requests at once (default 8).", kind=_K.COUNT, scope=_NET, metavar="N")
+    rpm: int = option(_LLM, 0, "Requests per minute.", kind=_K.COUNT, scope=_NET, metavar="N")
+    tpm: int = option(_LLM, 0, "Tokens per minute.", kind=_K.TOKENS, scope=_NET, metavar="N")
+    reset_breaker: bool = option(_LLM, False, "Ask a server again that failed before.", scope=_ONLY)
+    cache: bool = option(_LLM, True, "Keep replies, so that nothing is paid twice (default).", scope=_NET, kind=_K.PAIR)
+    redact: bool = option(_LLM, True, "Take secrets out before sending (default).", "--redact/--no-redact", scope=_NET)
+
+    jobs: int = option(
+        _RUN,
+        1,
+        "Processes (default 1; 0: one per core); the output order stays.",
+        "-j --jobs",
+        kind=_K.COUNT,
+        scope=_ANY,
+        metavar="N",
+    )
+    keep_going: bool = option(
+        _RUN, True, "After a failed input: go on (default) or stop.", "--keep-going/--fail-fast", scope=_ANY
+    )
+    hook_before: str = option(
+        _RUN, "", "Run CMD before each compaction; it may object.", scope=Scope.COMMANDS, metavar="CMD"
+    )
+    hook_after: str = option(_RUN, "", "Run CMD after each output took effect.", scope=Scope.COMMANDS, metavar="CMD")
+    hook_timeout: float = option(
+        _RUN, 60.0, "How long a hook may take (default 60s).", kind=_K.SECONDS, scope=Scope.COMMANDS, metavar="TIME"
+    )
+    report: str = option(
+        _RUN, "", "Write what happened as JSON (- is stdout).", "--report", scope=Scope.WRITES, metavar="FILE"
+    )
+    html: str = option(
+        _RUN, "", "Write a page to look at: before, after, what is lost.", "--html", scope=Scope.WRITES, metavar="FILE"
+    )
+    metrics: str = option(
+        _RUN,
+        "",
+        "Write sizes, ratios, failures of all rows as JSON; x.prom: for Prometheus.",
+        "--metrics",
+        scope=Scope.WRITES,
+        metavar="FILE",
+    )
+    events: str = option(
+        _RUN,
+        "",
+        "Write events as they happen, as JSON lines (- is stdout).",
+        "--events",
+        scope=Scope.WRITES,
+        metavar="FILE|fd:N",
+    )
+    color: str = option(_RUN, "auto", "Colours for people.", scope=_ANY, choices=("auto", "always", "never"))
+    quiet: int = option(_RUN, 0, "No progress, no warnings; -qq: no errors.", "-q --quiet", kind=_K.TALLY, scope=_ONLY)
+    verbose: int = option(_RUN, 0, "Say what was done; -vv: and why.", "-v --verbose", kind=_K.TALLY, scope=_ONLY)
+
+    stdout_is_terminal: bool = False  # whether a person would see what is written to standard output
+    only_look: bool = False  # whether nothing is wanted but to look
+
+
+def _setting(
+    name: str,
+    into: str,
+    kind: OptionKind,
+    help: str,  # noqa: A002 -- click's word
+    flags: str = "",
+    *,
+    scope: Scope = Scope.NOT_PROJECT,
+    metavar: str = "",
+    values: str = "",
+) -> Option:
+    """An option that is the field of `Settings` at this path."""
+    return Option(name, _KEEP, kind, help, tuple(flags.split()), scope, metavar, into=into, values=values)
+
+
+SETTINGS = (
+    _setting(
+        "target", "target", _K.SIZE, "Tokens the output may use: 32k, 25%.", "-t --target", scope=_ANY, metavar="TOKENS"
     ),
-    Option(
+    _setting(
+        "window",
+        "trigger.window_tokens",
+        _K.TOKENS,
+        "Context window; compact under pressure only.",
+        "-w --window",
+        scope=_ANY,
+        metavar="TOKENS",
+    ),
+    _setting(
+        "keep_head", "keep", _K.KEEP, "Head to keep: 4k tokens, or 2turns.", "--keep-head", scope=_ANY, metavar="SIZE"
+    ),
+    _setting(
         "keep_tail",
-        ("--keep-tail",),
-        OptionKind.KEEP,
-        "Tail to keep: 16k tokens, 3turns, 2messages or 30%.",
-        metavar="SIZE",
-        into="keep",
-    ),
-    Option(
         "keep",
-        ("--keep",),
-        OptionKind.TEXT,
+        _K.KEEP,
+        "Tail to keep: 16k tokens, 3turns, 2messages or 30%.",
+        "--keep-tail",
+        scope=_ANY,
+        metavar="SIZE",
+    ),
+    _setting(
+        "keep",
+        "keep.by",
+        _K.TEXT,
         "What the tail's tokens go to: newest (default); half of them to what matters most (smart) or is nearest to"
         " the task (semantic); hierarchical: newest, and a line for each turn and topic before; or a plug-in.",
+        "--keep",
+        scope=_ANY,
         metavar="NAME",
-        into="keep.by",
+        values="model.settings:KEPT_BY",
     ),
-    Option(
+    _setting(
         "budget",
-        ("--budget",),
-        OptionKind.BUDGET,
+        "budget",
+        _K.BUDGET,
         "Summary size: scaled, tiered, N or N%.",
+        "--budget",
+        scope=_ANY,
         metavar="SIZE",
-        into="budget",
+        values="cli.config:CURVES",
     ),
-    Option("focus", ("--focus",), OptionKind.TEXT, "Keep details about this first.", _OWN, "TEXT", into="focus"),
-    Option(
+    _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus", scope=Scope.WORDS, metavar="TEXT"),
+    _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", scope=_ANY, metavar="MODEL"),
+    _setting(
+        "at_phase",
+        "trigger.at_phase",
+        _K.FLAG,
+        "Compact when a phase of the task ends (to-dos done, a new request), sooner only under pressure.",
+        scope=_ANY,
+    ),
+    _setting(
         "lang",
-        ("--lang",),
-        OptionKind.TEXT,
+        "language",
+        _K.TEXT,
         "Language of the summary: auto, en, zh, …",
+        scope=_ANY,
         metavar="LANG",
-        into="language",
+        values="cli.about:languages",
     ),
-    Option("template", ("--template",), OptionKind.TEXT, "Shape of the summary.", metavar="NAME", into="template"),
-    Option("tokenizer", ("--tokenizer",), OptionKind.TEXT, "What counts tokens.", metavar="NAME", into="tokenizer"),
-    Option(
+    _setting(
+        "template",
+        "template",
+        _K.TEXT,
+        "Shape of the summary.",
+        scope=_ANY,
+        metavar="NAME",
+        values="render.template:template_names",
+    ),
+    _setting(
+        "tokenizer",
+        "tokenizer",
+        _K.TEXT,
+        "What counts tokens.",
+        scope=_ANY,
+        metavar="NAME",
+        values="plan.models:VOCABULARIES",
+    ),
+    _setting(
         "restore_files",
-        ("--restore-files",),
-        OptionKind.COUNT,
+        "restore_files",
+        _K.COUNT,
         "Carry the last state of N files worked on.",
+        scope=_ANY,
         metavar="N",
-        into="restore_files",
     ),
-    Option(
-        "memory",
-        ("--memory",),
-        OptionKind.TEXT,
-        "The agent's own note of the session is the summary, no model is asked; {name}: the input's name.",
-        _OWN,
-        "FILE",
-    ),
-    Option(
+    _setting(
         "min_retention",
-        ("--min-retention",),
-        OptionKind.RATIO,
+        "min_retention_ratio",
+        _K.RATIO,
         "Fail where less of the middle survives.",
+        scope=_ANY,
         metavar="SHARE",
-        into="min_retention_ratio",
-    ),
-    Option(
-        "engine", ("--engine",), OptionKind.TEXT, "A plug-in decides what is kept and what is written.", _OWN, "NAME"
-    ),
-    Option("summariser", ("--summariser",), OptionKind.TEXT, "A plug-in writes the summary.", _OWN, "NAME"),
-    Option(
-        "strict",
-        ("--strict/--no-strict",),
-        OptionKind.PAIR,
-        "Exit 4 where a summary fell back to the digest; fail where a plug-in does.",
     ),
 )
-
-PREVIEW = (
-    Option("dry_run", ("-n", "--dry-run"), OptionKind.FLAG, "Write nothing; print the plan.", _ONLY),
-    Option("check", ("--check",), OptionKind.FLAG, "Write nothing; exit 1 if something would change.", _ONLY),
-    Option("diff", ("--diff",), OptionKind.FLAG, "Write nothing; show before and after.", _ONLY),
-    Option("plan_out", ("--plan-out",), OptionKind.TEXT, "Save the plan.", _ONLY, "FILE"),
-    Option("plan", ("--plan",), OptionKind.TEXT, "Apply a saved plan exactly.", _ONLY, "FILE"),
-    Option(
-        "interactive", ("--interactive",), OptionKind.FLAG, "Ask about each summary: yes, no, or what to change.", _ONLY
-    ),
+# Not an option of its own, but any of them by its key; what it sets is read as the command line's.
+SET = Option(
+    "set",
+    _KEEP,
+    OptionKind.LIST,
+    "Any key of a configuration file, also of a table: rpm=60, keep.tail_turns=3 (see: compactor schema config).",
+    ("--set",),
+    _ONLY,
+    "KEY=VALUE",
 )
 
-MODEL = (
-    Option(
-        "model",
-        ("-m", "--model"),
-        OptionKind.TEXT,
-        "A model writes the summary; auto: the transcript's own.",
-        _OWN,
-        "MODEL",
-    ),
-    Option(
-        "embedding_model",
-        ("--embedding-model",),
-        OptionKind.TEXT,
-        "With --keep semantic: this model's embeddings tell what is near; local:FOLDER asks one on this machine.",
-        _OWN,
-        "MODEL",
-    ),
-    Option("model_for", ("--model-for",), OptionKind.TEXT, "By task: leaf=MODEL,merge=MODEL.", _OWN, "LIST"),
-    Option("api_base", ("--api-base",), OptionKind.TEXT, "Ask this server (OpenAI-compatible).", _OWN, "URL"),
-    Option("key_file", ("--key-file",), OptionKind.TEXT, "Read keys from FILE, not the environment.", _OWN, "FILE"),
-    Option(
-        "fallback_model", ("--fallback-model",), OptionKind.TEXT, "Ask this model where the first fails.", _OWN, "MODEL"
-    ),
-    Option(
-        "on_failure",
-        ("--on-failure",),
-        OptionKind.CHOICE,
-        "No summary from any model: take the digest (default), keep the transcript as it is, or fail.",
-        _OWN,
-        choices=("digest", "keep", "fail"),
-    ),
-    Option(
-        "previous",
-        ("--previous",),
-        OptionKind.CHOICE,
-        "An earlier summary: update it (default), rebuild it from the archive, or keep it word for word.",
-        _OWN,
-        choices=("update", "rebuild", "keep"),
-    ),
-    Option("instructions", ("--instructions",), OptionKind.TEXT, "Add the text of FILE to the prompt.", _OWN, "FILE"),
-    Option(
-        "verify_pass",
-        ("--verify-pass",),
-        OptionKind.FLAG,
-        "Ask once more what the summary left out; the answer counts if it passes the same checks.",
-        _OWN,
-    ),
-    Option("max_cost", ("--max-cost",), OptionKind.MONEY, "Stop asking before this is spent.", _OWN, "USD"),
-    Option(
-        "price", ("--price",), OptionKind.TEXT, "USD per million tokens, instead of the known price.", _OWN, "IN,OUT"
-    ),
-    Option("max_requests", ("--max-requests",), OptionKind.COUNT, "Stop asking after N requests.", _OWN, "N"),
-    Option("max_tokens_sent", ("--max-tokens-sent",), OptionKind.TOKENS, "Stop asking after N tokens.", _OWN, "N"),
-    Option(
-        "timeout",
-        ("--timeout",),
-        OptionKind.SECONDS,
-        "Longest wait for a reply, all in all (default 10m).",
-        _OWN,
-        "TIME",
-    ),
-    Option(
-        "max_reply", ("--max-reply",), OptionKind.BYTES, "Longest text of a reply (default 4M; 0: any).", _OWN, "SIZE"
-    ),
-    Option("llm_concurrency", ("--llm-concurrency",), OptionKind.COUNT, "Requests at once (default 8).", _OWN, "N"),
-    Option("rpm", ("--rpm",), OptionKind.COUNT, "Requests per minute.", _OWN, "N"),
-    Option("tpm", ("--tpm",), OptionKind.TOKENS, "Tokens per minute.", _OWN, "N"),
-    Option("reset_breaker", ("--reset-breaker",), OptionKind.FLAG, "Ask a server again that failed before.", _ONLY),
-    Option(
-        "cache",
-        ("--cache/--no-cache",),
-        OptionKind.PAIR,
-        "Keep replies, so that nothing is paid twice (default).",
-        _OWN,
-    ),
-    Option("redact", ("--redact/--no-redact",), OptionKind.PAIR, "Take secrets out before sending (default).", _OWN),
-)
 
-RUN = (
-    Option(
-        "jobs",
-        ("-j", "--jobs"),
-        OptionKind.COUNT,
-        "Processes (default 1; 0: one per core); the output order stays.",
-        metavar="N",
-    ),
-    Option(
-        "keep_going", ("--keep-going/--fail-fast",), OptionKind.PAIR, "After a failed input: go on (default) or stop."
-    ),
-    Option(
-        "hook_before",
-        ("--hook-before",),
-        OptionKind.TEXT,
-        "Run CMD before each compaction; it may object.",
-        _OWN,
-        "CMD",
-    ),
-    Option("hook_after", ("--hook-after",), OptionKind.TEXT, "Run CMD after each output took effect.", _OWN, "CMD"),
-    Option(
-        "hook_timeout", ("--hook-timeout",), OptionKind.SECONDS, "How long a hook may take (default 60s).", _OWN, "TIME"
-    ),
-    Option("report", ("--report",), OptionKind.TEXT, "Write what happened as JSON (- is stdout).", _OWN, "FILE"),
-    Option("html", ("--html",), OptionKind.TEXT, "Write a page to look at: before, after, what is lost.", _OWN, "FILE"),
-    Option(
-        "metrics",
-        ("--metrics",),
-        OptionKind.TEXT,
-        "Write sizes, ratios, failures of all rows as JSON; x.prom: for Prometheus.",
-        _OWN,
-        "FILE",
-    ),
-    Option(
-        "events",
-        ("--events",),
-        OptionKind.TEXT,
-        "Write events as they happen, as JSON lines (- is stdout).",
-        _OWN,
-        "FILE|fd:N",
-    ),
-    Option("color", ("--color",), OptionKind.CHOICE, "Colours for people.", choices=("auto", "always", "never")),
-    Option("quiet", ("-q", "--quiet"), OptionKind.TALLY, "No progress, no warnings; -qq: no errors.", _ONLY),
-    Option("verbose", ("-v", "--verbose"), OptionKind.TALLY, "Say what was done; -vv: and why.", _ONLY),
-)
+def _declared() -> tuple[Option, ...]:
+    fields = dataclasses.fields(DeclaredOptions)
+    runs = [field.metadata["option"]._replace(name=field.name) for field in fields if field.metadata]
+    found = (*SETTINGS, *runs)
+    return tuple(item for group in Group for item in found if item.group is group)
 
-SECTIONS = (
-    ("Input", INPUT),
-    ("Output", OUTPUT),
-    ("What to keep", CONTROL),
-    ("Look first", PREVIEW),
-    ("A model's summary", MODEL),
-    ("The run", RUN),
-)
 
-OPTIONS: tuple[Option, ...] = tuple(option for _, options in SECTIONS for option in options)
+OPTIONS = _declared()
+BY_NAME = {item.name: item for item in OPTIONS}
+
+
+def with_flags(group: Group) -> tuple[Option, ...]:
+    """The options of the command line in this section of its help."""
+    found = tuple(item for item in OPTIONS if item.group is group and item.flags)
+    return (*found, SET) if group is SET.group else found
+
+
+SECTIONS = tuple((group.value, with_flags(group)) for group in Group)
 
 # What most runs need, by use: the help of -h.
 COMMON: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -441,33 +559,15 @@ COMMON: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The run", ("jobs",)),
 )
 
-# A project's file comes with a checkout, from whoever wrote the repository: it says how much is kept, and nothing else.
-# What it names beyond this list is refused, whatever this version or a later one knows.
-PROJECT_OPTIONS = frozenset(
-    {
-        *("exclude", "format", "on_invalid", "compress", "jobs", "keep_going", "color", "strict"),
-        *("target", "window", "model_window", "preset", "keep_head", "keep_tail", "keep", "budget", "lang", "template"),
-        *("tokenizer", "restore_files", "min_retention", "at_phase"),
-    }
-)
-PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
-_FILES = "choose files to write"
-_CODE = "choose code to run"
-_COMMANDS = "run commands"
-_ARCHIVE = "weaken the archive"
-# Why a project's file may not say these; what is neither here nor above is refused without a reason of its own.
-REFUSED_IN_PROJECT = {
-    **{option.name: "turn on the network, or decide what is sent" for option in MODEL},
-    "key_file": "name keys",
-    "api_key": "name keys",
-    **dict.fromkeys(("hook_before", "hook_after", "hook_timeout"), _COMMANDS),
-    **dict.fromkeys(("include", "memory"), "choose files to read"),
-    **dict.fromkeys(("archive", "no_archive", "archive_dir"), _ARCHIVE),
-    "redact_output": "change records that stay",
-    "lock": "switch off the lock",
-    **dict.fromkeys(("max_line", "max_unpacked", "max_ratio"), "raise the limits of memory"),
-    "min_age": "weaken the care for files in use",
-    **dict.fromkeys(("engine", "summariser"), _CODE),
-    **dict.fromkeys(("report", "events", "metrics", "html", "summary_rows"), _FILES),
-    **dict.fromkeys(("focus", "acknowledgement"), "write words into transcripts or prompts"),
-}
+# Flags of earlier versions that are not a key now, with what says the same.
+REPLACED = {"--stdout": "-o -", "--no-cache": "--set cache=false", "--no-lock": "--set lock=false"}
+
+
+def replacement(flag: str) -> str:
+    """What says today what an old flag said; empty: there was none of that name."""
+    name = flag.removeprefix("--").replace("-", "_")
+    found = BY_NAME.get(name)
+    if flag in REPLACED or found is None or found.flags:
+        return REPLACED.get(flag, "")
+    is_switch = found.kind in (OptionKind.FLAG, OptionKind.PAIR)
+    return f"--set {found.key}={'true' if is_switch else found.metavar or '|'.join(found.choices)}"

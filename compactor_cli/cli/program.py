@@ -76,8 +76,20 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
 def _worded(error: click.ClickException, program: str) -> str:
     if program == "compact" and isinstance(error, click.NoSuchOption) and error.option_name in _OF_BATCH:
         return f"{error.option_name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
+    if isinstance(error, click.NoSuchOption) and (found := _replacement(error, program)):
+        return f"{error.option_name} is gone: write {found}"
     text = error.format_message()
     return f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
+
+
+def _replacement(error: click.NoSuchOption, program: str) -> str:
+    """What says today what an option of earlier versions said; empty: it is unknown."""
+    from compactor_cli.cli.options import replacement
+
+    if program == "compactor" and error.option_name == "--engine":
+        return "--executor local|ray"
+    is_filter = program == "compact" or " batch" in (error.ctx.command_path if error.ctx else "")
+    return replacement(error.option_name) if is_filter else ""
 
 
 def _say(program: str, text: str) -> None:
@@ -92,12 +104,10 @@ def _complete(command: click.Command, program: str) -> None:
         return
     from compactor_cli.cli.about import prepare, variable_of
 
-    # Both names of the toolbox are the same program, each asked by its own variable.
-    for name in (program, f"{program}-cli"):
-        if instruction := os.environ.get(variable_of(name)):
-            from click.shell_completion import shell_complete
+    if instruction := os.environ.get(variable_of(program)):
+        from click.shell_completion import shell_complete
 
-            sys.exit(shell_complete(prepare(command), {}, name, variable_of(name), instruction))
+        sys.exit(shell_complete(prepare(command), {}, program, variable_of(program), instruction))
 
 
 # Packages that something depends on, with what for.
@@ -106,7 +116,7 @@ _PARTS = (
     ("tiktoken", "token counts"),
     ("toktok-rs", "the same counts, faster"),
     ("pyarrow", "Parquet"),
-    ("ray", "compactor batch --engine ray"),
+    ("ray", "compactor batch --executor ray"),
     ("model2vec", "embeddings on this machine"),
 )
 

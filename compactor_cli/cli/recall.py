@@ -18,7 +18,7 @@ import click
 from compactor_cli.agents.session_digest import left_out
 from compactor_cli.archive.folder import default_archive_dir
 from compactor_cli.archive.index import IndexStart
-from compactor_cli.archive.restore import ExpandedRecord, each_once, original_of, transcripts_in
+from compactor_cli.archive.restore import ExpandedRecord, each_once, load_transcript, original_of, transcripts_in
 from compactor_cli.archive.restore import expand as expanded
 from compactor_cli.archive.search import Filter, Hit, SearchResult, marks
 from compactor_cli.archive.search import search as searched
@@ -39,7 +39,7 @@ from compactor_cli.digest.loss import Dropped
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.sources import call_text
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.marker import find_marker
+from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.presets import values
 from compactor_cli.read.jsonl import OnInvalid, records_in
@@ -220,34 +220,64 @@ class _Left:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line; all of them without --limit.")
 @ARCHIVE_DIR
 def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_dir: str | None) -> int:
-    """List what a compacted FILE no longer says of its archived original, the likeliest to be needed first.
+    """List what a compacted FILE no longer says of its archived originals, the likeliest to be needed first.
 
     Requests of the user, open items, errors, decisions, files, commands and names that a model reading FILE does not
     see. The need is an estimate, 0 to 1: how likely a name in it is used again, more for what stands until it is
     taken back. compactor expand ID prints the record.
+
+    Of a file that was compacted again and again, everything since its first original counts, as far back as the
+    archives know; the last line says where one is missing.
     """
-    found = sorted(_left_out(file, dialect, archive_dir), key=lambda left: -left.thing.score)
+    folders = (*each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
+    unknown: set[str] = set()
+    found = sorted(_left_out(file, dialect, folders, unknown), key=lambda left: -left.thing.score)
     shown = found[: limit or (len(found) if as_json else MOST_SHOWN)]
-    text = "".join(map(_thing_json, shown)) if as_json else _table(shown) + _total(file, len(found), len(shown))
+    total = _total(file, len(found), len(shown), ", ".join(sorted(unknown)))
+    text = "".join(map(_thing_json, shown)) if as_json else _table(shown) + total
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
     return 0
 
 
-def _total(file: str, total: int, shown: int) -> str:
+def _total(file: str, total: int, shown: int, unknown: str) -> str:
     more = f", {shown:,} shown (more: --limit)" if shown < total else ""
-    return f"{visible(file)}: {counted(total, 'thing') if total else 'nothing'} left out{more}\n"
+    missing = f"; what was left out before {unknown} is in no archive" if unknown else ""
+    return f"{visible(file)}: {counted(total, 'thing') if total else 'nothing'} left out{more}{missing}\n"
 
 
-def _left_out(file: str, dialect: str, archive_dir: str | None) -> Iterator[_Left]:
-    """What each conversation of the file lacks. Raises InputError where no archive has its original."""
-    folders = (*each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
+def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str]) -> Iterator[_Left]:
+    """What each conversation of the file lacks since its first original; ``unknown`` takes in what no archive has.
+
+    Raises InputError where no archive has its newest original.
+    """
     found = original_of(file, folders)
     originals = [item for item in transcripts_in(found.path, found.on_invalid) if item.records]
     if found.length >= 0:
         originals = [item for item in originals if item.sha256 == found.sha256]
     for original, now in _pairs(file, originals, _read(file, dialect)):
-        yield from (_Left(id=name, thing=thing) for name, thing in left_out(original, now))
+        seen: set[tuple[str, str]] = set()
+        for earlier in _earlier(original, folders, unknown):
+            for name, thing in left_out(earlier, now):
+                if (thing.kind, thing.text) not in seen:
+                    seen.add((thing.kind, thing.text))
+                    yield _Left(id=name, thing=thing)
+
+
+def _earlier(original: Transcript, folders: Sequence[Path], unknown: set[str]) -> Iterator[Transcript]:
+    """The original, then what the summary in it was made from, back to the first that the archives have."""
+    hashes: set[str] = set()
+    while original.sha256 not in hashes:
+        hashes.add(original.sha256)
+        yield original
+        marker = _newest_marker(original)
+        if marker is None:
+            return
+        try:
+            original = load_transcript(folders, marker.transcript)
+        except InputError:
+            unknown.add(marker.transcript)
+            return
 
 
 def _read(file: str, dialect: str) -> list[Transcript]:
@@ -267,8 +297,7 @@ def _pairs(
     is_aligned = len(originals) == len(compacted)
     is_found = False
     for i, now in enumerate(compacted):
-        markers = filter(None, (find_marker(message.text) for message in reversed(now.messages)))
-        marker = next(markers, None)
+        marker = _newest_marker(now)
         original = by_hash.get(marker.transcript) if marker else None
         original = original or (originals[i] if is_aligned else None)
         if original:
@@ -277,6 +306,10 @@ def _pairs(
     if not is_found:
         advice = "it was changed too much since; compactor restore gives the original"
         raise InputError("none of its conversations is one of its archived original", place=file, next_step=advice)
+
+
+def _newest_marker(transcript: Transcript) -> Marker | None:
+    return next(filter(None, (find_marker(message.text) for message in reversed(transcript.messages))), None)
 
 
 def _thing_json(left: _Left) -> str:

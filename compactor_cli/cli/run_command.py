@@ -16,10 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders, output_error
 from compactor_cli.archive.targets import STDOUT, Destination, Target, TargetKind, plan_targets
-from compactor_cli.cli.config import Configuration, configure
+from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, counted, is_terminal, wants_color
 from compactor_cli.cli.run_config import account_for, asked_line, check_memory, hooks_and_memory, plugged, with_models
-from compactor_cli.cli.run_options import RunOptions, check
 from compactor_cli.cli.run_report import RunReport, output_file
 from compactor_cli.cli.views import ReportWording, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
@@ -58,7 +57,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
             configuration = configure(given, os.environ, Path.cwd())
             is_seen = is_terminal(sys.stdout)
             run_options = RunOptions(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
-            check(run_options, given)
+            check(run_options, configuration.named)
             run_report.report, run_report.settings = run_options.report, configuration.settings
             if sys.stdout is None and run_options.stdout_is_taken:
                 raise UsageError("standard output is closed", next_step="name a file with -o")

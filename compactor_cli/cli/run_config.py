@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console
-from compactor_cli.cli.run_options import RunOptions
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
@@ -70,7 +70,7 @@ def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfi
     if not name:
         return run_config
     if run_config.settings.keep.by != SEMANTIC:
-        raise UsageError("--embedding-model is about --keep semantic", next_step="add --keep semantic")
+        raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
     from compactor_cli.llm.importance import PREFIX, Meaning, Unasked, local
 
     if name.startswith(PREFIX):
@@ -157,7 +157,7 @@ def _by_stage(text: str) -> Mapping[Stage, str]:
         task, equals, model = entry.partition("=")
         if not equals or not model.strip() or task.strip() not in tuple(Stage):
             advice = f"write TASK=MODEL; tasks: {', '.join(Stage)}"
-            raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="--model-for")
+            raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="model-for")
         found[Stage(task.strip())] = model.strip()
     return found
 
@@ -264,7 +264,7 @@ def check_memory(run_options: RunOptions, *, inputs: int) -> None:
         note_of(run_options.memory, "")
         if inputs > 1:
             advice = f"name each session's own: notes/{NAME}.md"
-            raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="--memory")
+            raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="memory")
 
 
 def _check_command(command: str, where: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.config import configure
+from compactor_cli.cli.config import RunOptions, configure
 from compactor_cli.cli.console import (
     Console,
     Progress,
@@ -28,7 +28,6 @@ from compactor_cli.cli.console import (
     terminal_columns,
     visible,
 )
-from compactor_cli.cli.run_options import RunOptions
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import OPAQUE_KINDS, sent_messages

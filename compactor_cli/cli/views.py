@@ -282,7 +282,7 @@ def result_line(report: InputReport, wording: ReportWording) -> str:
     if report.path != STDIN and (wording.in_place or wording.append) and report.archive:
         parts.append(f"back: compactor undo {shlex.quote(report.path)}")
     if wording.is_shown and not wording.only_look:
-        ways = "-o FILE writes it, --stdout prints it"
+        ways = "-o FILE writes it, -o - prints it"
         parts.append(f"nothing was written: {ways}" + (", -i replaces the file" if report.path != STDIN else ""))
     return " · ".join(filter(None, parts))
 

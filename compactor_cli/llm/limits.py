@@ -217,7 +217,7 @@ class Breaker:
         minutes = max(1, round((ends - self._clock()) / 60))
         return (
             f"{server} failed {state.failures} times in a row (the last: {state.reason}), so it is not asked for"
-            f" another {minutes} {'minute' if minutes == 1 else 'minutes'}; --reset-breaker asks it at once"
+            f" another {minutes} {'minute' if minutes == 1 else 'minutes'}; --set reset-breaker=true asks it at once"
         )
 
     async def _next_outcome(self) -> None:

@@ -399,7 +399,7 @@ async def _within(pieces: Any, max_bytes: int) -> AsyncGenerator[Any, None]:
 
 
 def _too_large(max_bytes: int) -> Refused:
-    return Refused(f"the reply is longer than {max_bytes:,} bytes (--max-reply)")
+    return Refused(f"the reply is longer than {max_bytes:,} bytes (max-reply)")
 
 
 async def _vectors(litellm: Any, call: Call) -> Reply:

@@ -271,7 +271,7 @@ class OnceCounter:
 
 
 def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
-    """The counter of ``--tokenizer``: ``auto`` (by model), a vocabulary's name, ``estimate``, ``chars/4``, ``chars/3``.
+    """The counter of this name: ``auto`` (by model), a vocabulary's name, ``estimate``, ``chars/4``, ``chars/3``.
 
     Raises `UsageError` for a name that is none of these.
     """

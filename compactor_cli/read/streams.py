@@ -207,10 +207,10 @@ class UnpackedWatch:
         self._unpacked_bytes += len(piece)
         most = self._limits.unpacked_bytes
         if most and self._unpacked_bytes > most:
-            raise self._error(f"it unpacks to more than {written(most)}", "--max-unpacked")
+            raise self._error(f"it unpacks to more than {written(most)}", "max-unpacked")
         ratio = self._limits.unpacked_ratio
         if ratio and self._unpacked_bytes > _RATIO_FROM_BYTES and self._unpacked_bytes > ratio * max(1, self._packed()):
-            raise self._error(f"it unpacks to more than {ratio:,} times its size", "--max-ratio")
+            raise self._error(f"it unpacks to more than {ratio:,} times its size", "max-ratio")
 
     def _error(self, what: str, option: str) -> Unreadable:
         return Unreadable(what, place=self._path, next_step=larger_limit(option))
@@ -218,16 +218,14 @@ class UnpackedWatch:
 
 def larger_limit(option: str) -> str:
     """What to do about something beyond the limit that this option sets."""
-    variable = f"COMPACT_{option[2:].replace('-', '_').upper()}"
-    return f"check what it is; {option}, or {variable} for a command without it, takes a larger limit, 0 for none"
+    variable = f"COMPACT_{option.replace('-', '_').upper()}"
+    return f"check what it is; --set {option}=SIZE, or {variable}, takes a larger limit, 0 for none"
 
 
 def too_long(path: str, number: int, limit_bytes: int, what: str = "the line") -> Unreadable:
     """The error for a line, or a document from this line on, beyond the limit."""
     place = Place(path=path, line=number)
-    return Unreadable(
-        f"{what} is longer than {written(limit_bytes)}", place=place, next_step=larger_limit("--max-line")
-    )
+    return Unreadable(f"{what} is longer than {written(limit_bytes)}", place=place, next_step=larger_limit("max-line"))
 
 
 def written(size_bytes: int) -> str:

@@ -162,7 +162,7 @@ class OutputShape:
     def checked(cls, *, dialect: str, cells: Cells, parts: Parts) -> Self:
         """The shape. Raises UsageError for a dialect that cannot be written from nothing."""
         if dialect in DOCUMENTS and (cells is not Cells.OBJECTS or parts is not Parts.WHOLE):
-            raise UsageError(f"{dialect} has no rows", next_step="leave --arrow and --split-at-boundaries out")
+            raise UsageError(f"{dialect} has no rows", next_step="leave arrow and split-at-boundaries out")
         if dialect and dialect not in DOCUMENTS:
             check_writable(dialect)
         return cls(dialect=dialect, cells=cells, parts=parts)

@@ -95,7 +95,7 @@ def _run(command: str, payload: Mapping[str, Any], seconds: float) -> tuple[int,
         try:
             answer, complaint = process.communicate(given, timeout=seconds)
         except subprocess.TimeoutExpired as error:
-            step = "give it more time with --hook-timeout"
+            step = "give it more time: --set hook-timeout=5m"
             raise OutputError(f"the hook {words[0]} took more than {seconds:g} seconds", next_step=step) from error
         finally:
             _end(process)
@@ -124,9 +124,7 @@ def note_of(file: str, path: str) -> str:
     except FileNotFoundError as error:
         if NAME in file:
             return ""
-        raise UsageError(
-            "there is no such note", next_step="name the file, or leave --memory out", place=file
-        ) from error
+        raise UsageError("there is no such note", next_step="name the file, or leave memory out", place=file) from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise UsageError(f"the note cannot be read ({reason})", place=str(found)) from error

@@ -285,7 +285,7 @@ def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool
         raise UsageError(f"there is no key for the model {name}", next_step=advice)
     if run_config.limits.cost_usd and not run_config.model_options.price and price_of(name) is None:
         what = f"the price of {name} is not known, so --max-cost cannot be kept"
-        raise UsageError(what, next_step="give it in US dollars per million tokens: --price IN,OUT")
+        raise UsageError(what, next_step="give it in US dollars per million tokens: --set price=IN,OUT")
 
 
 def _provider(name: str, api_base: str) -> str:

@@ -314,7 +314,7 @@ def way_of(run_config: ModelConfig) -> Call:
     name = model_options.model
     model = f"openai/{name}" if model_options.api_base and not provider_of(name) else name
     if model_options.models or model_options.model == AUTO:
-        raise UsageError("a batch job asks one model", next_step="name it with -m, without --model-for")
+        raise UsageError("a batch job asks one model", next_step="name it with -m, without model-for")
     if provider_of(model) not in Batches.PROVIDERS:
         advice = f"one of these providers: {', '.join(Batches.PROVIDERS)}; or ask live: compactor batch run -m"
         raise UsageError(f"{model}: no batch jobs with this provider", next_step=advice)

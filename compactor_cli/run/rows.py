@@ -412,7 +412,7 @@ def _check_retention(report: TranscriptReport, settings: Settings) -> None:
     short = [f"{kind} {share:.0%}" for kind, share in report.retention.items() if share < least]
     if short:
         what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
-        raise OutputError(what, next_step="raise the target, or lower --min-retention")
+        raise OutputError(what, next_step="raise the target, or lower min-retention")
 
 
 def _place(transcript: Transcript) -> str:

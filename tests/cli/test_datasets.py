@@ -42,7 +42,7 @@ def test_rows_have_the_same_keys_after_compaction(work: Path, compact: Run) -> N
 @pytest.mark.parametrize("name", [(), ("--to", "openai-chat"), ("--to", "sharegpt")])
 def test_columns_for_arrow_have_one_type_each(name: tuple[str, ...], work: Path, compact: Run) -> None:
     dataset(work / "in.jsonl")
-    assert compact("-t", "600", "--arrow", *name, "in.jsonl", "-o", "out.jsonl").code == 0
+    assert compact("-t", "600", "--set", "arrow=true", *name, "in.jsonl", "-o", "out.jsonl").code == 0
     rows = rows_of(work / "out.jsonl")
     assert len({frozenset(row) for row in rows}) == 1
     assert all(isinstance(row["tools"], str) and isinstance(row["metadata"], str) for row in rows)
@@ -56,7 +56,7 @@ def test_columns_for_arrow_have_one_type_each(name: tuple[str, ...], work: Path,
 
 
 def test_a_session_is_no_row_without_a_format_for_rows(work: Path, compact: Run) -> None:
-    done = compact("--arrow", "session.jsonl")
+    done = compact("--set", "arrow=true", "session.jsonl")
     assert done.code == 3
     assert "--to" in done.err
 
@@ -64,19 +64,21 @@ def test_a_session_is_no_row_without_a_format_for_rows(work: Path, compact: Run)
 def test_a_session_that_was_compacted_becomes_a_row_a_window(work: Path, compact: Run) -> None:
     words = ("--no-compact", "--to", "openai-chat")
     one = compact(*words, SAMPLES / "claude-code-compacted.jsonl")
-    two = compact(*words, "--split-at-boundaries", SAMPLES / "claude-code-compacted.jsonl")
+    two = compact(*words, "--set", "split-at-boundaries=true", SAMPLES / "claude-code-compacted.jsonl")
     assert (one.code, two.code) == (0, 0)
     first, second = two.out.splitlines(keepends=True)
     assert second == one.out
     assert "This session is being continued" not in str(json.loads(first)["messages"][0])
     assert "This session is being continued" in str(json.loads(second)["messages"][0])
-    assert len(compact(*words, "--split-at-boundaries", SAMPLES / "claude-code.jsonl").out.splitlines()) == 1
-    assert compact("--split-at-boundaries", "session.jsonl").code == 2
+    assert (
+        len(compact(*words, "--set", "split-at-boundaries=true", SAMPLES / "claude-code.jsonl").out.splitlines()) == 1
+    )
+    assert compact("--set", "split-at-boundaries=true", "session.jsonl").code == 2
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_the_summarisers_own_calls_are_rows(processes: str, work: Path, compact: Run) -> None:
-    words = ("-t", "1k", "-j", processes, "rows.jsonl", "-o", "out.jsonl", "--summary-rows", "calls.jsonl")
+    words = ("-t", "1k", "-j", processes, "rows.jsonl", "-o", "out.jsonl", "--set", "summary-rows=calls.jsonl")
     assert compact(*words).code == 0
     outputs = [row["messages"] for row in rows_of(work / "out.jsonl")]
     calls = rows_of(work / "calls.jsonl")

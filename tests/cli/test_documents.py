@@ -46,7 +46,7 @@ def test_a_fence_in_a_result_does_not_close_its_own(work: Path, compact: Run) ->
 
 
 def test_a_text_has_no_rows_for_arrow(work: Path, compact: Run) -> None:
-    assert compact("session.jsonl", "--to", "text", "--arrow").code == 2
+    assert compact("session.jsonl", "--to", "text", "--set", "arrow=true").code == 2
 
 
 def test_an_unknown_format_names_the_texts_too(work: Path, compact: Run) -> None:

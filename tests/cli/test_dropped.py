@@ -102,3 +102,40 @@ def test_a_file_that_was_never_compacted_is_an_error_that_says_where_to_look(wor
     ran = compactor("dropped", "session.jsonl")
     assert ran.code == 3
     assert "compactor archive list" in ran.err
+
+
+@pytest.fixture
+def compacted_twice(work: Path, compact: Run) -> Path:
+    """A long session compacted, gone on with, and compacted again: its newest original has a summary of the first."""
+    path = work / "twice.jsonl"
+    path.write_bytes(_lines(conversation(80)))
+    assert compact("-i", "-t", "1500", path).code == 0
+    path.write_bytes(path.read_bytes() + _lines(conversation(12)[1:]))
+    assert compact("-i", "--min-age", "0", "-t", "1500", path).code == 0
+    return path
+
+
+def _originals() -> list[dict[str, Any]]:
+    """The first and the newest, as the archive lists them."""
+    return [json.loads(line) for line in Path(".transcripts/MANIFEST.jsonl").read_text().splitlines()]
+
+
+def test_what_an_earlier_compaction_left_out_counts_too(compacted_twice: Path, compactor: Run) -> None:
+    first, newest = _originals()
+    found = _dropped(compactor, compacted_twice)
+    earlier = [item for item in found if item["id"] and first["sha256"].startswith(item["id"].partition(":")[0])]
+    assert earlier
+    assert not any(item["id"] and newest["sha256"].startswith(item["id"].partition(":")[0]) for item in earlier)
+    assert compactor("expand", earlier[0]["id"]).code == 0
+    texts = [(item["kind"], item["text"]) for item in found]
+    assert len(texts) == len(set(texts))
+    assert "in no archive" not in compactor("dropped", compacted_twice).out.decode()
+
+
+def test_an_original_that_no_archive_has_is_named(compacted_twice: Path, compactor: Run) -> None:
+    first, _ = _originals()
+    every = len(_dropped(compactor, compacted_twice))
+    (Path(".transcripts") / first["stored"]).unlink()
+    last = compactor("dropped", compacted_twice).out.decode().splitlines()[-1]
+    assert last.endswith(f"; what was left out before {first['sha256'][:16]} is in no archive")
+    assert len(_dropped(compactor, compacted_twice)) < every

@@ -22,7 +22,7 @@ NEAR = ("--keep", "semantic", "--focus", "off-by-one error in module_3", "-t", "
 
 
 def model_options(server: LlmServer, model: str = "well") -> tuple[str, ...]:
-    return (*NEAR, "--embedding-model", f"openai/{model}", "--api-base", server.openai, "--report", "report.json")
+    return (*NEAR, "--set", f"embedding-model=openai/{model}", "--api-base", server.openai, "--report", "report.json")
 
 
 def notes() -> list[str]:
@@ -54,7 +54,7 @@ def test_where_the_model_fails_words_decide_and_the_report_says_so(
     work: Path, compact: Run, llm_server: LlmServer, model: str
 ) -> None:
     by_words = compact(*NEAR, "session.jsonl")
-    ran = compact(*model_options(llm_server, model), "--max-requests", "3", "session.jsonl")
+    ran = compact(*model_options(llm_server, model), "--set", "max-requests=3", "session.jsonl")
     assert (ran.code, ran.out) == (0, by_words.out)
     (note,) = notes()
     assert "by words, not by meaning" in note
@@ -86,7 +86,7 @@ def test_a_model_may_write_the_summary_beside_it(work: Path, compact: Run, llm_s
 
 
 def test_an_embedding_model_wants_to_be_of_use(work: Path, compact: Run) -> None:
-    ran = compact("--embedding-model", "openai/well", "-t", "2500", "session.jsonl")
+    ran = compact("--set", "embedding-model=openai/well", "-t", "2500", "session.jsonl")
     assert ran.code == 2
     assert "add --keep semantic" in ran.err
 
@@ -107,7 +107,7 @@ def test_a_model_on_this_machine_is_asked_in_its_folder(work: Path, compact: Run
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     vectors = numpy.eye(len(words), dtype=numpy.float32)
     model2vec.StaticModel(vectors, tokenizer).save_pretrained("near")
-    ran = compact(*NEAR, "--embedding-model", "local:near", "session.jsonl", "--report", "report.json")
+    ran = compact(*NEAR, "--set", "embedding-model=local:near", "session.jsonl", "--report", "report.json")
     assert ran.code == 0, ran.err
     assert b"off-by-one" in ran.out
     assert notes() == []
@@ -115,6 +115,6 @@ def test_a_model_on_this_machine_is_asked_in_its_folder(work: Path, compact: Run
 
 def test_a_model_that_is_not_on_this_machine_is_not_fetched(work: Path, compact: Run) -> None:
     pytest.importorskip("model2vec", reason="the extra [embed] is not installed: pip install '.[embed]'")
-    ran = compact(*NEAR, "--embedding-model", "local:nobody/nothing", "session.jsonl")
+    ran = compact(*NEAR, "--set", "embedding-model=local:nobody/nothing", "session.jsonl")
     assert ran.code == 2
     assert "on this machine" in ran.err

@@ -71,16 +71,21 @@ def test_an_output_file_is_not_overwritten_unless_forced(work: Path, compact: Ru
         (("-i", "session.jsonl", "-o", "x"), "exclude one another"),
         (("-i", "-"), "standard input"),
         (("-i", "--no-archive", "session.jsonl"), "-f"),
-        (("-n", "--check", "session.jsonl"), "choose one"),
+        (("--plan-out", "p", "-o", "x", "session.jsonl"), "then compact --plan FILE"),
+        (("--plan-out", "-", "--diff", "session.jsonl"), "save the plan to a file"),
+        (("--plan-out", "-", "--report", "-", "session.jsonl"), "write that to a file"),
+        (("--rpm", "60", "session.jsonl"), "--rpm is gone: write --set rpm=N"),
+        (("--stdout", "session.jsonl"), "--stdout is gone: write -o -"),
+        (("--set", "rpm", "session.jsonl"), "write KEY=VALUE"),
         (("-0", "session.jsonl"), "--files-from"),
         (("--report", "-", "session.jsonl"), "-o"),
         (("-t", "12q", "session.jsonl"), "32k"),
         (("-t", "0", "session.jsonl"), "target"),
         (("--preset", "hermez", "session.jsonl"), "did you mean hermes?"),
         (("--format", "claude-cod", "session.jsonl"), "claude-code"),
-        (("--template", "nothing", "session.jsonl"), "hermes"),
-        (("--tokenizer", "abacus", "session.jsonl"), "o200k_base"),
-        (("--model-window", "no-such-model", "session.jsonl"), "--window"),
+        (("--set", "template=nothing", "session.jsonl"), "hermes"),
+        (("--set", "tokenizer=abacus", "session.jsonl"), "o200k_base"),
+        (("--set", "model-window=no-such-model", "session.jsonl"), "--window"),
         (("--keep-head", "2messages", "session.jsonl"), "2turns"),
         (("--tagret", "1k"), "--target"),
         (("--files-from", "missing.txt"), "missing.txt"),
@@ -180,7 +185,7 @@ def test_compression_is_kept_in_place_and_follows_the_name(name: str, work: Path
 
 def test_compressed_standard_output(work: Path, compact: Run) -> None:
     plain = compact("-t", "1500", "session.jsonl").out
-    assert zstd().decompress(compact("-t", "1500", "session.jsonl", "--compress", "zstd").out) == plain
+    assert zstd().decompress(compact("-t", "1500", "session.jsonl", "--set", "compress=zstd").out) == plain
 
 
 def test_the_dry_run_prints_the_plan_and_writes_nothing(work: Path, home: Path, compact: Run) -> None:
@@ -208,6 +213,25 @@ def test_the_check_is_1_if_something_would_change(work: Path, home: Path, compac
     assert compact("--check", "-t", "100k", "session.jsonl").code == 0
     assert compact("--check", "-t", "1500", "session.jsonl", "missing.jsonl").code == 3
     assert not (home / "data").exists()
+
+
+def test_the_forms_of_a_look_can_be_given_together(work: Path, home: Path, compact: Run) -> None:
+    alone = compact("-n", "-t", "1500", "session.jsonl")
+    ran = compact("-n", "--check", "--plan-out", "plan.jsonl", "-t", "1500", "session.jsonl")
+    assert (ran.code, ran.out) == (1, alone.out)
+    assert compact("--plan", "plan.jsonl", "session.jsonl").out == compact("-t", "1500", "session.jsonl").out
+    both = compact("-n", "--diff", "-t", "1500", "session.jsonl")
+    assert (both.code, both.out) == (0, compact("--diff", "-t", "1500", "session.jsonl").out)
+
+
+def test_a_variable_of_no_option_is_warned_of_and_stops_nothing(
+    work: Path, compact: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPACT_TARGTE", "1500")
+    ran = compact("-t", "100k", "session.jsonl")
+    assert (ran.code, ran.out) == (0, session_bytes())
+    assert "COMPACT_TARGTE in the environment is no option of compact" in ran.err
+    assert "did you mean COMPACT_TARGET?" in ran.err
 
 
 def test_a_saved_plan_is_applied_exactly(work: Path, compact: Run) -> None:
@@ -286,7 +310,7 @@ def test_nothing_in_nothing_out(content: bytes, work: Path, compact: Run) -> Non
 
 
 def test_a_row_that_fails_is_passed_on_flagged_and_counted(work: Path, compact: Run) -> None:
-    ran = compact("--min-retention", "100%", "-t", "1400", "rows.jsonl", "--report", "r.json")
+    ran = compact("--set", "min-retention=100%", "-t", "1400", "rows.jsonl", "--report", "r.json")
     (item,) = _report(work / "r.json")["inputs"]  # type: ignore[misc]
     failed = [row["outcome"] == "failed" for row in item["transcripts"]]
     assert ran.code == 3
@@ -294,7 +318,7 @@ def test_a_row_that_fails_is_passed_on_flagged_and_counted(work: Path, compact: 
     assert f"{sum(failed)} of 5 conversations failed and were passed on unchanged" in ran.err
     pairs = list(zip(failed, ran.out.splitlines(), dataset_bytes().splitlines(), strict=True))
     assert all((out == source) is is_failed for is_failed, out, source in pairs)
-    assert all("--min-retention" in row["reason"] for row in item["transcripts"] if row["outcome"] == "failed")
+    assert all("min-retention" in row["reason"] for row in item["transcripts"] if row["outcome"] == "failed")
 
 
 def test_of_an_array_of_rows_each_is_named(work: Path, compact: Run) -> None:
@@ -348,7 +372,7 @@ def test_a_held_lock_is_exit_75_and_a_report(work: Path, compact: Run) -> None:
     ran = compact("session.jsonl", "--output-dir", "out", "-t", "1500", "--report", "r.json")
     assert ran.code == 75
     assert _report(work / "r.json")["exit_code"] == 75
-    assert compact("session.jsonl", "--output-dir", "out", "-t", "1500", "--no-lock").code == 0
+    assert compact("session.jsonl", "--output-dir", "out", "-t", "1500", "--set", "lock=false").code == 0
     os.close(descriptor)
 
 
@@ -382,7 +406,7 @@ def test_how_much_is_said(work: Path, compact: Run) -> None:
 
 def test_colours_are_for_terminals_or_on_request(work: Path, compact: Run) -> None:
     assert "\x1b" not in compact("missing.jsonl").err
-    assert "\x1b" in compact("missing.jsonl", "--color", "always").err
+    assert "\x1b" in compact("missing.jsonl", "--set", "color=always").err
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal(work: Path, compact: Run) -> None:
@@ -412,11 +436,11 @@ def test_a_fraction_as_target_is_a_share(work: Path, compact: Run) -> None:
 
 
 def test_a_language_that_the_digest_does_not_know_is_refused(work: Path, compact: Run) -> None:
-    ran = compact("session.jsonl", "--lang", "xx", "-t", "1500")
+    ran = compact("session.jsonl", "--set", "lang=xx", "-t", "1500")
     assert ran.code == 2
     assert "'xx'" in ran.err
     assert "zh" in ran.err
-    assert compact("session.jsonl", "--lang", "zh-CN", "-t", "1500").code == 0
+    assert compact("session.jsonl", "--set", "lang=zh-CN", "-t", "1500").code == 0
 
 
 def test_a_plan_that_is_saved_alone_writes_nothing_else(work: Path, compact: Run) -> None:

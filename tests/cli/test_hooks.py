@@ -11,6 +11,7 @@ import pytest
 from cli_cases import Run, session_bytes
 from llm_server.client import LlmServer
 
+NO_MAIL = "sys.exit('no mail today')"
 WISHES = ("-t", "2500", "session.jsonl", "-o", "out.jsonl", "--report", "report.json")
 
 
@@ -42,7 +43,7 @@ def report() -> dict[str, Any]:
 def test_hooks_hear_of_plan_and_outcome(work: Path, compact: Run) -> None:
     lines = ("import os", "assert not os.path.exists('out.jsonl')")
     before, after = hook("before", *lines), hook("after", "assert open('out.jsonl').read()")
-    ran = compact("--hook-before", before, "--hook-after", after, *WISHES)
+    ran = compact("--set", f"hook-before={before}", "--set", f"hook-after={after}", *WISHES)
     assert (ran.code, ran.err) == (0, "")
     first, last = told("before"), told("after")
     assert (first["hook"], first["path"], first["output"]) == ("before", "session.jsonl", "out.jsonl")
@@ -56,7 +57,7 @@ def test_hooks_hear_of_plan_and_outcome(work: Path, compact: Run) -> None:
 def test_the_hook_before_can_object(work: Path, compact: Run) -> None:
     before = hook("before", "print('not now', file=sys.stderr)", "sys.exit(3)")
     after = hook("after")
-    ran = compact("--hook-before", before, "--hook-after", after, *WISHES)
+    ran = compact("--set", f"hook-before={before}", "--set", f"hook-after={after}", *WISHES)
     assert ran.code == 0
     assert "left as it was: the hook before it ended with code 3: not now" in ran.err
     assert Path("out.jsonl").read_bytes() == session_bytes()
@@ -66,23 +67,23 @@ def test_the_hook_before_can_object(work: Path, compact: Run) -> None:
 def test_what_the_hook_says_is_an_instruction(work: Path, compact: Run, llm_server: LlmServer) -> None:
     before = hook("before", "print('Name the harbour master.')")
     model = ("-m", "openai/well", "--api-base", llm_server.openai)
-    assert compact("--hook-before", before, *model, *WISHES).code == 0
+    assert compact("--set", f"hook-before={before}", *model, *WISHES).code == 0
     assert "Name the harbour master." in json.dumps(llm_server.requests()[0]["body"])
 
 
 def test_a_hook_that_cannot_be_run_or_hangs_stops_the_input(work: Path, compact: Run) -> None:
-    ran = compact("--hook-before", "./there-is-no-such-hook", *WISHES)
+    ran = compact("--set", "hook-before=./there-is-no-such-hook", *WISHES)
     assert ran.code == 3
     assert "cannot be run" in ran.err
     slow = hook("slow", "import time", "time.sleep(600)")
-    ran = compact("--hook-before", slow, "--hook-timeout", "1", *WISHES)
+    ran = compact("--set", f"hook-before={slow}", "--set", "hook-timeout=1", *WISHES)
     assert ran.code == 3
     assert "took more than 1 seconds" in ran.err
     assert not Path("out.jsonl").exists()
 
 
 def test_a_failed_hook_after_is_told_and_the_output_stands(work: Path, compact: Run) -> None:
-    ran = compact("--hook-after", hook("after", "sys.exit('no mail today')"), *WISHES)
+    ran = compact("--set", f"hook-after={hook('after', NO_MAIL)}", *WISHES)
     assert ran.code == 0
     assert "the hook after it ended with code 1: no mail today" in ran.err
     assert report()["warnings"] == ["the hook after it ended with code 1: no mail today"]
@@ -90,17 +91,17 @@ def test_a_failed_hook_after_is_told_and_the_output_stands(work: Path, compact: 
 
 
 def test_no_shell_takes_part(work: Path, compact: Run) -> None:
-    ran = compact("--hook-before", f"{hook('before')} > shell.txt; touch shell.txt", *WISHES)
+    ran = compact("--set", f"hook-before={hook('before')} > shell.txt; touch shell.txt", *WISHES)
     assert ran.code == 0
     assert not Path("shell.txt").exists()
-    assert compact("--hook-before", "unfinished 'quote", *WISHES, "-f").code == 2
+    assert compact("--set", "hook-before=unfinished 'quote", *WISHES, "-f").code == 2
 
 
 def test_looks_and_inputs_that_need_nothing_run_no_hook(work: Path, compact: Run) -> None:
     before = hook("before")
-    compact("--hook-before", before, "-n", "-t", "2500", "session.jsonl")
-    compact("--hook-before", before, "--check", "-t", "2500", "session.jsonl")
-    compact("--hook-before", before, "-t", "900k", "session.jsonl")
+    compact("--set", f"hook-before={before}", "-n", "-t", "2500", "session.jsonl")
+    compact("--set", f"hook-before={before}", "--check", "-t", "2500", "session.jsonl")
+    compact("--set", f"hook-before={before}", "-t", "900k", "session.jsonl")
     assert not Path("before.json").exists()
 
 
@@ -116,7 +117,7 @@ def test_a_note_is_preferred_to_a_model(work: Path, compact: Run, llm_server: Ll
         "# Current state\nAll off-by-one errors up to module_7 are fixed.\n", encoding="utf-8"
     )
     model = ("-m", "openai/well", "--api-base", llm_server.openai)
-    ran = compact("--memory", "note.md", *model, *WISHES)
+    ran = compact("--set", "memory=note.md", *model, *WISHES)
     assert ran.code == 0, ran.err
     assert llm_server.requests() == []
     (transcript,) = report()["transcripts"]
@@ -130,7 +131,7 @@ def test_a_note_is_preferred_to_a_model(work: Path, compact: Run, llm_server: Ll
 
 def test_a_note_that_is_too_long_gives_way(work: Path, compact: Run) -> None:
     (work / "note.md").write_text("The tide tables are fixed. " * 2_000, encoding="utf-8")
-    assert compact("--memory", "note.md", *WISHES).code == 0
+    assert compact("--set", "memory=note.md", *WISHES).code == 0
     (transcript,) = report()["transcripts"]
     assert transcript["summary_source"] == "digest"
     assert any("note was not used: it takes" in note for note in transcript["notes"])
@@ -141,8 +142,8 @@ def test_notes_by_the_session_s_name(work: Path, compact: Run) -> None:
     (work / "notes/session.md").write_text("The harbour master wants the tables by Friday.", encoding="utf-8")
     (work / "other.jsonl").write_bytes(session_bytes(13))
     run_options = ("-t", "2500", "session.jsonl", "other.jsonl", "--output-dir", "out")
-    assert compact("--memory", "notes/{name}.md", *run_options).code == 0
+    assert compact("--set", "memory=notes/{name}.md", *run_options).code == 0
     assert b"harbour master" in Path("out/session.jsonl").read_bytes()
     assert b"harbour master" not in Path("out/other.jsonl").read_bytes()
-    assert compact("--memory", "notes/session.md", *run_options, "-f").code == 2
-    assert compact("--memory", "notes/none.md", *WISHES).code == 2
+    assert compact("--set", "memory=notes/session.md", *run_options, "-f").code == 2
+    assert compact("--set", "memory=notes/none.md", *WISHES).code == 2

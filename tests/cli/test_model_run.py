@@ -50,7 +50,7 @@ def test_a_model_writes_the_summary_and_the_report_counts(work: Path, compact: R
     assert report()["model"]["input_tokens"] > 0
     assert compact(*model_options(llm_server), "session.jsonl", "--report", "report.json").out == ran.out
     assert report()["model"] | {"requests": 0, "cache_hits": 1} == report()["model"]
-    compact(*model_options(llm_server), "--no-cache", "session.jsonl")
+    compact(*model_options(llm_server), "--set", "cache=false", "session.jsonl")
     assert len(llm_server.requests()) == 2
 
 
@@ -67,7 +67,14 @@ def test_a_provider_that_is_dead_for_all_inputs_is_said_in_the_last_line(
 
 def test_a_reply_that_does_not_end_in_time_is_given_up(work: Path, compact: Run, llm_server: LlmServer) -> None:
     ran = compact(
-        *model_options(llm_server, "hang"), "--timeout", "0.3", "--no-cache", "--on-failure", "fail", "session.jsonl"
+        *model_options(llm_server, "hang"),
+        "--set",
+        "timeout=0.3",
+        "--set",
+        "cache=false",
+        "--on-failure",
+        "fail",
+        "session.jsonl",
     )
     assert ran.code == 3
     assert "no reply within 0.3 seconds" in ran.err
@@ -113,15 +120,17 @@ def test_on_failure_keep_and_fail(work: Path, compact: Run, llm_server: LlmServe
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        (("--max-requests", "1"), "limit of 1 requests"),
-        (("--max-tokens-sent", "4k"), "tokens sent"),
-        (("--max-cost", "1", "--price", "150,150"), "limit of 1 USD"),
+        (("--set", "max-requests=1"), "limit of 1 requests"),
+        (("--set", "max-tokens-sent=4k"), "tokens sent"),
+        (("--max-cost", "1", "--set", "price=150,150"), "limit of 1 USD"),
     ],
 )
 def test_limits_end_the_sending_and_not_the_run(
     work: Path, compact: Run, llm_server: LlmServer, limit: tuple[str, str], said: str
 ) -> None:
-    ran = compact(*model_options(llm_server), *limit, "--llm-concurrency", "1", "rows.jsonl", "--report", "report.json")
+    ran = compact(
+        *model_options(llm_server), *limit, "--set", "llm-concurrency=1", "rows.jsonl", "--report", "report.json"
+    )
     assert ran.code == 0
     assert ran.out.count(b"\n") == 5
     assert said in ran.err
@@ -136,16 +145,19 @@ def test_limits_end_the_sending_and_not_the_run(
             ("-m", "anthropic/claude-haiku-4-5"),
             "no key for the model anthropic/claude-haiku-4-5: set ANTHROPIC_API_KEY",
         ),
-        (("-m", "openai/gpt-4o", "--fallback-model", "gemini/gemini-2.5-pro"), "no key for the model gemini/"),
-        (("-m", "openai/gpt-4o", "--model-for", "merge=mistral/mistral-large-latest"), "no key for the model mistral/"),
+        (("-m", "openai/gpt-4o", "--set", "fallback-model=gemini/gemini-2.5-pro"), "no key for the model gemini/"),
+        (
+            ("-m", "openai/gpt-4o", "--set", "model-for=merge=mistral/mistral-large-latest"),
+            "no key for the model mistral/",
+        ),
         (("-m", "gtp-4o"), "no provider of the model gtp-4o is known: did you mean gpt-4o"),
         (("-m", "claude-haiku-9"), "no key for the model claude-haiku-9: set ANTHROPIC_API_KEY"),
         (("-m", "anthropic/claude-haiko-4-5"), "anthropic has no model anthropic/claude-haiko-4-5"),
-        (("-m", "openai/gpt-4o", "--fallback-model", "gemini/gemini-2.5-flahs"), "did you mean gemini"),
+        (("-m", "openai/gpt-4o", "--set", "fallback-model=gemini/gemini-2.5-flahs"), "did you mean gemini"),
         (("-m", "antropic/claude-haiku-4-5"), "no provider of the model antropic/claude-haiku-4-5"),
         (("-m", "openai/local", "--max-cost", "1"), "price of openai/local is not known"),
-        (("-m", "openai/local", "--price", "1"), "“1” is no price: write US dollars per million tokens"),
-        (("--keep", "semantic", "--embedding-model", "voyage/voyage-3.5", "--max-cost", "1"), "VOYAGE_API_KEY"),
+        (("-m", "openai/local", "--set", "price=1"), "“1” is no price: write US dollars per million tokens"),
+        (("--keep", "semantic", "--set", "embedding-model=voyage/voyage-3.5", "--max-cost", "1"), "VOYAGE_API_KEY"),
     ],
 )
 def test_set_up_mistakes_are_usage_errors_before_anything_is_read(
@@ -177,7 +189,7 @@ def test_a_bare_server_is_asked_without_a_key_at_the_price_that_was_given(
     work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    run_options = (*model_options(llm_server), "--price", "3,15", "--max-cost", "0.50", "--report", "report.json")
+    run_options = (*model_options(llm_server), "--set", "price=3,15", "--max-cost", "0.50", "--report", "report.json")
     looked = compact("-n", *run_options, "session.jsonl")
     assert b"about $0.0" in looked.out
     ran = compact(*run_options, "session.jsonl", "-o", "small.jsonl")
@@ -197,17 +209,20 @@ def test_a_server_that_failed_is_left_alone_until_a_reset(work: Path, compact: R
     (work.parent / "state" / "compact" / "breaker.json").write_text(json.dumps({server: state}))
     ran = compact(*model_options(llm_server), "session.jsonl")
     assert "Overloaded" in ran.err
-    assert "not asked for another 13 minutes; --reset-breaker" in ran.err
+    assert "not asked for another 13 minutes; --set reset-breaker=true" in ran.err
     assert llm_server.requests() == []
     elsewhere = ("-m", "openai/well", "--api-base", llm_server.openai.replace("127.0.0.1", "localhost"), "-t", "2500")
     assert compact(*elsewhere, "session.jsonl").err == ""
-    assert compact(*model_options(llm_server), "--no-cache", "--reset-breaker", "session.jsonl").err == ""
-    assert compact(*model_options(llm_server), "--no-cache", "session.jsonl").err == ""
+    assert (
+        compact(*model_options(llm_server), "--set", "cache=false", "--set", "reset-breaker=true", "session.jsonl").err
+        == ""
+    )
+    assert compact(*model_options(llm_server), "--set", "cache=false", "session.jsonl").err == ""
 
 
 def test_the_order_of_rows_and_files_is_that_of_the_input(work: Path, compact: Run, llm_server: LlmServer) -> None:
-    many = compact(*model_options(llm_server), "--llm-concurrency", "8", "--no-cache", "rows.jsonl")
-    single = compact(*model_options(llm_server), "--llm-concurrency", "1", "rows.jsonl")
+    many = compact(*model_options(llm_server), "--set", "llm-concurrency=8", "--set", "cache=false", "rows.jsonl")
+    single = compact(*model_options(llm_server), "--set", "llm-concurrency=1", "rows.jsonl")
     assert many.out == single.out
     assert [json.loads(line)["id"] for line in many.out.splitlines()] == list(range(5))
     for number in range(6):
@@ -249,7 +264,7 @@ def test_models_by_task_and_a_key_file(work: Path, compact: Run, llm_server: Llm
     (work / "key").write_text("OPENAI_API_KEY=sk-from-the-file-9876543210\n", encoding="utf-8")
     (work / "key").chmod(0o600)
     (work / "long.jsonl").write_bytes(session_bytes(90))
-    run_options = ("--model-for", "merge=openai/well-merge", "--key-file", "key", "--instructions", "more.txt")
+    run_options = ("--set", "model-for=merge=openai/well-merge", "--key-file", "key", "--set", "instructions=more.txt")
     (work / "more.txt").write_text("Name every test.", encoding="utf-8")
     assert compact(*model_options(llm_server), *run_options, "long.jsonl").code == 0
     by_model = Counter(entry["model"] for entry in llm_server.requests())
@@ -257,7 +272,7 @@ def test_models_by_task_and_a_key_file(work: Path, compact: Run, llm_server: Llm
     assert by_model["well"] > 1
     assert all("sk-from-the-file" in entry["headers"]["authorization"] for entry in llm_server.requests())
     assert all("Name every test." in json.dumps(entry["body"]) for entry in llm_server.requests())
-    assert compact(*model_options(llm_server), "--model-for", "leave=x", "session.jsonl").code == 2
+    assert compact(*model_options(llm_server), "--set", "model-for=leave=x", "session.jsonl").code == 2
 
 
 def test_the_cache_can_be_looked_at_and_pruned(work: Path, compact: Run, compactor: Run, llm_server: LlmServer) -> None:
@@ -349,7 +364,7 @@ def test_a_person_takes_declines_or_guides(work: Path, compact: Run, llm_server:
 
 
 def test_a_person_is_not_asked_in_the_middle_of_a_phase(work: Path) -> None:
-    run_options = ("-t", "1500", "--at-phase", "--interactive", "session.jsonl", "-o", "a.jsonl")
+    run_options = ("-t", "1500", "--set", "at-phase=true", "--interactive", "session.jsonl", "-o", "a.jsonl")
     code, _, shown = _on_a_terminal("", *run_options)
     assert (code, "take this summary?" in shown) == (0, False)
     with (work / "session.jsonl").open("a") as file:
@@ -412,7 +427,7 @@ def test_a_run_that_was_stopped_pays_nothing_twice(
     work: Path, spawn: Run, llm_server: LlmServer, number: signal.Signals, files: int
 ) -> None:
     _folder(work, files)
-    run_options = [*model_options(llm_server), "-r", "in", "--min-age", "0", "-t", "1200", "--no-lock"]
+    run_options = [*model_options(llm_server), "-r", "in", "--min-age", "0", "-t", "1200", "--set", "lock=false"]
     llm_server.control(answers=files // 2 + 10)  # however slow this machine is, the run is not over when it is stopped
     code = _stopped_half_way([*run_options, "--output-dir", "out"], work / "out", files // 2, number)
     llm_server.control()
@@ -424,12 +439,12 @@ def test_a_run_that_was_stopped_pays_nothing_twice(
     repeated = [prompt for prompt, times in prompts.items() if times > 1]
     # What was under way when the run was killed had no reply yet: it was sent, and is sent again.
     assert len(repeated) <= 8
-    assert spawn(*run_options, "--output-dir", "undisturbed", "--no-cache").code == 0
+    assert spawn(*run_options, "--output-dir", "undisturbed", "--set", "cache=false").code == 0
     assert _tree(work / "out") == _tree(work / "undisturbed")
     assert done.items() <= _tree(work / "undisturbed").items()
 
 
 def test_rows_pass_while_others_wait(work: Path, compact: Run, llm_server: LlmServer) -> None:
     (work / "many.jsonl").write_bytes(dataset_bytes(12, 7))
-    compact(*model_options(llm_server, "slow"), "--llm-concurrency", "12", "many.jsonl")
+    compact(*model_options(llm_server, "slow"), "--set", "llm-concurrency=12", "many.jsonl")
     assert max(entry["at_once"] for entry in llm_server.requests()) >= 6

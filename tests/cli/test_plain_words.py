@@ -45,14 +45,14 @@ def test_a_window_that_fills_is_said_before_compaction_starts(
 
 def test_the_end_of_a_phase_is_what_compaction_waits_for(work: Path, compact: Run) -> None:
     path = work / "session.jsonl"
-    waiting = compact("--at-phase", "-t", "1500", "-n", path)
+    waiting = compact("--set", "at-phase=true", "-t", "1500", "-n", path)
     assert "unchanged (the phase of the task goes on)" in waiting.out.decode()
-    assert compact("--at-phase", "-t", "1500", "--check", path).code == 0
+    assert compact("--set", "at-phase=true", "-t", "1500", "--check", path).code == 0
     request = {"role": "user", "content": "Now write the notes of the release for all of it."}
     path.write_bytes(session_bytes() + json.dumps(request).encode() + b"\n")
-    assert "why: " in (due := compact("--at-phase", "-t", "1500", "-n", path).out.decode())
+    assert "why: " in (due := compact("--set", "at-phase=true", "-t", "1500", "-n", path).out.decode())
     assert "a new request follows a finished one" in due
-    assert compact("--at-phase", "-t", "1500", "-i", path).code == 0
+    assert compact("--set", "at-phase=true", "-t", "1500", "-i", path).code == 0
     assert len(path.read_bytes()) < len(session_bytes())
     assert conversation(1)[0]["content"] in path.read_text()
 

@@ -23,7 +23,15 @@ def test_a_pipe_gives_what_a_file_gives(work: Path, spawn: Run, compact: Run) ->
     assert (piped.code, piped.err) == (0, "")
     assert piped.out == compact("-t", "1500", "session.jsonl").out
     assert spawn("-t", "1500", "-", stdin=session_bytes()).out == piped.out
-    assert spawn("run", "-t", "1500", stdin=session_bytes(), entry="compactor").out == piped.out
+
+
+def test_the_toolbox_has_no_second_name_for_the_filter(home: Path, spawn: Run) -> None:
+    ran = spawn("run", "-t", "1500", stdin=session_bytes(), entry="compactor")
+    assert (ran.code, ran.out, ran.err) == (
+        2,
+        b"",
+        "compactor: compactor run is gone: write compact: see compactor --help\n",
+    )
 
 
 def test_what_came_through_a_pipe_is_archived_on_demand(home: Path, spawn: Run) -> None:
@@ -238,7 +246,9 @@ def test_every_option_is_in_the_help(home: Path, spawn: Run) -> None:
     from compactor_cli.cli.options import OPTIONS
 
     shown = spawn("--help").out.decode()
-    assert [option.name for option in OPTIONS if not any(flag in shown for flag in option.flags[-1].split("/"))] == []
+    named = {option.name: option.flags[-1].split("/")[0] if option.flags else option.key for option in OPTIONS}
+    words = shown.replace("-\n  ", "-")
+    assert [name for name, written in named.items() if written not in words] == []
 
 
 def test_a_shell_can_ask_for_completions(home: Path) -> None:
@@ -264,9 +274,10 @@ def test_without_posix_the_first_line_says_what_to_use(entry: str) -> None:
     assert "use WSL" in done.stderr.splitlines()[0]
 
 
-@pytest.mark.parametrize("option", ["--report", "--metrics", "--events", "--html", "--summary-rows"])
+@pytest.mark.parametrize("option", ["--report", "--metrics", "--events", "--html", "--set summary-rows="])
 def test_whatever_a_run_writes_besides_can_go_to_standard_output(work: Path, spawn: Run, option: str) -> None:
-    into = ("-t", "1500", "session.jsonl", "-o", "out.jsonl", option, "-")
+    words = [option.split()[0], f"{option.split()[1]}-"] if "=" in option else [option, "-"]
+    into = ("-t", "1500", "session.jsonl", "-o", "out.jsonl", *words)
     ran = spawn(*into)
     assert ran.code == 0, ran.err
     assert not Path("-").exists()
@@ -274,8 +285,8 @@ def test_whatever_a_run_writes_besides_can_go_to_standard_output(work: Path, spa
     if option == "--html":
         assert ran.out.startswith(b"<!")
     else:
-        assert json.loads(ran.out.splitlines()[0] if option in ("--events", "--summary-rows") else ran.out)
-    taken = spawn("-t", "1500", "session.jsonl", option, "-")
+        assert json.loads(ran.out.splitlines()[0] if option in ("--events", "--set summary-rows=") else ran.out)
+    taken = spawn("-t", "1500", "session.jsonl", *words)
     assert taken.code == 2
     assert (taken.out, "standard output holds the result" in taken.err) == (b"", True)
 

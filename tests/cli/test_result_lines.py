@@ -76,13 +76,13 @@ def test_a_terminal_is_shown_the_result_in_short_and_not_its_bytes(work: Path) -
     assert '{"role"' not in shown
     assert "keep 2" in shown
     assert "[compact/1 transcript=" in shown
-    assert shown.splitlines()[-1].endswith("-o FILE writes it, --stdout prints it, -i replaces the file")
+    assert shown.splitlines()[-1].endswith("-o FILE writes it, -o - prints it, -i replaces the file")
     assert not list(work.parent.rglob("*.zst"))
 
 
 def test_stdout_prints_the_bytes_on_a_terminal_too(work: Path, compact: Run) -> None:
     piped = compact("-t", "1500", "session.jsonl").out.decode()
-    shown = _on_terminal(["-t", "1500", "session.jsonl", "--stdout"])
+    shown = _on_terminal(["-t", "1500", "session.jsonl", "-o", "-"])
     assert piped in shown
     assert "nothing was written" not in shown
 

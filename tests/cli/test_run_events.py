@@ -145,7 +145,7 @@ def test_a_listener_that_went_away_does_not_stop_the_run(work: Path, spawn: Run)
 
 
 def test_a_run_that_does_not_start_is_told_to_be_over(work: Path, compact: Run) -> None:
-    assert compact("-t", "1500", "--template", "none", "session.jsonl", "--events", "events.jsonl").code == 2
+    assert compact("-t", "1500", "--set", "template=none", "session.jsonl", "--events", "events.jsonl").code == 2
     found = events()
     assert names(found) == ["error", "done"]
     assert found[-1]["exit_code"] == 2

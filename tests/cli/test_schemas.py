@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import tomllib
 
 import pytest
 from cli_cases import Run
@@ -60,6 +61,15 @@ def test_a_schema_names_every_field(name: str, path: tuple[str, ...], kind: type
 
 def test_the_schema_of_settings_names_every_field_and_the_line_for_lists() -> None:
     assert _properties("settings") == _fields(Settings) | {"about", "base", "environment"}
+
+
+def test_the_schema_of_configuration_files_takes_what_they_may_say_and_nothing_else() -> None:
+    text = 'target = "32k"\nkeep-tail = "3turns"\nmin-age = "10m"\nrpm = 60\nmin-retention = 0.8\nbudget = "5%"\n'
+    text += 'exclude = ["*.bak"]\n[keep]\ntail_turns = 3\n[trigger]\nat_phase = true\n[[prune]]\nname = "x"\n'
+    assert faults("config", tomllib.loads(text)) == ()
+    assert len(faults("config", {"in-place": True, "rmp": 3})) == 1
+    for wrong in ({"jobs": -1}, {"on-invalid": "explode"}, {"archive": "perhaps"}, {"keep": {"tial": 1}}):
+        assert faults("config", wrong) != ()
 
 
 def test_enumerations_are_complete() -> None:

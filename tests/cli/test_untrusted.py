@@ -57,25 +57,25 @@ def test_a_line_beyond_the_limit_fails_its_input_by_its_number_and_the_others_ar
     work: Path, compact: Run
 ) -> None:
     (work / "long.jsonl").write_bytes(session_bytes(3) + b'{"role": "user", "content": "' + b"x" * 200_000 + b'"}\n')
-    ran = compact("--max-line", "100K", "-t", "1500", "long.jsonl", "session.jsonl", "--output-dir", "out")
+    ran = compact("--set", "max-line=100K", "-t", "1500", "long.jsonl", "session.jsonl", "--output-dir", "out")
     assert ran.code == 3
     assert "long.jsonl:14: the line is longer than 100K" in ran.err
-    assert "--max-line" in ran.err
+    assert "--set max-line=" in ran.err
     assert (work / "out/session.jsonl").stat().st_size > 0
     assert not (work / "out/long.jsonl").exists()
-    assert compact("--max-line", "0", "-t", "1500", "long.jsonl").code == 0
+    assert compact("--set", "max-line=0", "-t", "1500", "long.jsonl").code == 0
 
 
 @pytest.mark.parametrize("policy", ["keep", "drop"])
 def test_no_policy_for_broken_lines_lets_a_line_beyond_the_limit_pass(work: Path, compact: Run, policy: str) -> None:
     (work / "long.jsonl").write_bytes(session_bytes(3) + b"x" * 200_000 + b"\n")
-    assert compact("--max-line", "100K", "--on-invalid", policy, "-t", "1500", "long.jsonl").code == 3
+    assert compact("--set", "max-line=100K", "--on-invalid", policy, "-t", "1500", "long.jsonl").code == 3
 
 
 def test_a_document_over_lines_is_held_to_the_limit_of_a_line(work: Path, compact: Run) -> None:
     messages = [json.loads(line) for line in session_bytes(40).splitlines()]
     (work / "document.json").write_text(json.dumps({"messages": messages}, indent=1))
-    ran = compact("--max-line", "20K", "-t", "1500", "document.json")
+    ran = compact("--set", "max-line=20K", "-t", "1500", "document.json")
     assert ran.code == 3
     assert "document.json:1: the JSON document that begins here is longer than 20K" in ran.err
 
@@ -83,7 +83,7 @@ def test_a_document_over_lines_is_held_to_the_limit_of_a_line(work: Path, compac
 @pytest.mark.parametrize("pack", [gzip.compress, lambda data: zstd().compress(data)], ids=["gzip", "zstd"])
 def test_what_unpacks_beyond_the_limit_fails_and_the_others_are_done(work: Path, compact: Run, pack: object) -> None:
     (work / "big.jsonl.x").write_bytes(pack(session_bytes(400)))  # type: ignore[operator]
-    ran = compact("--max-unpacked", "100K", "-t", "1500", "big.jsonl.x", "session.jsonl", "--output-dir", "out")
+    ran = compact("--set", "max-unpacked=100K", "-t", "1500", "big.jsonl.x", "session.jsonl", "--output-dir", "out")
     assert ran.code == 3
     assert "big.jsonl.x: it unpacks to more than 100K" in ran.err
     assert (work / "out/session.jsonl").exists()
@@ -131,7 +131,9 @@ def test_every_command_that_reads_transcripts_stops_at_an_endless_line(
 
 def test_the_limits_of_a_batch_are_options_of_its_own(work: Path, compactor: Run) -> None:
     (work / "bomb.jsonl.gz").write_bytes(gzip.compress(dataset_bytes(200)))
-    assert "more than 50K" in compactor("batch", "--max-unpacked", "50K", "--output-dir", "out", "bomb.jsonl.gz").err
+    assert (
+        "more than 50K" in compactor("batch", "--set", "max-unpacked=50K", "--output-dir", "out", "bomb.jsonl.gz").err
+    )
     assert not (work / "out/bomb.jsonl.gz").exists()
     assert compactor("batch", "--output-dir", "out", "bomb.jsonl.gz").code == 0
 

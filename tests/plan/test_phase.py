@@ -1,4 +1,4 @@
-"""``--at-phase``: a compaction waits for the end of a phase of the task, and starts there."""
+"""``at-phase``: a compaction waits for the end of a phase of the task, and starts there."""
 
 from __future__ import annotations
 

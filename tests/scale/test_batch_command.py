@@ -52,8 +52,10 @@ def test_a_run_goes_on_where_another_one_stopped(work: Path, batch: Batch) -> No
         (("rows.jsonl", "--output-dir", "out", "--shard", "4/3"), "from 1/N to N/N"),
         (("rows.jsonl", "--output-dir", "out", "--shard", "0/3"), "from 1/N to N/N"),
         (("rows.jsonl", "--output-dir", "out", "--split", "lots"), "write 64M or 1G"),
-        (("rows.jsonl", "--output-dir", "out", "--engine", "spark"), "local or ray"),
-        (("rows.jsonl", "--output-dir", "out", "--address", "auto"), "add --engine ray"),
+        (("rows.jsonl", "--output-dir", "out", "--executor", "spark"), "local or ray"),
+        (("rows.jsonl", "--output-dir", "out", "--engine", "ray"), "write --executor local|ray"),
+        (("rows.jsonl", "--output-dir", "out", "--rpm", "60"), "write --set rpm=N"),
+        (("rows.jsonl", "--output-dir", "out", "--address", "auto"), "add --executor ray"),
         (("-", "--output-dir", "out"), "standard input cannot be parted"),
     ],
 )
@@ -80,7 +82,7 @@ def test_a_run_that_is_stopped_leaves_whole_outputs_and_goes_on(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test-0123456789")
     (work / "rows.jsonl").write_bytes(b"".join(row(number, 12) for number in range(3)))
-    model = ("-m", "openai/well", "--api-base", llm_server.openai, "--no-cache")
+    model = ("-m", "openai/well", "--api-base", llm_server.openai, "--set", "cache=false")
     arguments = ("rows.jsonl", "-t", "2500", "--output-dir", "out", "--split", "10k", *model)
     llm_server.control(answers=1)
     command = [sys.executable, "-c", "from compactor_cli.__main__ import compactor; compactor()", "batch", *arguments]
@@ -115,6 +117,6 @@ def test_a_model_that_never_answered_is_said(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test-0123456789")
     (work / "rows.jsonl").write_bytes(b"".join(row(number, 12) for number in range(3)))
-    model = ("-m", "openai/auth", "--api-base", llm_server.openai, "--no-cache", *options)
+    model = ("-m", "openai/auth", "--api-base", llm_server.openai, "--set", "cache=false", *options)
     code, _, shown = batch("rows.jsonl", "-t", "2500", "--output-dir", "out", *model)
     assert (code, said in shown) == (0, True)

@@ -151,7 +151,7 @@ def test_a_job_begun_by_a_process_that_died_is_taken_up_not_paid_twice(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--max-requests", "2"), "over the limit 2"),
+        (("--set", "max-requests=2"), "over the limit 2"),
         (("--max-cost", "1"), "price of openai/well is not known"),
         (("-m", "anthropic/claude-haiku-4-5"), "no batch jobs with this provider"),
         (("-m", "auto"), "a batch job asks one model"),

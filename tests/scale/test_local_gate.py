@@ -35,7 +35,7 @@ def rows(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def model_options(server: LlmServer) -> tuple[str, ...]:
-    model = ("-m", "openai/well", "--api-base", server.openai, "--no-cache")
+    model = ("-m", "openai/well", "--api-base", server.openai, "--set", "cache=false")
     return ("rows.jsonl", "-t", "2500", "--split", "30k", *model)
 
 
@@ -47,7 +47,7 @@ def test_processes_give_the_bytes_of_one(rows: Path, batch: Batch, llm_server: L
 
 
 def test_the_limit_on_requests_is_one_for_all_processes(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
-    run_options = ("--output-dir", "out", "-j", "3", "--max-requests", "4", "--report", "report.json", "-v")
+    run_options = ("--output-dir", "out", "-j", "3", "--set", "max-requests=4", "--report", "report.json", "-v")
     code, _, said = batch(*model_options(llm_server), *run_options)
     assert (code, len(llm_server.requests())) == (0, 4)
     assert "openai/well: 4 requests" in said

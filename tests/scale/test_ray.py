@@ -21,7 +21,7 @@ COMMAND = (sys.executable, "-c", "from compactor_cli.__main__ import compactor; 
 
 def on_ray(*arguments: object, environ: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Exit code and standard error. In a process of its own: Ray changes signals and warns at import."""
-    command = [*COMMAND, *map(str, arguments), "--engine", "ray", "-j", "2"]
+    command = [*COMMAND, *map(str, arguments), "--executor", "ray", "-j", "2"]
     done = subprocess.run(
         command, env={**os.environ, **(environ or {})}, capture_output=True, text=True, timeout=300, check=False
     )
@@ -48,7 +48,7 @@ def test_ray_gives_the_bytes_of_a_plain_run_and_goes_on_where_it_stopped(work: P
 
 def test_the_limit_on_requests_is_one_for_all_workers(work: Path, llm_server: LlmServer) -> None:
     (work / "rows.jsonl").write_bytes(b"".join(row(number, 12) for number in range(6)))
-    model = ("-m", "openai/well", "--api-base", llm_server.openai, "--max-requests", "3", "--no-cache")
+    model = ("-m", "openai/well", "--api-base", llm_server.openai, "--set", "max-requests=3", "--set", "cache=false")
     environ = {"OPENAI_API_KEY": "sk-of-this-test-0123456789"}
     arguments = ("rows.jsonl", "-t", "2500", "--output-dir", "out", "--split", "30k", "--report", "report.json", "-v")
     code, said = on_ray(*arguments, *model, environ=environ)
