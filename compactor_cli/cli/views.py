@@ -277,7 +277,7 @@ def print_totals(reports: Sequence[InputReport], seconds: float, console: Consol
 
 
 def result_line(report: InputReport, wording: ReportWording) -> str:
-    """``12,054 → 2,997 tokens (−75 %) · 26 kept, 81 summarised by the digest · back: compactor restore FILE``."""
+    """``12,054 → 2,997 tokens (−75 %) · 28 kept, 81 summarised by the digest · back: compactor restore FILE``."""
     parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
     if report.path != STDIN and (wording.in_place or wording.append) and report.archive:
         parts.append(f"back: compactor undo {shlex.quote(report.path)}")
@@ -328,6 +328,8 @@ def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
     """Say how many summaries the digest wrote in place of the model or plug-in that was asked for, and why."""
     asked = [item for report in reports for item in report.transcripts if item.summary_source]
     reasons = Counter(item.fell_back for item in asked if item.fell_back)
+    if len(asked) == 1 and any(asked[0].fell_back in warning for warning in asked[0].warnings):
+        return  # the line about this transcript has said it
     if reasons:
         (reason, _), *others = reasons.most_common()
         more = f" (and {len(others)} other reasons)" if others else ""
@@ -390,7 +392,8 @@ def _records(report: InputReport) -> str:
         )
     item = report.transcripts[0]
     shortened = sum(count for rule, count in item.pruned.items() if rule not in _NO_CONTENT)
-    parts = [f"{item.kept:,} kept"]
+    # A record whose counter of tokens alone is reset stays as it was to everybody who reads it.
+    parts = [f"{item.kept + item.pruned.get(COUNTER, 0):,} kept"]
     parts += [f"{shortened:,} shortened"] if shortened else []
     parts += [f"{item.covered:,} {_AUTHORS.get(item.summary_source, 'left out')}"] if item.covered else []
     return ", ".join(parts)

@@ -66,3 +66,9 @@ def test_a_check_names_the_files_that_would_change(work: Path, compact: Run) -> 
     assert " tokens (−" in large
     assert "small.jsonl: would stay as it is, " in ran.err
     assert compact("--check", "-t", "1500", "session.jsonl").err == ""
+
+
+def test_the_last_line_counts_every_record_that_stays(work: Path, compact: Run) -> None:
+    ran = compact("-v", "-t", "3k", SAMPLES / "claude-code.jsonl", "-o", "out.jsonl")
+    assert " · 28 kept, 81 summarised by the digest" in ran.err
+    assert len(Path("out.jsonl").read_bytes().splitlines()) == 28 + 1
