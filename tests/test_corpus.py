@@ -140,8 +140,9 @@ def test_every_original_comes_back_byte_for_byte(corpus: Path, tmp_path: Path) -
             copy.write_bytes(path.read_bytes())
             originals[str(copy)] = path.read_bytes()
     archive = tmp_path / "archive"
-    words = ["run", "-i", "-r", str(tmp_path / "tree"), "--min-age", "0", "-t", "25%", "--on-invalid", "keep"]
-    subprocess.run([sys.executable, "-m", "compactor_cli", *words, "--archive-dir", str(archive), "-qq"], check=False)
+    words = ["-i", "-r", str(tmp_path / "tree"), "--min-age", "0", "-t", "25%", "--on-invalid", "keep"]
+    command = [sys.executable, "-c", "from compactor_cli.__main__ import compact; compact()", *words]
+    subprocess.run([*command, "--archive-dir", str(archive), "-qq"], check=False)
     changed = {name: content for name, content in originals.items() if Path(name).read_bytes() != content}
     assert changed
     for name, content in changed.items():

@@ -55,7 +55,8 @@ def opened(clock: Clock, file: Path | None = None) -> Breaker:
 def test_three_failures_in_a_row_open_it_and_it_tells_the_minutes(clock: Clock) -> None:
     made = opened(clock)
     clock.now += 241
-    expected = r"api.example.com .* failed 3 times in a row .*the server is down.* another 6 minutes; --reset"
+    advice = "another 6 minutes; --set reset-breaker=true"
+    expected = rf"api.example.com .* failed 3 times in a row .*the server is down.* {advice}"
     with pytest.raises(CircuitOpen, match=expected):
         call(made)
     with pytest.raises(CircuitOpen):
