@@ -31,6 +31,8 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and (now := _as_now(program, error, arguments)):
+            return invoke(command, program, now)
         _say(program, _worded(error, program))
         return USAGE
     except Exception as error:
@@ -76,20 +78,20 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
 def _worded(error: click.ClickException, program: str) -> str:
     if program == "compact" and isinstance(error, click.NoSuchOption) and error.option_name in _OF_BATCH:
         return f"{error.option_name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
-    if isinstance(error, click.NoSuchOption) and (found := _replacement(error, program)):
-        return f"{error.option_name} is gone: write {found}"
     text = error.format_message()
     return f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
 
 
-def _replacement(error: click.NoSuchOption, program: str) -> str:
-    """What says today what an option of earlier versions said; empty: it is unknown."""
-    from compactor_cli.cli.options import replacement
+def _as_now(program: str, error: click.NoSuchOption, arguments: Sequence[str]) -> list[str] | None:
+    """The arguments with an option of earlier versions as it is now, which is said; None: it is unknown."""
+    from compactor_cli.cli.options import as_now
 
-    if program == "compactor" and error.option_name == "--engine":
-        return "--executor local|ray"
     is_filter = program == "compact" or " batch" in (error.ctx.command_path if error.ctx else "")
-    return replacement(error.option_name) if is_filter else ""
+    if not is_filter or (found := as_now(arguments, error.option_name)) is None:
+        return None
+    if not {"-q", "--quiet", "-qq"} & set(arguments):
+        _say(program, f"warning: {error.option_name} is written {found[1]} now")
+    return found[0]
 
 
 def _say(program: str, text: str) -> None:

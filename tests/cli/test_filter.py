@@ -74,8 +74,6 @@ def test_an_output_file_is_not_overwritten_unless_forced(work: Path, compact: Ru
         (("--plan-out", "p", "-o", "x", "session.jsonl"), "then compact --plan FILE"),
         (("--plan-out", "-", "--diff", "session.jsonl"), "save the plan to a file"),
         (("--plan-out", "-", "--report", "-", "session.jsonl"), "write that to a file"),
-        (("--rpm", "60", "session.jsonl"), "--rpm is gone: write --set rpm=N"),
-        (("--stdout", "session.jsonl"), "--stdout is gone: write -o -"),
         (("--set", "rpm", "session.jsonl"), "write KEY=VALUE"),
         (("-0", "session.jsonl"), "--files-from"),
         (("--report", "-", "session.jsonl"), "-o"),
@@ -100,6 +98,33 @@ def test_a_wrong_command_is_exit_2_says_what_to_do_and_touches_nothing(
     assert ran.err.startswith("compact: ")
     assert named in ran.err
     assert sorted(home.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        (("--template", "hermes"), ("--set", "template=hermes")),
+        (("--template=hermes",), ("--set", "template=hermes")),
+        (("--stdout",), ("-o", "-")),
+        (("--no-lock",), ("--set", "lock=false")),
+        (("--at-phase", "--lang", "zh"), ("--set", "at-phase=true", "--set", "lang=zh")),
+    ],
+    ids=["value", "equals", "stdout", "switched off", "two"],
+)
+def test_an_option_of_earlier_versions_does_what_it_did_and_says_how_it_is_written_now(
+    old: tuple[str, ...], now: tuple[str, ...], work: Path, compact: Run
+) -> None:
+    ran, same = compact("-t", "1500", "session.jsonl", *old), compact("-t", "1500", "session.jsonl", *now)
+    assert (ran.code, ran.out) == (same.code, same.out) == (0, same.out)
+    assert f"{old[0].partition('=')[0]} is written {' '.join(now[:2])} now" in ran.err
+    assert compact("-q", "-t", "1500", "session.jsonl", *old).err == ""
+
+
+def test_what_follows_two_dashes_is_no_option_of_any_version(work: Path, compact: Run) -> None:
+    Path("--stdout").write_bytes(Path("session.jsonl").read_bytes())
+    ran = compact("-t", "1500", "--no-lock", "--", "--stdout")
+    assert ran.code == 0
+    assert "--stdout is written" not in ran.err
 
 
 def test_in_place_archives_replaces_and_restores(work: Path, compact: Run, compactor: Run) -> None:
