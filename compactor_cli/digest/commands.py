@@ -207,6 +207,9 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
     if code < 0 and not look and any(_FAILURE.match(line) for line in _edges(result.text)):
         return CommandOutcome.FAILED, -1
+    # Nor does one say that it went well, where what passed the pipe names errors in places of the work.
+    if code < 0 and not look and any("error" in line and _PLACE.match(line) for line in _edges(result.text)):
+        return CommandOutcome.FAILED, -1
     return CommandOutcome.OK, code
 
 

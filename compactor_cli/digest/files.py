@@ -416,14 +416,20 @@ def _changed_items(
     items = [_item(state, words, with_added=False) for state in states]
     if sum(token_cache.item(item) for item in items) <= budget_tokens:
         return _with_more(items, full, budget_tokens, token_cache)
-    together = _lists(words.edited, states, budget_tokens // 2, token_cache, words)
+    together = _by_fate(states, budget_tokens // 2, token_cache, words)
     left = budget_tokens - sum(token_cache.item(item) for item in together)
     single = chosen(items, left, token_cache)
     rest = [state for state, item in zip(states, items, strict=True) if item not in single]
-    return (
-        *single,
-        *_lists(words.edited, rest, budget_tokens - sum(map(token_cache.item, single)), token_cache, words),
-    )
+    return (*single, *_by_fate(rest, budget_tokens - sum(map(token_cache.item, single)), token_cache, words))
+
+
+def _by_fate(
+    states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
+) -> tuple[Item, ...]:
+    """Paths together: those that are there, then those that were deleted."""
+    there = _lists(words.edited, [s for s in states if not s.is_deleted], budget_tokens, token_cache, words)
+    left = budget_tokens - sum(map(token_cache.item, there))
+    return (*there, *_lists(words.deleted, [s for s in states if s.is_deleted], left, token_cache, words))
 
 
 def _with_more(
@@ -441,7 +447,8 @@ def _with_more(
 
 def _item(state: FileState, words: FixedWords, *, with_added: bool) -> Item:
     newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
-    added = f"{words.colon}+ {', '.join(newest)}" if newest else ""
+    more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
+    added = f"{words.colon}+ {', '.join(newest)}{more}" if newest else ""
     # What another name was moved to is given there.
     status = state_text(state, words)
     text = f"{state.path} — {status}{added}" if status or added else state.path

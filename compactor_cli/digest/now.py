@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.commands import shown
+from compactor_cli.digest.commands import CommandOutcome, shown
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, is_own, parameters
 from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
@@ -82,7 +82,11 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         return
     yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     if newest.replies_to:
-        text = f"{words.replying}{words.colon}{opening(newest.replies_to, _MAX_REPLIED_CHARS)}"
+        before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
+        replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
+        # What a few words agree to stands in the whole of what was proposed, not in its closing question.
+        gist = _gist(before, budget_tokens // 2, analysis, token_cache) if newest.is_short and before else ""
+        text = f"{words.replying}{words.colon}{max(gist, replied, key=len)}"
         yield Item(text=text, records=records_of((newest.asked,)))
     longer = [m for m in analysis.messages if m.text and not m.is_short and m is not newest]
     if newest.is_short and longer:
@@ -205,11 +209,18 @@ def _steps_since(analysis: Analysis, last: Event | None) -> Item | None:
     open_calls = [analysis.events[number] for number in analysis.work.without_result]
     done = [event for event in done if event.tool is not ToolKind.PLAN and not is_own(event.name)]
     done = [event for event in done if event not in open_calls]
-    newest = list(dict.fromkeys(_call_words(event) for event in done[-_MAX_STEPS:]))
+    outcomes = {run.record: run.outcome for run in analysis.runs}
+    newest = list(dict.fromkeys(_call_words(event) + _ended(outcomes.get(event.record), analysis) for event in done))
+    newest = newest[-_MAX_STEPS:]
     if not newest:
         return None
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
     return Item(text=text, records=records_of((done[-1].record,)))
+
+
+def _ended(outcome: CommandOutcome | None, analysis: Analysis) -> str:
+    words = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
+    return f" → {words[outcome]}" if outcome in words else ""
 
 
 def _call_words(call: Event) -> str:

@@ -296,6 +296,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     question = last_question(before.text)
     if not question or len(answer) > _MAX_ANSWER_CHARS or answer.endswith(QUESTION_MARKS):
         return
+    if answer.startswith("/") and " " not in answer:
+        return  # a command for the client, typed in between
     records = records_of((before.record, event.record))
     options = options_of(before.text)
     chosen = _chosen_option(answer, options)

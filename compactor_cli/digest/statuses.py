@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, results_of
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 
 # Another way to the same end comes soon, or it is another matter.
@@ -106,6 +106,7 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     is_check = is_test(run.command)
     other = None if passed else _wider_check(run, later) or (None if fixes and is_check else _other_way(run, later))
+    other = other or _other_lookup(run, later)
     if other:
         status, records = Status.FIXED, [*records, other.result_record]
     return ErrorRecord(
@@ -126,6 +127,14 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         if other.outcome is CommandOutcome.OK and other.key != run.key and programs & _programs(other.command):
             return other
     return None
+
+
+def _other_lookup(run: Run, later: Sequence[Run]) -> Run | None:
+    """The next look-up of the same thing that found it: `find_user_by_mail`, then `find_user_by_name`."""
+    if not is_lookup(run.key):
+        return None
+    same = "_".join(run.key.split("_")[:2])
+    return next((one for one in later if one.outcome is CommandOutcome.OK and one.key.startswith(same)), None)
 
 
 def _programs(command: str) -> frozenset[str]:

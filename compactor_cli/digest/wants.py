@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -94,13 +95,26 @@ def _call_words(call: Event) -> str:
     return f"{call.name} {argument(call.arguments, PATH_KEYS)}".strip()
 
 
+# What an agent ends with where it waits for a yes or a choice without asking a question.
+_ASKS_FOR = re.compile(
+    r"(?:if so, |then )?(?:please|kindly) (?:confirm|choose|select|pick|specify|provide|reply|tell me|let me know)\b"
+    r"|let me know (?:if you(?:'d| would) like me to|whether|which|how you)\b|(?:请确认|请选择|请告诉我|请提供)",
+    re.IGNORECASE,
+)
+
+
 def last_question(text: str) -> str:
-    """The question that a text ends with, or nearly; empty if there is none."""
+    """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none."""
     ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
-    if not any(mark in ending for mark in QUESTION_MARKS):
+    if not any(mark in ending for mark in QUESTION_MARKS) and not _ASKS_FOR.search(ending):
         return ""
-    asked = [sentence for sentence in sentences(ending)[-3:] if sentence.rstrip("*_`)\"'").endswith(QUESTION_MARKS)]
+    asked = [sentence for sentence in sentences(ending)[-3:] if _asks(sentence)]
     return asked[-1] if asked else ""
+
+
+def _asks(sentence: str) -> bool:
+    bare = sentence.strip("*_`)\"'- ")
+    return bare.endswith(QUESTION_MARKS) or _ASKS_FOR.match(bare) is not None
 
 
 def last_words(text: str) -> str:

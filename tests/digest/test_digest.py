@@ -245,7 +245,7 @@ def test_a_short_request_is_told_with_what_it_answers() -> None:
     )
     assert texts(found, Section.TASK)[:2] == [
         "Asked: yes, do that",
-        "In reply to: Shall I read it once and keep the result in memory?",
+        "In reply to: The loader reads the file twice. Shall I read it once and keep the result in memory?",
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, texts, user
+from conversation import answer, call, conversation, digest, events_of, ran, says, texts, user
 
 from compactor_cli.digest.commands import runs
 from compactor_cli.digest.files import file_operations
@@ -176,3 +176,16 @@ def test_of_a_merge_only_the_files_not_edited_since_are_open() -> None:
     assert shown(merged, EDIT)[0][0] == (
         "`git merge main`: Merge conflict in src/b.py, src/c.py — not edited since; edited: src/a.py"
     )
+
+
+def test_compilers_errors_behind_a_pipe_are_no_success() -> None:
+    printed = "src/theme.ts(10,46): error TS1343: The 'import.meta' meta-property is not allowed."
+    session = conversation(user("check the themes"), ran("npx tsc --noEmit | grep -v ../tui", printed), says("Hm."))
+    assert any("TS1343" in text and "fail" in text for text in texts(digest(session, 2_000), Section.PLAN))
+
+
+def test_a_look_up_that_failed_is_settled_by_another_that_found_it() -> None:
+    by_mail = (call("find_user_by_email", "m", email="a@b.c"), answer("Error: User not found", "m", is_error=True))
+    by_name = (call("find_user_by_name", "n", name="Daiki"), answer("daiki_3253", "n"))
+    session = conversation(user("change my order, please"), by_mail, by_name, says("I found your account."))
+    assert not any("find_user_by_email" in text for text in texts(digest(session, 2_000), Section.PLAN))

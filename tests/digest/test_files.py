@@ -104,3 +104,22 @@ def test_a_sign_in_quotes_redirects_nothing_and_windows_has_a_file_for_nothing()
         ran("netstat -an >nul", ""),
         ran('sh -c "date > stamp.txt"', ""),
     ) == {"stamp.txt": "created"}
+
+
+def test_where_paths_share_a_line_deleted_files_are_not_among_the_edited() -> None:
+    written = [
+        message
+        for name in "abcdefghijklmnopqrst"
+        for message in (call("Write", name, file_path=f"themes/{name}.json", content="x"), answer("ok", name))
+    ]
+    found = replay(file_operations(events_of(*written, *ran("rm themes/d.json", ""))))
+    lines = [item.text for item in file_items(found, frozenset(), 90, token_cache(), EN)]
+    edited = [line for line in lines if line.startswith(f"{EN.edited}{EN.colon}")]
+    assert any("themes/a.json" in line for line in edited)
+    assert not any("themes/d.json" in line for line in edited)
+
+
+def test_a_list_of_added_names_says_how_many_more_there_are() -> None:
+    tests = "\n".join(f"def test_{name}():\n    pass\n" for name in "abcdefg")
+    found = replay(file_operations(events_of(call("Write", file_path="test_a.py", content=tests))))
+    assert file_items(found, frozenset(), 400, token_cache(), EN)[0].text.endswith(", test_g() … +2")

@@ -43,7 +43,7 @@ def test_what_the_agent_did_after_its_last_words_is_told_as_steps() -> None:
     said = says("I found the cause: the second hour of October is dropped as a duplicate of the first.")
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), said, edit, ran("make test", "12 passed")), 900)
-    assert any(text.endswith("Edit clock.py · `make test`") for text in texts(one, Section.TASK))
+    assert any(text.endswith("Edit clock.py · `make test` → ok") for text in texts(one, Section.TASK))
 
 
 def test_what_was_said_before_the_request_is_no_state_of_it() -> None:
@@ -106,3 +106,13 @@ def test_of_a_long_request_the_beginning_and_the_statements_that_hold_most_are_q
     one = digest(conversation(user(f"Implement this plan.\n{filler}\n{step}\n{filler}"), says("I begin.")), 600)
     assert texts(one, Section.TASK)[0].startswith("Asked: Implement this plan.")
     assert step in texts(one, Section.TASK)[0]
+
+
+def test_a_request_for_a_confirmation_is_quoted_like_a_question() -> None:
+    offer = (
+        "The lamp can be changed to item 53, the shirt to item 32. The backpack is the cheapest already. "
+        + "Prices are as of today and may change until the order is modified. " * 4
+        + "Please confirm if you want me to proceed with these changes."
+    )
+    one = digest(conversation(user("Change all items to the cheapest ones, please."), says(offer)), 300)
+    assert any("Please confirm if you want me to proceed" in text for text in texts(one, Section.TASK))

@@ -163,3 +163,9 @@ def test_an_answer_that_begins_with_actually_takes_nothing_back() -> None:
         user("it looks wrong"), says("Is it the text, or the background?"), user("actually, the background")
     )
     assert overturned(found) == frozenset()
+
+
+def test_a_command_for_the_client_answers_no_question() -> None:
+    asked = says("Should I set the colours, or would you prefer to edit the theme yourself?")
+    one = digest(conversation(user("make me a theme"), asked, user("/them"), says("Which one?")), 2_000)
+    assert not any("/them" in text for text in texts(one, Section.DECISIONS))
