@@ -45,6 +45,8 @@ _SHARES: Mapping[Section, float] = {
 _FILL_RATIO = 0.15
 _NAMES_RATIO = 0.25
 _ITEM_TOKENS = 3
+# A request that is cut below this says what to do, and no longer what not to do.
+_SENTENCE_TOKENS = 30
 # A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
 _SHOWN_RATIO = 0.6
 _QUOTED_RATIO = 0.7
@@ -120,7 +122,7 @@ class _Chooser:
         sections = {part.section: part.items for part in digest.summary.sections}
         actions = (item for item in sections.get(Section.COMMANDS, ()) if _ACTION.match(item.text))
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
-        sections[Section.USER] = (*sections.get(Section.USER, ()), *self._newest_request(tokens // 4))
+        sections[Section.USER] = (*sections.get(Section.USER, ()), *self._newest_request(tokens))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
         news = {
             section: [
@@ -143,10 +145,16 @@ class _Chooser:
         return {**found, Section.NAMES: list(names)} if names else found
 
     def _newest_request(self, tokens: int) -> Iterator[Item]:
-        """What the digest quotes under the task, which is the text's own to tell."""
+        """What the digest quotes under the task, which is the text's own to tell.
+
+        It gets half the share of the user's words, or all of it where half is less than a sentence takes. ``tokens``:
+        of all that is added.
+        """
         newest = newest_request(self.analysis)
         if newest and Section.TASK not in self.text.missing:
-            words = clipped(newest.text, tokens, TokenCache(count=self.request.count))
+            share = int(tokens * _SHARES[Section.USER]) - _ITEM_TOKENS
+            room = max(tokens // 4, min(_SENTENCE_TOKENS, share))
+            words = clipped(newest.text, room, TokenCache(count=self.request.count))
             yield Item(text=words, records=records_of((newest.record,)))
 
     def _by_need(self, items: Sequence[Item], section: Section) -> Sequence[Item]:
