@@ -109,7 +109,7 @@ _RULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 TABLES = frozenset(field.name for field in fields(Settings)) - BY_NAME.keys()
 # An option by this name, and a table of settings.
-_BOTH = ("keep", "budget")
+BOTH = ("keep", "budget")
 # Of a project's file: the tables that it may hold, and why it may not say what is neither an option nor a table.
 PROJECTTABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
 _REFUSED_WORDS = {
@@ -195,7 +195,7 @@ def _set(name: str, text: str, tables: dict[str, Any], options: dict[str, Any]) 
     if not dot and name in BY_NAME:
         option = BY_NAME[name]
         options[name] = read_value(option, text.split(os.pathsep) if option.kind is OptionKind.LIST else text, where)
-    elif table in (*TABLES, *_BOTH):
+    elif table in (*TABLES, *BOTH):
         value: Any = _toml(text, where) if text[:1] in ("[", "{") else text
         for key in reversed(rest.split(".") if dot else ()):
             value = {key: value}
@@ -342,7 +342,7 @@ def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
     options: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
-        if name in TABLES or (name in _BOTH and isinstance(value, Mapping)):
+        if name in TABLES or (name in BOTH and isinstance(value, Mapping)):
             tables[name] = value
         else:
             options[name] = read_value(_known(name, where, key), value, f"{where}: {key}")

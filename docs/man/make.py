@@ -18,7 +18,7 @@ from compactor_cli import __version__
 from compactor_cli.cli import compact as filters
 from compactor_cli.cli.compact import command as compact
 from compactor_cli.cli.compactor import TOOLS, Toolbox
-from compactor_cli.cli.config import TABLES
+from compactor_cli.cli.config import BOTH, TABLES
 from compactor_cli.cli.options import OPTIONS, Option, OptionKind, Scope
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def files() -> dict[str, str]:
 
 
 def _config_schema() -> dict[str, Any]:
-    tables = {name: {"$ref": f"urn:compact:schema:settings#/properties/{name}"} for name in sorted(TABLES)}
+    tables = {name: {"$ref": f"urn:compact:schema:settings#/properties/{name}"} for name in sorted((*TABLES, *BOTH))}
     keys: dict[str, Any] = {item.key: _value(item) for item in OPTIONS if item.scope is not Scope.COMMAND_LINE}
     for name in tables.keys() & keys.keys():
         about = keys[name].pop("description")

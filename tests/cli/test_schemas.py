@@ -68,7 +68,9 @@ def test_the_schema_of_configuration_files_takes_what_they_may_say_and_nothing_e
     text += 'exclude = ["*.bak"]\n[keep]\ntail_turns = 3\n[trigger]\nat_phase = true\n[[prune]]\nname = "x"\n'
     assert faults("config", tomllib.loads(text)) == ()
     assert len(faults("config", {"in-place": True, "rmp": 3})) == 1
-    for wrong in ({"jobs": -1}, {"on-invalid": "explode"}, {"archive": "perhaps"}, {"keep": {"tial": 1}}):
+    for wrong in ({"jobs": -1}, {"on-invalid": "explode"}, {"archive": "perhaps"}):
+        assert faults("config", wrong) != ()
+    for wrong in ({"keep": {"tial": 1}}, {"budget": {"tial": 1}}):
         assert faults("config", wrong) != ()
 
 
