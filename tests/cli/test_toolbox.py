@@ -121,7 +121,7 @@ def test_an_original_is_restored_to_a_file(work: Path, compact: Run, compactor: 
 
 
 def test_the_hash_in_the_summary_restores_what_it_stands_for(work: Path, compact: Run, compactor: Run) -> None:
-    out = compact("-t", "1500", "session.jsonl").out.decode()
+    out = compact("-t", "1500", "--archive", "session.jsonl").out.decode()
     digits = out.split("[compact/1 transcript=")[1].split()[0]
     assert compactor("restore", digits).out == session_bytes()
 
@@ -140,7 +140,7 @@ def test_an_archive_is_verified(work: Path, compact: Run, compactor: Run) -> Non
 
 
 def test_your_archive_is_verified_without_being_named(work: Path, compact: Run, compactor: Run) -> None:
-    compact("-t", "1500", "session.jsonl")
+    compact("-t", "1500", "--archive", "session.jsonl")
     assert b"sound, 1 original" in compactor("verify").out
 
 
