@@ -73,7 +73,8 @@ def test_a_job_under_way_is_waited_for(rows: Path, batch: Batch, llm_server: Llm
 
 
 def test_leaves_first_then_what_joins_them(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
-    rows.write_bytes(row(0, 80) + row(1, 12))
+    # Few enough steps that the server, which keeps the oldest of equal facts, still tells of those that matter most.
+    rows.write_bytes(row(0, 60) + row(1, 12))
     code, _, said = batch("submit", "rows.jsonl", *model_options(llm_server), "-v")
     leaves = int(said.split("round 1: ")[1].split()[0]) - 1
     assert (code, leaves > 1) == (0, True)
