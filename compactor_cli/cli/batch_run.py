@@ -109,7 +109,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
         clear({Path(shard.output).parent for shard in shards}, filter(None, (_archive(run_options),)), console.warn)
     results: list[ShardResult] = []
     with ExitStack() as stack:
-        shown = Progress(label="compactor batch", total=len(shards), unit="shard", shown=console.watched)
+        size_bytes = sum(shard.size_bytes for shard in shards)
+        shown = Progress(label="compactor batch", total=size_bytes, unit="B", shown=console.watched)
         progress = stack.enter_context(shown)
         console.before_line = progress.make_room
         try:
@@ -117,7 +118,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
                 for result in executor:
                     results.append(result)
                     print_shard(result, console)
-                    progress.advance(1)
+                    progress.advance(result.shard.size_bytes)
         finally:
             console.finish()
     metrics = sum((result.metrics for result in results), ShardMetrics())

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 
+import orjson
 import pytest
 
+from compactor_cli.cli.compactor import main
 from compactor_cli.cli.console import Console, Level, Progress, counted, table, visible, wants_color
 
 
@@ -111,3 +115,14 @@ def test_a_bar_appears_on_a_terminal_when_it_takes_long(monkeypatch: pytest.Monk
 def test_tables_line_up_wide_characters() -> None:
     lines = table(("name", "tokens"), [("a", 1), ("転写", 1_000)]).splitlines()
     assert lines == ["name  tokens", "a          1", "転写   1,000"]
+
+
+def test_a_batch_shows_how_much_of_its_bytes_is_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    terminal = _terminal(monkeypatch)
+    monkeypatch.setattr("compactor_cli.cli.console.AFTER_SECONDS", -1.0)
+    rows = b"".join(orjson.dumps({"messages": [{"role": "user", "content": f"row {n}"}]}) + b"\n" for n in range(60))
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_bytes(rows)
+    arguments = ["batch", "-t", "4k", "-j", "1", "--output-dir", str(tmp_path / "out"), str(tmp_path / "a.jsonl")]
+    assert main([*arguments, str(tmp_path / "b.jsonl")]) == 0
+    assert re.search(r"compactor batch: +50%.*2\.\d+k/5\.\d+k", terminal.getvalue())
