@@ -78,6 +78,8 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
 def _worded(error: click.ClickException, program: str) -> str:
     if program == "compact" and isinstance(error, click.NoSuchOption) and error.option_name in _OF_BATCH:
         return f"{error.option_name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
+    if program == "compactor" and isinstance(error, click.NoSuchOption) and error.option_name == "--engine":
+        return "--engine is gone: write --executor local|ray"
     text = error.format_message()
     return f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
 

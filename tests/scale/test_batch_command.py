@@ -54,7 +54,7 @@ def test_a_run_goes_on_where_another_one_stopped(work: Path, batch: Batch) -> No
         (("rows.jsonl", "--output-dir", "out", "--split", "lots"), "write 64M or 1G"),
         (("rows.jsonl", "--output-dir", "out", "--executor", "spark"), "local or ray"),
         (("rows.jsonl", "--output-dir", "out", "--engine", "ray"), "write --executor local|ray"),
-        (("rows.jsonl", "--output-dir", "out", "--rpm", "60"), "write --set rpm=N"),
+        (("rows.jsonl", "--output-dir", "out", "--rpm", "60"), "--rpm is written --set rpm=60 now"),
         (("rows.jsonl", "--output-dir", "out", "--address", "auto"), "add --executor ray"),
         (("-", "--output-dir", "out"), "standard input cannot be parted"),
     ],
