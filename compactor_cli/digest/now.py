@@ -84,8 +84,9 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     if newest.replies_to:
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
         replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
-        # What a few words agree to stands in the whole of what was proposed, not in its closing question.
-        gist = _gist(before, budget_tokens // 2, analysis, token_cache) if newest.is_short and before else ""
+        # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
+        says_little = newest.is_short or len(replied) < _MIN_TELLING_CHARS
+        gist = _gist(before, budget_tokens // 2, analysis, token_cache) if says_little and before else ""
         text = f"{words.replying}{words.colon}{max(gist, replied, key=len)}"
         yield Item(text=text, records=records_of((newest.asked,)))
     longer = [m for m in analysis.messages if m.text and not m.is_short and m is not newest]
@@ -234,11 +235,12 @@ def _call_words(call: Event) -> str:
 def ending(text: str, chars: int) -> str:
     """A message whole where it fits, else how it begins and, where it ends with a question, that end; whole words.
 
-    Sentences that only announce a call, and courtesies, are left out where there are others.
+    Sentences that only announce a call, and courtesies, are left out where there are others; so is code that does not
+    fit.
     """
-    pieces = sentences(text)
-    telling = [piece for piece in pieces if not is_narration(piece)] or pieces
-    line = " ".join(telling) if len(telling) < len(pieces) else one_line(text)
+    line = _telling_line(text, with_code=True)
+    if len(line) > chars and "```" in text:
+        line = _telling_line(text, with_code=False)
     if len(line) <= chars:
         return line
     if chars < 40:
@@ -248,6 +250,13 @@ def ending(text: str, chars: int) -> str:
         first = _beginning(line, chars - len(asked) - 3)
         return f"{first} … {asked}" if first and asked not in first else asked
     return f"{_beginning(line, chars * 2 // 3)} … {tail(line, chars // 4)}"
+
+
+def _telling_line(text: str, *, with_code: bool) -> str:
+    pieces = sentences(text, with_code=with_code)
+    telling = [piece for piece in pieces if not is_narration(piece)] or pieces
+    is_whole = len(telling) == len(pieces) and "```" not in text
+    return one_line(text) if is_whole else " ".join(telling)
 
 
 def _beginning(line: str, chars: int) -> str:

@@ -156,14 +156,21 @@ def _row(line: str) -> str:
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + r"]+[」』”]*")
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, line by line, without markup; lines of code fences and tables left out."""
+def sentences(text: str, *, with_code: bool = False) -> list[str]:
+    """The sentences of a text, line by line, without markup; tables are left out.
+
+    Lines of code are sentences of their own, in marks, or are left out with the line that introduces them.
+    """
     found: list[str] = []
     fenced = False
     for line in text.split("\n"):
         if line.lstrip().startswith("```"):
             fenced = not fenced
-        elif not fenced and not line.lstrip().startswith("|"):
+            if fenced and not with_code and found and found[-1].endswith((":", "：")):
+                found.pop()
+        elif fenced:
+            found.extend([f"`{line.strip()}`"] if with_code and line.strip() else ())
+        elif not line.lstrip().startswith("|"):
             found.extend(_split(plain_line(line)))
     return found
 

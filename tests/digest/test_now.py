@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, digest, ran, says, texts, user
 
+from compactor_cli.digest.now import ending
 from compactor_cli.model.summary import Section
 
 ASKED = "File a ticket for the clock drift of the north gauge and then go on with the export of the readings."
@@ -116,3 +117,25 @@ def test_a_request_for_a_confirmation_is_quoted_like_a_question() -> None:
     )
     one = digest(conversation(user("Change all items to the cheapest ones, please."), says(offer)), 300)
     assert any("Please confirm if you want me to proceed" in text for text in texts(one, Section.TASK))
+
+
+STEPS = "Perfect! The steps are:\n```bash\ngit tag v0.8.0\ngit push origin v0.8.0\n```\nShould I proceed with tagging?"
+
+
+def test_what_a_yes_agrees_to_is_quoted_with_the_commands_it_names() -> None:
+    one = digest(conversation(user(ASKED), says(STEPS), user("yeah, do it all"), says("I begin.")), 1_500)
+    assert any("`git tag v0.8.0` `git push origin v0.8.0` Should I proceed" in t for t in texts(one, Section.TASK))
+
+
+def test_code_that_does_not_fit_is_left_out_with_the_line_that_introduces_it() -> None:
+    shown = ending(f"{STEPS} {'The version is in seven packages. ' * 8}", 340)
+    assert "git tag" not in shown
+    assert "The steps are" not in shown
+    assert "Should I proceed with tagging?" in shown
+
+
+def test_a_reply_to_please_confirm_is_shown_with_what_was_to_be_confirmed() -> None:
+    offer = "The total for both passengers is $628. Please confirm."
+    answered = user("Yes, please go ahead with the amount of $628 with my card that ends in 7334.")
+    one = digest(conversation(user(ASKED), says(offer), answered, says("Done.")), 1_500)
+    assert any("The total for both passengers is $628. Please confirm." in text for text in texts(one, Section.TASK))
