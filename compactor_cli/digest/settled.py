@@ -300,13 +300,14 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         return  # a command for the client, typed in between
     records = records_of((before.record, event.record))
     options = options_of(before.text)
-    chosen = _chosen_option(answer, options)
+    chosen = _chosen_options(answer, options)
     asked = opening(question, _MAX_CHARS)
     if not chosen and _assent().fullmatch(answer) and _ASKS_OF_THE_TEXT.search(question):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
-        rest = tuple(opening(text, 60) for key, text in options.items() if key != chosen)
-        text = f'{asked} → "{answer}": {opening(options[chosen], _MAX_OPTION_CHARS)}'
+        rest = tuple(opening(text, 60) for key, text in options.items() if key not in chosen)
+        taken = " · ".join(opening(options[key], _MAX_OPTION_CHARS // len(chosen)) for key in chosen)
+        text = f'{asked} → "{answer}": {taken}'
         yield Decision(text=text, records=records, weight=4.0, given_up=rest)
     else:
         yield Decision(text=f'{asked} → "{answer}"', records=records, weight=2.5)
@@ -342,16 +343,22 @@ def options_of(text: str) -> dict[str, str]:
         key = match["key"].lower()
         if key in ("1", "a"):
             found = {}  # a list before it is of something else
-        found[key] = one_line(match["text"])
+        found[key] = one_line(match["text"]).replace("**", "")
     return found if len(found) > 1 else {}
 
 
-def _chosen_option(answer: str, options: Mapping[str, str]) -> str:
-    found = re.match(
-        r"\W*(?:option|the|let'?s do|go with|do|yes,?|ok,?)?\s*#?([A-Ha-h]|\d)\b(?!['’])", answer, re.IGNORECASE
-    )
-    key = found[1].lower() if found else ""
-    return key if key in options else ""
+_CHOICE = re.compile(
+    r"\W*(?:option|the|let'?s do|go with|do|implement|apply|yes,?|ok,?)?\s*#?(?P<keys>(?:[A-Ha-h]|\d)\b(?!['’])"
+    r"(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+)\s*)#?(?:[A-Ha-h]|\d)\b(?!['’]))*)",
+    re.IGNORECASE,
+)
+
+
+def _chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
+    """The keys of the options that an answer begins with; empty where one of them is none."""
+    found = _CHOICE.match(answer)
+    keys = re.findall(r"\b[a-h\d]\b", found["keys"].lower()) if found else []
+    return keys if all(key in options for key in keys) else []
 
 
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.

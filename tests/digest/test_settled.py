@@ -169,3 +169,14 @@ def test_a_command_for_the_client_answers_no_question() -> None:
     asked = says("Should I set the colours, or would you prefer to edit the theme yourself?")
     one = digest(conversation(user("make me a theme"), asked, user("/them"), says("Which one?")), 2_000)
     assert not any("/them" in text for text in texts(one, Section.DECISIONS))
+
+
+def test_several_options_that_the_user_takes_are_named_and_the_others_are_given_up() -> None:
+    offer = says(
+        "Here is where:\n\n**1. `hooks.go:153`** - the name is there already\n\n**2. `handlers.go`** - six handlers\n\n"
+        "**3. `git.go:31`** - could detect it\n\nWould you like me to implement these?"
+    )
+    one = digest(conversation(user("where should it go?"), offer, user("Implement 1 and 2."), says("ok")), 2_000)
+    (settled,) = texts(one, Section.DECISIONS)
+    assert '"Implement 1 and 2.": `hooks.go:153` - the name is there already · `handlers.go` - six handlers' in settled
+    assert "git.go:31" in settled.partition("not taken")[2]
