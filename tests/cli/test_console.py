@@ -68,11 +68,16 @@ def test_success_is_silent_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_closed_standard_error_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
-    Console("compact").error("nobody hears this")
+    console = Console("compact")
+    console.error("nobody hears this")
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr("sys.stderr", closed)
-    Console("compact").error("nor this")
+    console.error("nor this")
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    console.error("but this")
+    assert stream.getvalue() == "compact: but this\n"
 
 
 @pytest.mark.parametrize(

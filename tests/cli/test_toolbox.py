@@ -77,9 +77,10 @@ def test_stats_count_each_input(work: Path, compactor: Run) -> None:
 
 @pytest.mark.parametrize("columns", [80, 200])
 def test_the_table_of_stats_fits_the_terminal(
-    work: Path, compactor: Run, monkeypatch: pytest.MonkeyPatch, columns: int
+    home: Path, compactor: Run, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    deep = work / "a-folder-with-a-long-name" / "and-another-one-that-is-longer-still" / "sessions-of-november"
+    names = ("projects", "a-folder-with-a-long-name", "and-another-one-that-is-longer-still", "sessions-of-november")
+    deep = home.joinpath(*names)
     deep.mkdir(parents=True)
     for number in range(3):
         (deep / f"session-{number}.jsonl").write_bytes(session_bytes(3 + number))
@@ -90,7 +91,7 @@ def test_the_table_of_stats_fits_the_terminal(
     assert [row.split("session-")[1] for row in rows] == ["2.jsonl", "1.jsonl", "0.jsonl"]
     tokens = [int(row.split()[0].replace(",", "")) for row in (*rows, total)]
     assert (sum(tokens[:-1]), total.endswith("total of 3")) == (tokens[-1], True)
-    assert ("~/work/a-folder" in shown) is (columns == 200)
+    assert ("~/projects/a-folder" in shown) is (columns == 200)
     assert head.startswith("tokens")
     assert not any(word in head for word in ("orphan", "pressure"))
 
