@@ -19,6 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.agents.clients import AnswerShape, load_client
+from compactor_cli.read.user_folders import state_folder
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -170,12 +171,6 @@ def _alarm(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def state_folder() -> Path:
-    """Where is kept what outlives a run: below ``$XDG_STATE_HOME``."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or "")
-    return (folder if folder.is_absolute() else Path.home() / ".local/state") / "compact"
 
 
 def _note_file(client: str, session: str) -> Path:

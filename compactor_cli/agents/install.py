@@ -32,6 +32,7 @@ from compactor_cli.agents.settings_text import (
 )
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
 from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.read.user_folders import state_folder
 
 PROGRAM = "compactor"
 
@@ -249,8 +250,6 @@ def _hash(text: str) -> str:
 
 
 def _note_file(path: Path) -> Path:
-    from compactor_cli.agents.hook import state_folder
-
     return state_folder() / "installed" / f"{_hash(os.path.realpath(path))[:16]}.json"
 
 

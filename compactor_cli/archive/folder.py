@@ -40,6 +40,7 @@ from compactor_cli.archive.atomic import (
 from compactor_cli.model.errors import Unreadable
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import BUFFER_BYTES, DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Stream, open_stream
+from compactor_cli.read.user_folders import data_folder
 
 LOCAL_ARCHIVE = ".transcripts"
 INDEX = "INDEX.sqlite3"
@@ -191,14 +192,7 @@ def default_archive_dir(path: str, *, in_place: bool) -> Path:
     """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
     if in_place and path != STDIN:
         return followed(path).parent / LOCAL_ARCHIVE
-    return user_folder("XDG_DATA_HOME", ".local/share") / "archive"
-
-
-def user_folder(variable: str, fallback: str) -> Path:
-    """The program's own folder of this kind: below the one that the XDG variable names, else below the user's home."""
-    named = Path(os.environ.get(variable) or "")
-    # The XDG specification has relative paths ignored.
-    return (named if named.is_absolute() else Path.home() / fallback) / "compact"
+    return data_folder() / "archive"
 
 
 def stored_name(sha256: str, ending: str) -> str:

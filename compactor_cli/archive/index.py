@@ -38,7 +38,6 @@ from compactor_cli.archive.folder import (
     opened_folder,
     read_entries,
     read_parts,
-    user_folder,
 )
 from compactor_cli.archive.recover import sweep
 from compactor_cli.archive.restore import transcripts_in
@@ -46,6 +45,7 @@ from compactor_cli.llm.sources import call_text, tool_names
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable, UsageError
 from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.user_folders import cache_folder
 
 if TYPE_CHECKING:
     import sqlite3
@@ -280,7 +280,7 @@ def index_file(archive: Path) -> Path:
     if os.access(archive, os.W_OK):
         return archive / INDEX
     name = hashlib.sha256(os.fsencode(archive.resolve())).hexdigest()[:16]
-    return user_folder("XDG_CACHE_HOME", ".cache") / "index" / f"{name}.sqlite3"
+    return cache_folder() / "index" / f"{name}.sqlite3"
 
 
 @contextlib.contextmanager

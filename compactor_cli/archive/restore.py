@@ -31,7 +31,6 @@ from compactor_cli.archive.folder import (
     read_parts,
     stored_blobs,
     stored_sidecars,
-    user_folder,
 )
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
@@ -39,6 +38,7 @@ from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_r
 from compactor_cli.model.transcript import Message, Record, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
+from compactor_cli.read.user_folders import state_folder
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5
@@ -170,7 +170,7 @@ class Listed:
 
 def list_file() -> Path:
     """The list of archives: below ``$XDG_STATE_HOME``."""
-    return user_folder("XDG_STATE_HOME", ".local/state") / "archives"
+    return state_folder() / "archives"
 
 
 def remember(archive: Path) -> None:

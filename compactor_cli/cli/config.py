@@ -29,6 +29,7 @@ from compactor_cli.presets.values import nearest, read_head, read_tail, settings
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import Walk
 from compactor_cli.read.streams import Compression, ReadLimits
+from compactor_cli.read.user_folders import config_folder
 from compactor_cli.run.jobs import Originals, Purpose
 
 CURVES = ("scaled", "tiered")
@@ -248,9 +249,7 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
 
 
 def _user(environ: Mapping[str, str]) -> Layer:
-    base = environ.get("XDG_CONFIG_HOME") or ""
-    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".config"
-    path = folder / "compact" / "config.toml"
+    path = config_folder(environ) / "config.toml"
     table = _table(path)
     return _file_layer(table or {}, str(path))
 

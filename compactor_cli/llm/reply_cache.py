@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from compactor_cli.llm.model_calls import Call, Origin, Reply, Wanted
+from compactor_cli.read.user_folders import cache_folder, state_folder
 
 if TYPE_CHECKING:
     import sqlite3
@@ -214,14 +215,9 @@ def _body(reply: Reply) -> dict[str, object]:
 
 def replies_file(environ: Mapping[str, str] = os.environ) -> Path:
     """The cache of replies: may be deleted at any time, at the cost of paying again."""
-    return _folder(environ, "XDG_CACHE_HOME", ".cache") / "compact" / "replies.sqlite3"
+    return cache_folder(environ) / "replies.sqlite3"
 
 
 def breaker_file(environ: Mapping[str, str] = os.environ) -> Path:
     """What the circuit breaker knows."""
-    return _folder(environ, "XDG_STATE_HOME", ".local/state") / "compact" / "breaker.json"
-
-
-def _folder(environ: Mapping[str, str], name: str, otherwise: str) -> Path:
-    folder = Path(environ.get(name) or "")
-    return folder if folder.is_absolute() else Path.home() / otherwise
+    return state_folder(environ) / "breaker.json"
