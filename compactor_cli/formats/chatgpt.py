@@ -8,7 +8,6 @@ the links are kept whole anyway.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -86,7 +86,7 @@ class ChatGPT(BaseDialect):
         parent: str | None = None
         written: list[bytes] = []
         for number, item in enumerate(insertions):
-            own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {number}"))
+            own = derived_uuid(transcript.sha256, number)
             message: dict[str, Any] = {
                 "id": own,
                 "author": {"role": item.role.value, "name": None, "metadata": {}},

@@ -20,7 +20,6 @@ model. A ``compact_boundary`` that a summary follows replaces everything before 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,10 +50,10 @@ def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
     if not insertions:
         return ()
     site = _Site(transcript, cut)
-    ids = [derived_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
     ids[-1] = site.taken or ids[-1]
     needs_boundary = not site.head or (site.has_tail and not site.taken)
-    root = derived_uuid(transcript, "boundary") if needs_boundary else site.head
+    root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
     parents = [root, *ids[:-1]]
     records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
     if needs_boundary:
@@ -69,8 +68,8 @@ def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
     Their times follow the newest record's, since clients take the newest record for the end of the chain.
     """
     site = _Site(transcript, cut)
-    ids = [derived_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
-    root = derived_uuid(transcript, "boundary")
+    ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    root = derived_uuid(transcript.sha256, "boundary")
     site.removed = list(range(len(site.tree.values)))
     records = [site.boundary(root, site.preserved(ids[-1]))]
     parents = [root, *ids[:-1]]
@@ -530,12 +529,12 @@ def _stream_message(value: Mapping[str, Any], is_superseded: bool) -> Message:
 
 def _written(item: Insertion, neighbour: Mapping[str, Any], sha256: str) -> dict[str, Any]:
     content = [{"type": "text", "text": item.text}]
-    own_id = uuid.uuid5(uuid.NAMESPACE_OID, f"{sha256} {item.text}")
+    own_id = derived_uuid(sha256, item.text)
     message: dict[str, Any] = {"role": item.role.value, "content": content}
     if item.role is Role.ASSISTANT:
-        message = {"id": f"msg_{own_id.hex}", "type": "message", **message, "stop_reason": "end_turn"}
+        message = {"id": f"msg_{own_id.replace('-', '')}", "type": "message", **message, "stop_reason": "end_turn"}
     envelope = {key: neighbour[key] for key in _STREAM_COPIED if key in neighbour}
-    own = {"uuid": str(own_id)} if "uuid" in neighbour else {}
+    own = {"uuid": own_id} if "uuid" in neighbour else {}
     return {"type": item.role.value, "message": message, **envelope, **own}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.sessions import EPOCH, derived_uuid
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
@@ -19,7 +19,6 @@ _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
 _AROUND = ((), ("body",), ("params",), ("request",), ("modelInput",))
 _SYSTEM_KEYS = ("system", "systemInstruction", "system_instruction", "instructions")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
-_EPOCH = "1970-01-01T00:00:00.000Z"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +48,13 @@ class Conversation:
 
     def key(self, what: object) -> str:
         """A UUID for something in this conversation, the same in every run."""
-        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.seed} {what}"))
+        return derived_uuid(self.seed, what)
 
     def times(self) -> list[str]:
         """A time for each message: its own, else that of the one before."""
         stamps: list[str] = []
         for message in self.messages:
-            stamps.append(message.timestamp or (stamps[-1] if stamps else _EPOCH))
+            stamps.append(message.timestamp or (stamps[-1] if stamps else EPOCH))
         return stamps
 
 

@@ -9,7 +9,6 @@ CLI 0.61.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,7 @@ from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, shorten
-from compactor_cli.formats.sessions import is_shown, later
+from compactor_cli.formats.sessions import derived_uuid, is_shown, later, newest_time
 from compactor_cli.model.transcript import (
     Message,
     PreviousSummary,
@@ -188,7 +187,7 @@ class GeminiCli(BaseDialect):
     ) -> tuple[bytes, ...]:
         """A ``$set`` of the whole list: head, insertions and tail."""
         values = [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
-        newest = max((string(value.get("timestamp")) for value in values), default="")
+        newest = newest_time(values)
         times = [later(newest, n) for n in range(1, len(insertions) + 1)]
         head, tail = ([values[i] for i in side if is_shown(transcript.messages[i])] for side in (cut.before, cut.after))
         messages = [*head, *_new(transcript, insertions, times), *tail]
@@ -340,7 +339,7 @@ def _moved(piece: LocatedPart, place: Place) -> LocatedPart:
 
 def _new(transcript: Transcript, insertions: Sequence[Insertion], times: Sequence[str]) -> Iterator[dict[str, Any]]:
     for n, (item, time) in enumerate(zip(insertions, times, strict=True)):
-        key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {n} {item.text}"))
+        key = derived_uuid(transcript.sha256, f"{n} {item.text}")
         is_answer = item.role is Role.ASSISTANT
         kind, content = ("gemini", item.text) if is_answer else ("user", [{"text": item.text}])
         yield {"id": key, "timestamp": time, "type": kind, "content": content}

@@ -7,7 +7,6 @@ A call stands in ``tool_calls``, and again in the provider's own shape in the co
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from compactor_cli.formats.located_parts import (
     text_pieces,
 )
 from compactor_cli.formats.requests import openai_content
+from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.model.transcript import (
     Message,
     Part,
@@ -289,7 +289,7 @@ def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) 
     peers = [value for value in values if kind_of(value) == kind] or list(values)
     like = peers[0] if peers else {}
     place = _inner_place(like)
-    own = {"content": item.text, "type": kind, "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{sha256} {item.text}"))}
+    own = {"content": item.text, "type": kind, "id": derived_uuid(sha256, item.text)}
     marks = {"additional_kwargs": dict(_SUMMARY_MARK)} if item.is_summary else {}
     message = like_keys({**own, **marks}, at(like, place))
     if place == ("data",):

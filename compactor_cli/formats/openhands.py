@@ -11,7 +11,6 @@ shown any more and the summary in their place; a summary is written as one.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ from compactor_cli.formats.located_parts import (
     shorten,
     text_pieces,
 )
-from compactor_cli.formats.sessions import is_shown
+from compactor_cli.formats.sessions import derived_uuid, is_shown
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -389,7 +388,7 @@ class OpenHandsV1:
         offset = sum(is_shown(transcript.messages[i]) for i in cut.before)
         written = []
         for item in insertions:
-            own_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {item.text}"))
+            own_id = derived_uuid(transcript.sha256, item.text)
             event = _condensation(item, forgotten, offset, own_id) if item.is_summary else _v1_message_event(item)
             written.append(dump(like_keys({"id": own_id, "timestamp": time, **event}, like), raw))
         return tuple(written)

@@ -10,7 +10,6 @@ migration.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
@@ -31,7 +30,7 @@ from compactor_cli.formats.contents import (
 )
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, first_time, is_shown, later
+from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -295,7 +294,7 @@ def _is_answer(value: Value) -> bool:
 
 
 def _id(transcript: Transcript, number: int) -> str:
-    return uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {number}").hex[:8]
+    return derived_uuid(transcript.sha256, number)[:8]
 
 
 # What the client wants of an answer: nobody counted its tokens.

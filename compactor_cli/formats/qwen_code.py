@@ -85,7 +85,7 @@ _COPIED = ("sessionId", "cwd", "version", "gitBranch")
 def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The records to be put between ``cut.before`` and ``cut.after``."""
     site = _Site(transcript, cut)
-    ids = [derived_uuid(transcript, f"{i} {item.text}") for i, item in enumerate(insertions)]
+    ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
     holes = site.holes()
     taken = next(iter(holes), "")
     ids[-1] = taken or ids[-1]
@@ -112,7 +112,7 @@ def append(
         "triggerReason": "manual",
     }
     record = {
-        "uuid": derived_uuid(transcript, "compression"),
+        "uuid": derived_uuid(transcript.sha256, "compression"),
         "parentUuid": site.chain.id(last) if last is not None else None,
         **site.envelope(),
         "timestamp": later(site.chain.newest_time(), 1),

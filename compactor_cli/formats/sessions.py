@@ -11,7 +11,7 @@ from typing import Any
 
 from compactor_cli.formats.base import BaseDialect
 from compactor_cli.formats.contents import string
-from compactor_cli.model.transcript import Message, Record, Transcript
+from compactor_cli.model.transcript import Message, Record
 
 Value = Mapping[str, Any]
 EPOCH = "1970-01-01T00:00:00.000Z"
@@ -77,9 +77,9 @@ def is_shown(message: Message) -> bool:
     return not message.is_meta and not message.superseded
 
 
-def derived_uuid(transcript: Transcript, what: object) -> str:
-    """A UUID for something new in a transcript, the same in every run."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{transcript.sha256} {what}"))
+def derived_uuid(seed: str, what: object) -> str:
+    """A UUID for something new in a transcript, the same in every run; ``seed`` is the transcript's hash."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{seed} {what}"))
 
 
 def first_time(values: Sequence[Value], order: Iterable[int]) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -35,6 +34,7 @@ from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import LocatedPart, array_path, first_object, like_keys, parts, shorten
 from compactor_cli.formats.new_message import alternating
+from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
@@ -175,7 +175,7 @@ def _value(path: str, known: Mapping[str, Any]) -> Any:
 
 def _new_id(kind: str, sha256: str, text: str) -> str:
     if kind == "uuid":
-        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{sha256} {text}"))
+        return derived_uuid(sha256, text)
     return hashlib.sha256(f"{sha256} {text}".encode()).hexdigest()[: int(kind.partition(":")[2])]
 
 
