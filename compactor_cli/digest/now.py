@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.commands import CommandOutcome, shown
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, is_own, parameters
+from compactor_cli.digest.commands import CommandOutcome
+from compactor_cli.digest.events import Event, EventKind, ToolKind, is_own, parameters
 from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -27,7 +27,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     tail,
 )
-from compactor_cli.digest.wants import UserMessage, last_question, newest_request
+from compactor_cli.digest.wants import UserMessage, call_words, last_question, newest_request
 from compactor_cli.model.summary import Item
 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
@@ -225,11 +225,9 @@ def _ended(outcome: CommandOutcome | None, analysis: Analysis) -> str:
 
 
 def _call_words(call: Event) -> str:
-    if command := shown(command_of(call.arguments)) if call.tool == "command" else "":
-        return f"`{opening(command, _MAX_CALL_CHARS)}`"
     if call.tool is ToolKind.OTHER and (given := [value for _, value in parameters(call.arguments) if value]):
         return opening(f"{call.name}({', '.join(given)})", _MAX_CALL_CHARS)
-    return f"{call.name} {argument(call.arguments, PATH_KEYS)}".strip()
+    return call_words(call, _MAX_CALL_CHARS, "`")
 
 
 def ending(text: str, chars: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, argument, command_of
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of
 from compactor_cli.digest.language import dense_share
 from compactor_cli.digest.statements import (
     QUESTION_MARKS,
@@ -65,7 +65,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
         is_spoken = is_refusal or event.kind is EventKind.USER
         text = verbatim((event.refusal or "") if is_refusal else event.text) if is_spoken else ""
         if is_refusal or (event.kind is EventKind.USER and text):
-            stopped = _call_words(events[event.call]) if is_refusal and event.call >= 0 else ""
+            stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
             message = UserMessage(
                 text=text,
                 record=event.record,
@@ -88,10 +88,13 @@ def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
     return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
 
 
-def _call_words(call: Event) -> str:
-    """A call by what it would have done: its command, else its name and file."""
-    if command := shown(command_of(call.arguments)) if call.tool == "command" else "":
-        return opening(command, _MAX_CALL_CHARS)
+def call_words(call: Event, max_chars: int, mark: str = "") -> str:
+    """A call by what it does: its command in at most ``max_chars``, a ``mark`` on either side, else its name and file.
+
+    The name and the file are whole, however long.
+    """
+    if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
+        return f"{mark}{opening(command, max_chars)}{mark}"
     return f"{call.name} {argument(call.arguments, PATH_KEYS)}".strip()
 
 
