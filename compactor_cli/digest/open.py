@@ -69,8 +69,10 @@ def _step_text(text: str) -> str:
     return line if len(line) <= _MOST_STEP_CHARS else head(line, _MOST_STEP_CHARS)
 
 
-def plan_items(state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
-    """What is in progress and open first, then what is done on one line, then a plan's text as far as it fits."""
+def plan_items(
+    state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """What is in progress and open; then what is done on one line, and a plan's text as far as it fits."""
     offers = [
         Item(text=f"{label}{words.colon}{todo.text}", records=records_of((todo.record,)))
         for label, kind in ((words.doing, State.DOING), (words.open, State.OPEN))
@@ -85,7 +87,7 @@ def plan_items(state: PlanState, budget_tokens: int, token_cache: TokenCache, wo
         left -= cost
     done = _done_item(state.of(State.DONE), left, token_cache, words)
     left -= sum(token_cache.item(item) for item in done)
-    return (*items, *done, *_text_item(state, left, token_cache, words))
+    return tuple(items), (*done, *_text_item(state, left, token_cache, words))
 
 
 def _done_item(
@@ -223,12 +225,7 @@ _MAX_COMMAND_CHARS = 90
 
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
-    words = analysis.words
-    todos = plan_items(analysis.plan, budget_tokens, token_cache, words)
-    done = tuple(
-        item for item in todos if item.text.startswith((f"{words.done}{words.colon}", f"{words.plan}{words.colon}"))
-    )
-    undone = tuple(item for item in todos if item not in done)
+    undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
     unfixed = (
         _error_item(error, analysis) for error in reversed(analysis.errors) if is_open(error, len(analysis.events))
     )

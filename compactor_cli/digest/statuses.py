@@ -295,13 +295,14 @@ def work_state(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], states: Sequence[FileState]
 ) -> WorkState:
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change."""
-    commits = tuple(_commits(events, runs))
+    results = results_of(events)
+    commits = tuple(_commits(results, runs))
     changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs)
     last = commits[-1].event if commits else -1
     is_outside = _outside(states)
     _throw_away(states, runs, last)
-    uncommitted: list[str] = []
+    uncommitted: list[FileState] = []
     for state in states:
         if state.is_reverted:
             continue
@@ -310,21 +311,20 @@ def work_state(
         if state.changed < last:
             state.commit = next((commit.hash for commit in commits if commit.event > state.changed), "")
         elif uses_git and not state.is_deleted:
-            uncommitted.append(state.path)
+            uncommitted.append(state)
     stash = _last_stash(runs)
-    stashed = [path for path in uncommitted if stash and _changed_before(path, stash.event, states)]
-    answered = results_of(events)
+    stashed_at = stash.event if stash else 0
     ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
-    branch, branch_record = _branch(events, runs)
+    branch, branch_record = _branch(results, runs)
     return WorkState(
         branch=branch,
         branch_record=branch_record,
         commits=commits,
-        uncommitted=tuple(path for path in uncommitted if path not in stashed),
-        stashed=tuple(stashed),
+        uncommitted=tuple(state.path for state in uncommitted if state.changed >= stashed_at),
+        stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
         stash_record=stash.result_record if stash else -1,
         stale=tuple(_stale(runs, changes)),
-        without_result=tuple(number for number in ending if number not in answered),
+        without_result=tuple(number for number in ending if number not in results),
         made=_made(events, runs, commits),
     )
 
@@ -363,10 +363,6 @@ def _last_stash(runs: Sequence[Run]) -> Run | None:
     return None
 
 
-def _changed_before(path: str, event: int, states: Sequence[FileState]) -> bool:
-    return any(state.path == path and state.changed < event for state in states)
-
-
 _ON_BRANCH = re.compile(
     r"^(?:On branch |Switched to (?:a new )?branch '|branch ')([\w./-]+)"
     r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^(?:##|\*) ([\w./-]+)",
@@ -374,9 +370,8 @@ _ON_BRANCH = re.compile(
 )
 
 
-def _branch(events: Sequence[Event], runs: Sequence[Run]) -> tuple[str, int]:
+def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int]:
     """The branch that git named last, and the record that shows it."""
-    results = results_of(events)
     for run in reversed(runs):
         result = results.get(run.event)
         if result is None or not re.search(r"\b(?:git|gh)\b", run.command):
@@ -389,8 +384,7 @@ def _branch(events: Sequence[Event], runs: Sequence[Run]) -> tuple[str, int]:
     return "", -1
 
 
-def _commits(events: Sequence[Event], runs: Sequence[Run]) -> list[Commit]:
-    results = results_of(events)
+def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
     found: list[Commit] = []
     for run in runs:
         result = results.get(run.event)

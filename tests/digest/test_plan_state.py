@@ -6,13 +6,18 @@ import pytest
 from conversation import answer, call, events_of, token_cache
 
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.open import State, plan_items, plan_state
+from compactor_cli.digest.open import PlanState, State, plan_items, plan_state
 
 STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pending"))
 
 
 def states(*messages: object) -> list[tuple[str, State]]:
     return [(todo.text, todo.state) for todo in plan_state(events_of(*messages)).todos]  # type: ignore[arg-type]
+
+
+def shown(plan: PlanState, budget_tokens: int) -> list[str]:
+    """The texts of what is open, then of what is done."""
+    return [item.text for part in plan_items(plan, budget_tokens, token_cache(), words_of("en")) for item in part]
 
 
 @pytest.mark.parametrize(
@@ -50,15 +55,13 @@ def test_tasks_made_one_by_one_are_replayed() -> None:
 
 def test_open_work_is_told_before_what_is_done() -> None:
     plan = plan_state(events_of(call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS])))
-    texts = [item.text for item in plan_items(plan, 200, token_cache(), words_of("en"))]
+    texts = shown(plan, 200)
     assert texts == ["in progress: Test it", "open: Ship it", "done: Write it"]
     assert plan.next_step is not None
     assert plan.next_step.text == "Test it"
-    assert [item.text for item in plan_items(plan, 12, token_cache(), words_of("en"))] == ["in progress: Test it"]
+    assert shown(plan, 12) == ["in progress: Test it"]
 
 
 def test_a_plan_written_as_text_is_quoted() -> None:
     plan = plan_state(events_of(call("ExitPlanMode", plan="# Plan\n\n- move the parser\n- drop the cache")))
-    assert [item.text for item in plan_items(plan, 200, token_cache(), words_of("en"))] == [
-        "Plan: # Plan\n• move the parser\n• drop the cache"
-    ]
+    assert shown(plan, 200) == ["Plan: # Plan\n• move the parser\n• drop the cache"]
