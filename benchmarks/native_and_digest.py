@@ -16,7 +16,8 @@ from compactor_cli.agents.hook import MOST_CONTEXT_CHARS
 from compactor_cli.agents.session_digest import SizeLimit
 from compactor_cli.evaluate.cuts import locate, read_cut
 from compactor_cli.evaluate.digested import framed, request_from, the_digest
-from compactor_cli.evaluate.questions import Question, is_misled, read_questions, score_answer
+from compactor_cli.evaluate.questions import is_misled, questions_by_cut, score_answer
+from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Settings
 from compactor_cli.plan.tokens import count_message, counter_for
 
@@ -25,15 +26,15 @@ LEAST_TOKENS = 300
 
 def main(paths: list[str]) -> None:
     counter = counter_for("auto")
-    cuts: dict[tuple[str, int], list[Question]] = {}
-    for question in (question for path in paths for question in read_questions(path) if not question.in_head):
-        cuts.setdefault((question.file, question.cut), []).append(question)
     rows: list[tuple[str, int, float, bool, bool]] = []
     taken = 0
-    for (file, number), questions in cuts.items():
-        path = locate(file, questions[0].source)
-        cut = read_cut(path, file, number, 0, partial(count_message, counter)) if path else None
-        if cut is None or counter.count(cut.client_summary) < LEAST_TOKENS:
+    for (file, number), questions in questions_by_cut(paths).items():
+        try:
+            path = locate(file, questions[0].source)
+        except InputError:
+            continue
+        cut = read_cut(path, file, number, 0, partial(count_message, counter))
+        if counter.count(cut.client_summary) < LEAST_TOKENS:
             continue
         taken += 1
         asked, native = request_from(cut.case), cut.client_summary

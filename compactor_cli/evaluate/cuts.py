@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind, events, without_block
+from compactor_cli.digest.events import Event, EventKind, ToolKind, argument_names, events, without_block
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError
@@ -248,11 +248,17 @@ class QuestionCut:
     client_summary: str
 
 
-def locate(file: str, source: str) -> Path | None:
-    """The transcript that a line of the questions file ``source`` names: from its folder, the one above, or here."""
+def locate(file: str, source: str) -> Path:
+    """The transcript that a line of the questions file ``source`` names: from its folder, the one above, or here.
+
+    Raises InputError where it is in none of them.
+    """
     folder = Path(source).resolve().parent
     places = (base / file for base in (folder, folder.parent, Path()))
-    return next((path for path in places if path.is_file()), None)
+    found = next((path for path in places if path.is_file()), None)
+    if found is None:
+        raise InputError("there is no such file")
+    return found
 
 
 def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMessage) -> QuestionCut:
@@ -332,7 +338,13 @@ def plain_events(transcript: Transcript) -> tuple[Event, ...]:
 
 def schema_words(events: Iterable[Event]) -> frozenset[str]:
     """The names of parameters in these events' calls, nested ones too."""
-    return frozenset(name for event in events if event.kind is EventKind.CALL for name in _names(event.arguments))
+    return frozenset(
+        name
+        for event in events
+        if event.kind is EventKind.CALL
+        for name in argument_names(event.arguments)
+        if _is_parameter(name)
+    )
 
 
 def _plain(event: Event) -> Event:
@@ -351,17 +363,6 @@ def _without_harness(text: str) -> str:
 @cache
 def _marks() -> re.Pattern[str]:
     return re.compile(rf"</?(?:{_MARKS})>")
-
-
-def _names(arguments: Any) -> Iterator[str]:
-    if isinstance(arguments, Mapping):
-        for name, value in arguments.items():
-            if _is_parameter(name):
-                yield name
-            yield from _names(value)
-    elif isinstance(arguments, tuple):
-        for value in arguments:
-            yield from _names(value)
 
 
 def _is_parameter(name: str) -> bool:

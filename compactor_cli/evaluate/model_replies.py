@@ -7,7 +7,7 @@ the tokens of the whole summary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -21,8 +21,8 @@ from compactor_cli.evaluate.baselines import Count
 from compactor_cli.evaluate.cuts import EvalCase, locate, plain_events, read_cut, schema_words
 from compactor_cli.evaluate.digested import body, request_from, the_digest
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
-from compactor_cli.evaluate.questions import Question, is_misled, read_questions, score_answer
-from compactor_cli.evaluate.tables import NOTHING, columns, percent
+from compactor_cli.evaluate.questions import Question, is_misled, questions_by_cut, score_answer
+from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.check_reply import CheckInput, SourceRecords, Verdict, check, essentials
 from compactor_cli.llm.model_calls import Reply
@@ -96,10 +96,7 @@ def _row(line: bytes, place: Place) -> ReplyRow:
 def run_replies(folder: str, questions: Sequence[str] = (), tokenizer: str = "auto") -> RepliesResult:
     """Every reply in the folder as a whole summary, as its text alone, and the digest at the tokens of the first."""
     counter = counter_for(tokenizer)
-    asked_at: dict[tuple[str, int], list[Question]] = {}
-    for question in (one for path in questions for one in read_questions(path)):
-        if not question.in_head:
-            asked_at.setdefault((question.file, question.cut), []).append(question)
+    asked_at = questions_by_cut(questions)
     measured: list[MeasuredReplies] = []
     refused: dict[str, str] = {}
     skipped: dict[str, str] = {}
@@ -124,8 +121,6 @@ def run_replies(folder: str, questions: Sequence[str] = (), tokenizer: str = "au
 def _case(row: ReplyRow, counter: Counter) -> EvalCase:
     """Everything before the cut as the middle, and what came after it up to the next compaction."""
     path = locate(row.file, row.source)
-    if path is None:
-        raise InputError("there is no such file")
     case = read_cut(path, row.file, row.cut, 0, partial(count_message, counter)).case
     with open_stream(str(path)) as stream:
         records = records_in(stream, OnInvalid.KEEP)
@@ -202,9 +197,9 @@ def render_replies(result: RepliesResult) -> str:
         rows.append(
             [
                 method,
-                f"{_mean(one.tokens for one in mine):,.0f}",
-                *(percent(_mean(values)) if values else NOTHING for values in shares),
-                percent(_mean(answers)) if answers else NOTHING,
+                f"{mean(one.tokens for one in mine):,.0f}",
+                *(percent(mean(values)) if values else NOTHING for values in shares),
+                percent(mean(answers)) if answers else NOTHING,
                 str(sum(one.misled for one in mine)),
             ]
         )
@@ -224,8 +219,3 @@ def replies_json(result: RepliesResult) -> dict[str, Any]:
             for one in result.measured
         ],
     }
-
-
-def _mean(values: Iterable[float]) -> float:
-    every = list(values)
-    return sum(every) / len(every) if every else 0.0

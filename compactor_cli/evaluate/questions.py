@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.evaluate.baselines import Count, Method, choose
+from compactor_cli.evaluate.baselines import Count, Method, Write, choose
 from compactor_cli.evaluate.cuts import QuestionCut, locate, read_cut
 from compactor_cli.evaluate.digested import EMPTY, frame_tokens, framed, request_from, the_digest
 from compactor_cli.evaluate.measures import forget
 from compactor_cli.evaluate.results import DIGEST, label
-from compactor_cli.evaluate.tables import NOTHING, columns, percent
+from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
@@ -189,7 +189,7 @@ def run_questions(
     """
     counter = counter_for(options.tokenizer)
     methods = choose(options.baselines, extra)
-    asked = _by_cut(question for path in options.paths for question in read_questions(path))
+    asked = questions_by_cut(options.paths)
     readings: list[Reading] = []
     written: list[WrittenSummary] = []
     skipped: dict[str, str] = {}
@@ -215,9 +215,10 @@ def run_questions(
     )
 
 
-def _by_cut(questions: Iterator[Question]) -> dict[tuple[str, int], list[Question]]:
+def questions_by_cut(paths: Iterable[str]) -> dict[tuple[str, int], list[Question]]:
+    """The questions of these files by transcript and cut, except for those that the head answers."""
     found: dict[tuple[str, int], list[Question]] = {}
-    for question in questions:
+    for question in chain.from_iterable(map(read_questions, paths)):
         if not question.in_head:
             found.setdefault((question.file, question.cut), []).append(question)
     return found
@@ -225,8 +226,6 @@ def _by_cut(questions: Iterator[Question]) -> dict[tuple[str, int], list[Questio
 
 def _cut(question: Question, options: QuestionOptions, counter: Counter) -> QuestionCut:
     path = locate(question.file, question.source)
-    if path is None:
-        raise InputError("there is no such file")
     names = (question.file, question.source)
     tails = (tokens for part, tokens in options.tails if any(part in name for name in names))
     tail_tokens = next(tails, options.tail_tokens)
@@ -238,8 +237,9 @@ def _summaries(
 ) -> Iterator[WrittenSummary]:
     if options.at_client and count(cut.client_summary) < LEAST_BUDGET_TOKENS:
         return
+    writers = {method.name: method.prepare(cut.case, count) for method in methods}
     for name, budget in _budgets(cut, options, count):
-        for method, text in _texts(cut, methods, budget, options.at_client, count):
+        for method, text in _texts(cut, writers, budget, options.at_client, count):
             yield WrittenSummary(
                 file=question.file,
                 cut=question.cut,
@@ -261,7 +261,7 @@ def _budgets(cut: QuestionCut, options: QuestionOptions, count: Count) -> Iterat
 
 
 def _texts(
-    cut: QuestionCut, methods: Sequence[Method], budget: int, at_client: bool, count: Count
+    cut: QuestionCut, writers: Mapping[str, Write], budget: int, at_client: bool, count: Count
 ) -> Iterator[tuple[str, str]]:
     """Each method's name and its summary."""
     write = framed(cut.case, budget)
@@ -270,8 +270,8 @@ def _texts(
         yield CLIENT, cut.client_summary
     frame = write(EMPTY)
     room = max(budget - frame_tokens(cut.case, budget, count), 0)
-    for method in methods:
-        yield method.name, f"{frame}\n{method.prepare(cut.case, count)(room)}"
+    for name, write_within in writers.items():
+        yield name, f"{frame}\n{write_within(room)}"
 
 
 def _read(question: Question, text: WrittenSummary, dialect: str) -> Reading:
@@ -332,20 +332,15 @@ def _cells(methods: Sequence[str], group: Sequence[Reading]) -> Iterator[str]:
     for method in methods:
         read = [reading for reading in group if reading.method == method]
         watched = [reading for reading in read if reading.question.wrong]
-        yield percent(_mean(reading.score for reading in read)) if read else NOTHING
+        yield percent(mean(reading.score for reading in read)) if read else NOTHING
         yield f"{sum(reading.misled for reading in watched)}/{len(watched)}"
 
 
 def _tokens(result: QuestionsResult, budget: str) -> Iterator[str]:
     for method in result.methods:
         found = [text.tokens for text in result.written if (text.method, text.budget) == (method, budget)]
-        yield f"{_mean(found):,.0f}"
+        yield f"{mean(found):,.0f}"
         yield ""
-
-
-def _mean(values: Iterable[float]) -> float:
-    every = list(values)
-    return sum(every) / len(every) if every else 0.0
 
 
 def _misses(result: QuestionsResult) -> Iterator[str]:
@@ -383,7 +378,7 @@ def _figures(result: QuestionsResult, budget: str) -> Iterator[dict[str, Any]]:
                 "group": name,
                 "method": method,
                 "questions": len(read),
-                "answered": round(_mean(reading.score for reading in read), 6),
+                "answered": round(mean(reading.score for reading in read), 6),
                 "misled": sum(reading.misled for reading in read),
                 "watched": sum(bool(reading.question.wrong) for reading in read),
             }

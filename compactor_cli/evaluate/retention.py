@@ -114,20 +114,22 @@ def ask(
     """Every answerable question, method and budget; sizes are of what a model is shown."""
     case = _case(scenario, count_message)
     whole = _text(case, (*case.middle, *case.tail))
+    folded, whole_bytes = whole.lower(), len(whole.encode())
     kept = _text(case, case.tail)
     for method in methods:
         write = method.prepare(case, count)
         for budget in budgets:
             shown = f"{write(budget.of(case.middle_tokens))}\n{kept}"
+            shown_folded, shown_bytes = shown.lower(), len(shown.encode())
             for question in scenario.questions:
-                if question.expected in whole.lower():
+                if question.expected in folded:
                     yield RetentionResult(
                         scenario=scenario.name,
                         question=question.id,
                         method=method.name,
                         budget=label(budget),
-                        is_kept=question.expected in shown.lower(),
-                        bytes_ratio=len(shown.encode()) / len(whole.encode()),
+                        is_kept=question.expected in shown_folded,
+                        bytes_ratio=shown_bytes / whole_bytes,
                     )
 
 

@@ -53,6 +53,12 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.1f}"
 
 
+def mean(values: Iterable[float]) -> float:
+    """The mean; 0 where there is nothing."""
+    every = list(values)
+    return sum(every) / len(every) if every else 0.0
+
+
 def figure(found: ScoreCell | None) -> str:
     """``micro/macro±error`` in per cent; no error where there is one session."""
     if found is None:
