@@ -141,16 +141,27 @@ def _by_editor(step: str, event: Event, number: int, result: Event | None) -> It
 
 def _by_patch(patch: str, event: Event, number: int) -> Iterator[FileOperation]:
     path = ""
-    for kind, named in re.findall(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", patch, re.MULTILINE):
-        if kind == "Move to":
-            yield FileOperation(
-                action=FileAction.MOVE, path=path, event=number, record=event.record, target=named.strip()
-            )
+    for action, named in patched_files(patch):
+        if action is FileAction.MOVE:
+            yield FileOperation(action=action, path=path, event=number, record=event.record, target=named)
         else:
-            path = named.strip()
+            path = named
             added = tuple(added_names(changes_of(event, path)))
-            action = _PATCH_ACTIONS[kind]
             yield FileOperation(action=action, path=path, event=number, record=event.record, added=added)
+
+
+_PATCHED = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
+_PATCH_ACTIONS = {
+    "Add File": FileAction.CREATE,
+    "Update File": FileAction.EDIT,
+    "Delete File": FileAction.DELETE,
+    "Move to": FileAction.MOVE,
+}
+
+
+def patched_files(patch: str) -> Iterator[tuple[FileAction, str]]:
+    """What a patch does, and to which path, in order; a MOVE names where the file before it goes."""
+    return ((_PATCH_ACTIONS[kind], path.strip()) for kind, path in _PATCHED.findall(patch))
 
 
 def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = ()) -> tuple[FileState, ...]:
@@ -282,12 +293,14 @@ def _hunks(section: str) -> Iterator[tuple[str, str]]:
             yield old, new
 
 
+_MODIFIERS = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
+
+
 @cache
 def _definition() -> re.Pattern[str]:
     # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading.
-    modifiers = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
     return re.compile(
-        rf"^[ \t]*{modifiers}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
+        rf"^[ \t]*{_MODIFIERS}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
         r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
         r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,3} (?P<head>[^\n]{3,50})$",
         re.MULTILINE,
@@ -315,7 +328,7 @@ def contents(events: Sequence[Event], operations: Iterable[FileOperation], paths
     found = {path: Content() for path in paths}
     answers = results_of(events)
     for operation in operations:
-        if operation.action == "move" and operation.target in found:
+        if operation.action is FileAction.MOVE and operation.target in found:
             found[operation.target] = found.get(operation.path, Content())
         content = found.get(operation.path)
         if content is not None:
@@ -325,9 +338,9 @@ def contents(events: Sequence[Event], operations: Iterable[FileOperation], paths
 
 def _replay(content: Content, operation: FileOperation, call: Event, answer: Event | None) -> None:
     content.records.append(operation.record)
-    if operation.action == "delete":
+    if operation.action is FileAction.DELETE:
         content.text, content.parts = None, []
-    elif operation.action == "read":
+    elif operation.action is FileAction.READ:
         if answer is not None and call.tool is ToolKind.READ and _is_whole(call):
             content.text, content.records = answer.text, [answer.record]
     elif (written := written_text(call, operation.path)) is not None:
@@ -353,7 +366,6 @@ _SEARCHING = frozenset(
     "grep glob ls listfiles listdirectory listdir searchfiles findfiles searchfilecontent grepsearch globsearch"
     " filesearch find codebasesearch searchtext listcodedefinitionnames searchdir finddir grepfiles".split()
 )
-_PATCH_ACTIONS = {"Add File": FileAction.CREATE, "Update File": FileAction.EDIT, "Delete File": FileAction.DELETE}
 _MAX_PATH_CHARS = 200
 _NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
 _MAX_ADDED = 40
@@ -521,7 +533,7 @@ def _part_lines(content: Content) -> Iterator[str]:
 
 
 _SIGNATURE = re.compile(
-    r"^ {0,4}(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
+    rf"^ {{0,4}}{_MODIFIERS}"
     r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module|package)\b.*$|^#{1,3} .*$",
     re.MULTILINE,
 )

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, FileAction, ToolKind, argument, command_of
+from compactor_cli.digest.files import patched_files
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, Use, lines_of, words
 from compactor_cli.llm.importance import Index
@@ -106,11 +107,9 @@ def _paths(events: Iterable[Event], tool: ToolKind) -> Iterator[str]:
 
 
 def _patched(text: str) -> Iterator[str]:
-    """The files that an ``apply_patch`` text names."""
-    for line in text.split("\n") if "*** Begin Patch" in text else ():
-        for mark in ("*** Update File: ", "*** Add File: ", "*** Delete File: "):
-            if line.startswith(mark):
-                yield line[len(mark) :].strip()
+    """The files that an ``apply_patch`` text names, except for the names that it gives them."""
+    found = patched_files(text) if "*** Begin Patch" in text else ()
+    return (path for action, path in found if action is not FileAction.MOVE)
 
 
 def _commands(events: Iterable[Event]) -> Iterator[str]:
