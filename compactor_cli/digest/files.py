@@ -438,10 +438,15 @@ def _changed_items(
 def _by_fate(
     states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """Paths together: those that are there, then those that were deleted."""
-    there = _lists(words.edited, [s for s in states if not s.is_deleted], budget_tokens, token_cache, words)
-    left = budget_tokens - sum(map(token_cache.item, there))
-    return (*there, *_lists(words.deleted, [s for s in states if s.is_deleted], left, token_cache, words))
+    """Paths together by what became of them: those of each commit, and those deleted, on lines of their own."""
+    groups: dict[str, list[FileState]] = {}
+    for state in states:
+        commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
+        groups.setdefault(words.deleted if state.is_deleted else f"{words.edited}{commit}", []).append(state)
+    items: list[Item] = []
+    for label, group in sorted(groups.items(), key=lambda pair: pair[1][0].is_deleted):
+        items += _lists(label, group, budget_tokens - sum(map(token_cache.item, items)), token_cache, words)
+    return tuple(items)
 
 
 def _with_more(

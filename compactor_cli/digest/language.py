@@ -100,7 +100,7 @@ reverted: changes thrown away | 改动已撤销 | 変更は破棄済み
 branch: branch | 分支 | ブランチ
 skills: Skills in use | 使用中的技能 | 使用中のスキル
 background: Running in the background | 后台运行中 | バックグラウンドで実行中
-since: then | 之后 | その後
+since: then done | 之后已做 | その後実施
 """
 LANGUAGES = ("en", "zh", "ja")
 

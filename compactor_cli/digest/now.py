@@ -124,7 +124,11 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if last and ending_text and is_since:
         yield Item(text=f"{words.stood}{words.colon}{ending_text}", records=(last.record,))
     if step := analysis.plan.next_step:
-        yield Item(text=f"{words.step}{words.colon}{step.text}", records=records_of((step.record,)))
+        # A step that the user stopped is not simply the next one.
+        stops = [m for m in analysis.messages if m.stopped and step.record < m.record]
+        stopped = f" ({words.stopped}{words.colon}`{stops[-1].stopped}`)" if stops else ""
+        records = records_of((step.record, *(m.record for m in stops[-1:])))
+        yield Item(text=f"{words.step}{words.colon}{step.text}{stopped}", records=records)
     if steps := _steps_since(analysis, last):
         yield steps
     for number in analysis.work.without_result[-2:]:

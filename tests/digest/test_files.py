@@ -123,3 +123,14 @@ def test_a_list_of_added_names_says_how_many_more_there_are() -> None:
     tests = "\n".join(f"def test_{name}():\n    pass\n" for name in "abcdefg")
     found = replay(file_operations(events_of(call("Write", file_path="test_a.py", content=tests))))
     assert file_items(found, frozenset(), 400, token_cache(), EN)[0].text.endswith(", test_g() … +2")
+
+
+def test_where_paths_share_a_line_those_of_a_commit_are_told_from_the_others() -> None:
+    found = [
+        FileState(path=f"src/module_{number}.py", edits=1, changed=number, records=[number]) for number in range(20)
+    ]
+    for state in found[:12]:
+        state.commit = "4f1c2aa"
+    lines = [item.text for item in file_items(found, frozenset(), 160, token_cache(), EN)]
+    assert any(line.startswith("edited, in commit 4f1c2aa: src/module_") for line in lines)
+    assert not any("commit" in line and "module_15" in line for line in lines)

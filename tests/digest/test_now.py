@@ -60,7 +60,7 @@ def test_a_courtesy_is_no_state() -> None:
     told = texts(
         digest(conversation(user(ASKED), says("You're absolutely right! Good catch."), edit), 900), Section.TASK
     )
-    assert told[1:] == ["then: Edit clock.py"]
+    assert told[1:] == ["then done: Edit clock.py"]
 
 
 def test_of_a_long_state_the_statements_that_hold_most_are_quoted() -> None:
@@ -98,7 +98,7 @@ def test_an_answer_that_is_an_object_with_one_text_is_that_text() -> None:
 def test_a_call_without_a_result_is_no_step_that_was_done() -> None:
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), edit, call("Bash", "1", command="make export")), 900)
-    assert texts(one, Section.TASK)[1:] == ["then: Edit clock.py", "No result seen of: `make export`"]
+    assert texts(one, Section.TASK)[1:] == ["then done: Edit clock.py", "No result seen of: `make export`"]
 
 
 def test_of_a_long_request_the_beginning_and_the_statements_that_hold_most_are_quoted() -> None:
@@ -139,3 +139,14 @@ def test_a_reply_to_please_confirm_is_shown_with_what_was_to_be_confirmed() -> N
     answered = user("Yes, please go ahead with the amount of $628 with my card that ends in 7334.")
     one = digest(conversation(user(ASKED), says(offer), answered, says("Done.")), 1_500)
     assert any("The total for both passengers is $628. Please confirm." in text for text in texts(one, Section.TASK))
+
+
+def test_a_step_that_the_user_stopped_is_not_simply_the_next_one() -> None:
+    todos = call("TodoWrite", "t", todos=[{"content": "Edit the clock", "status": "in_progress"}])
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    edit = (
+        call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"),
+        answer(refused, "e", is_error=True),
+    )
+    one = digest(conversation(user(ASKED), todos, answer("ok", "t"), *edit, user("which clock is it?")), 1_500)
+    assert "Next open step: Edit the clock (Stopped by the user: `Edit clock.py`)" in texts(one, Section.TASK)
