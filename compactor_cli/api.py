@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unp
 from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import CompactError, InputError, UsageError
 from compactor_cli.model.plan import Action
-from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import Size, Strategy
 from compactor_cli.model.transcript import Container
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import nearest, settings_from
-from compactor_cli.run.rows import CompactedRow, mapped
+from compactor_cli.run.rows import mapped
 from compactor_cli.run.shards import ShardOptions
 from compactor_cli.run.step import row_maker
 from compactor_cli.run.values import Conversation, compact_columns, conversation_in, conversations_in
@@ -209,7 +209,7 @@ def iter_compact(
 
 
 def _results(source: Any, call: _Work, *, keeps_failed: bool) -> Iterator[Result[Any]]:
-    def row(conversation: Conversation) -> CompactedRow:
+    def row(conversation: Conversation) -> Compaction:
         return work.row(conversation, keeps_failed=keeps_failed)
 
     with call as work:
@@ -266,7 +266,7 @@ class _Work:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def row(self, conversation: Conversation, *, keeps_failed: bool = False) -> CompactedRow:
+    def row(self, conversation: Conversation, *, keeps_failed: bool = False) -> Compaction:
         """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
         transcript = conversation.transcript
         try:
@@ -282,7 +282,7 @@ class _Work:
             raise transcript.fault or InputError(row.report.reason)
         return row
 
-    def result(self, conversation: Conversation, row: CompactedRow) -> Result[Any]:
+    def result(self, conversation: Conversation, row: Compaction) -> Result[Any]:
         """What the caller is given."""
         return Result(
             messages=conversation.rebuilt(row),
@@ -295,11 +295,11 @@ class _Work:
         )
 
 
-def _summary(row: CompactedRow) -> str:
+def _summary(row: Compaction) -> str:
     """The summary as it is read back from the output, where its marker and frame are known."""
-    messages = row.transcript.messages if row.transcript and row.summary else ()
+    messages = row.transcript.messages if row.transcript and row.summary_text else ()
     found = [message.summary.text for message in messages if message.summary and message.summary.origin == "compact"]
-    return (found[-1] if found else row.summary).strip()
+    return (found[-1] if found else row.summary_text).strip()
 
 
 _TABLES = Tables.__annotations__.keys()

@@ -32,10 +32,10 @@ from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
     from compactor_cli.cli.views import PageFile
+    from compactor_cli.model.report import Compaction
     from compactor_cli.model.transcript import Transcript
     from compactor_cli.run.planfile import PlanFile
     from compactor_cli.run.resume import UnchangedCache
-    from compactor_cli.run.rows import CompactedRow
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -274,17 +274,17 @@ def _view(run_options: RunOptions) -> View | None:
     if run_options.shows_result:
         if run_options.only_look and run_options.html:
             return None
-        return lambda transcript, row: result_view(transcript, row.plan, row.summary, row.report, color)
+        return lambda transcript, row: result_view(transcript, row.plan, row.summary_text, row.report, color)
     if run_options.diff:
         return lambda transcript, row: (
-            diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color) if row.changed else ""
+            diff_view(transcript, row.plan, row.summary_text, row.report.tokens_after, color) if row.changed else ""
         )
     if run_options.dry_run and run_options.plan_out != STDOUT:
         return lambda transcript, row: plan_view(transcript, row.plan) + asked_line(row, run_options.model)
     return None
 
 
-def _page(transcript: Transcript, row: CompactedRow, *, settings: Settings) -> str:
+def _page(transcript: Transcript, row: Compaction, *, settings: Settings) -> str:
     from compactor_cli.cli.views import session_view
 
     return session_view(transcript, row, settings)

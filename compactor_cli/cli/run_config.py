@@ -17,17 +17,16 @@ from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, p
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
 from compactor_cli.run.hooks import NAME, note_of
 from compactor_cli.run.jobs import Purpose, RunConfig
-from compactor_cli.run.rows import CompactedRow
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from compactor_cli.cli.console import Console
     from compactor_cli.llm.limits import Spent
-    from compactor_cli.llm.model import Estimate, ModelOptions
+    from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.prompts import Stage
-    from compactor_cli.model.report import Listener
-    from compactor_cli.model.summary import Summariser
+    from compactor_cli.model.report import Compaction, Listener
+    from compactor_cli.model.summary import Estimate, Summariser
     from compactor_cli.run.model_run import ModelConfig, ModelRun
 
 
@@ -90,7 +89,7 @@ def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapp
     return model_report(run)
 
 
-def asked_line(row: CompactedRow, model: str) -> str:
+def asked_line(row: Compaction, model: str) -> str:
     """What a model would be asked for this transcript; empty if nothing."""
     return estimate_line(row.estimate, model) if row.estimate else ""
 

@@ -18,6 +18,7 @@ from compactor_cli.cli.run_report import output_file
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.plan import USAGE, Action, Plan, Span, Tier
 from compactor_cli.model.report import (
+    Compaction,
     Event,
     InputEnded,
     InputReport,
@@ -32,7 +33,6 @@ from compactor_cli.plan.finish import COUNTER, OUTDATED
 from compactor_cli.plan.strategies import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.jobs import Purpose
-from compactor_cli.run.rows import CompactedRow
 
 EXCERPT_CHARS = 96
 # Of a long run of covered records the ends are enough to see what it is.
@@ -462,7 +462,7 @@ class PageFile:
             file.write(page.encode())
 
 
-def session_view(transcript: Transcript, row: CompactedRow, settings: Settings) -> str:
+def session_view(transcript: Transcript, row: Compaction, settings: Settings) -> str:
     """The page of one transcript; empty for the rows of a dataset but the first."""
     place = transcript.records[0].place if transcript.records else None
     if place is None or place.line > 1 or place.row > 1:
@@ -473,7 +473,7 @@ def session_view(transcript: Transcript, row: CompactedRow, settings: Settings) 
     plan: Plan = row.plan
     counter = counter_for(settings.tokenizer, transcript.model)
     title = printable(Path(_name(place.path)).name)
-    return session_page(transcript, plan, row.summary, row.report, counter=counter, title=title)
+    return session_page(transcript, plan, row.summary_text, row.report, counter=counter, title=title)
 
 
 def _name(path: str) -> str:
@@ -495,10 +495,10 @@ def check_terminal() -> None:
         raise UsageError("--interactive needs a terminal to ask on", next_step="leave it out") from error
 
 
-def review(transcript: Transcript, row: CompactedRow) -> str | None:
+def review(transcript: Transcript, row: Compaction) -> str | None:
     """Shows plan and summary; an empty text (take it), None (decline), or guidance. The end of input declines."""
     plan = plan_view(transcript, row.plan)
-    shown = plan + diff_view(transcript, row.plan, row.summary, row.report.tokens_after, color=False)
+    shown = plan + diff_view(transcript, row.plan, row.summary_text, row.report.tokens_after, color=False)
     # Two handles: a terminal cannot be sought in, as one for both directions must be.
     with open(TERMINAL, encoding="utf-8") as tty_in, open(TERMINAL, "w", encoding="utf-8") as tty_out:  # noqa: PTH123
         tty_out.write(shown)

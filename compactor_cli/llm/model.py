@@ -23,7 +23,7 @@ from compactor_cli.llm.writer import REPLY_RATIO, Refusal, StillTooLong, Summary
 from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
-from compactor_cli.model.summary import Answer, Request, Source, Summary
+from compactor_cli.model.summary import Answer, Estimate, Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.shorten import shortened
 
@@ -31,25 +31,6 @@ if TYPE_CHECKING:
     from compactor_cli.llm.model_calls import Price
     from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
     from compactor_cli.llm.redact import Redactor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """What a summary would take at least: without retries, each reply as long as asked for."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = 0.0
-
-    def __add__(self, other: Estimate) -> Estimate:
-        known = self.cost_usd is not None and other.cost_usd is not None
-        return Estimate(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
-        )
 
 
 def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call, *, verifies: bool = False) -> Estimate:

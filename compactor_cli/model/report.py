@@ -21,10 +21,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.transcript import Transcript
+
+if TYPE_CHECKING:
+    from compactor_cli.model.summary import Estimate
 
 
 class Outcome(StrEnum):
@@ -284,7 +287,8 @@ class Compaction:
     """One transcript compacted, or left as it was (``output`` is then its source).
 
     ``state`` is the counter table of the summary, to be stored under the hash its marker names. ``transcript``:
-    what the output is read as; None where nothing changed.
+    what the output is read as; None where nothing changed. ``estimate``: what a model would be asked, of a decision
+    alone. ``example``: the summariser's own call, as a row of a dataset.
     """
 
     output: bytes
@@ -293,6 +297,8 @@ class Compaction:
     state: bytes | None = None
     summary_text: str = ""
     transcript: Transcript | None = None
+    estimate: Estimate | None = None
+    example: bytes = b""
 
     @property
     def changed(self) -> bool:

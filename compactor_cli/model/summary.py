@@ -140,6 +140,25 @@ class Answer:
         return (*((fell_back,) if self.fell_back else ()), *((invented,) if self.invented else ()))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a summary would take at least: without retries, each reply as long as asked for."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: Estimate) -> Estimate:
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Estimate(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
+
 class Summariser(Protocol):
     """Writes summaries. Raises nothing for odd content; a summary may be empty."""
 

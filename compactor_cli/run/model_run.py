@@ -35,7 +35,7 @@ from compactor_cli.llm.limits import (
     Spent,
     Try,
 )
-from compactor_cli.llm.model import AUTO, SAME, Estimate, ModelOptions, ModelSummariser
+from compactor_cli.llm.model import AUTO, SAME, ModelOptions, ModelSummariser
 from compactor_cli.llm.model_calls import (
     NO_KEYS,
     NO_SECRET,
@@ -56,6 +56,7 @@ from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Importance
 from compactor_cli.model.report import Listener
+from compactor_cli.model.summary import Estimate, Request
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.models import is_provider, nearest_models
 
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.connection import Listener as SocketListener
 
-    from compactor_cli.model.summary import Request
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

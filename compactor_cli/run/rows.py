@@ -8,18 +8,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from compactor_cli.engine import (
-    Compaction,
-    LoadState,
-    compact_transcript,
-    plan_transcript,
-    summary_request,
-)
+from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, summary_request
 from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
 from compactor_cli.model.marker import without_preface
 from compactor_cli.model.plan import Action, Mode, Plan, Span
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.plan.finish import planned_report
@@ -27,10 +21,9 @@ from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.model import Estimate
     from compactor_cli.llm.redact import Redactor
     from compactor_cli.model.plan import Importance
-    from compactor_cli.model.summary import Answer, Request, Summariser
+    from compactor_cli.model.summary import Answer, Estimate, Request, Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.model_run import ModelRun
@@ -40,48 +33,13 @@ if TYPE_CHECKING:
 LEFT_AS_IT_WAS = "left as it was"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactedRow:
-    """What became of one transcript. ``output`` is its source where nothing changed.
-
-    ``estimate``: what a model would be asked, of a decision alone. ``transcript``: what a changed output is read as.
-    ``example``: the summariser's own call, as a row of a dataset.
-    """
-
-    output: bytes
-    report: TranscriptReport
-    plan: Plan
-    summary: str = ""
-    state: bytes | None = None
-    estimate: Estimate | None = None
-    transcript: Transcript | None = None
-    example: bytes = b""
-
-    @property
-    def changed(self) -> bool:
-        """Whether the output differs from the source."""
-        return self.report.outcome is Outcome.COMPACTED
-
-
-def row_of(done: Compaction) -> CompactedRow:
-    """A compaction as a row."""
-    return CompactedRow(
-        output=done.output,
-        report=done.report,
-        plan=done.plan,
-        summary=done.summary_text,
-        state=done.state,
-        transcript=done.transcript,
-    )
-
-
-def kept(transcript: Transcript, reason: str) -> CompactedRow:
+def kept(transcript: Transcript, reason: str) -> Compaction:
     """The transcript as it was, at the user's request."""
     whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
     plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
     report = planned_report(transcript, plan)
     warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
-    return CompactedRow(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
+    return Compaction(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
 
 
 # An original may begin with a summary itself, and so on; the size is counted back through this many of them.
@@ -91,7 +49,7 @@ MAX_REFITS = 4
 _REFIT_SLACK_TOKENS = 8
 
 # Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
-Review = Callable[[Transcript, CompactedRow], str | None]
+Review = Callable[[Transcript, Compaction], str | None]
 
 
 class _Digest:
@@ -143,7 +101,7 @@ class RowMaker:
     redacts: bool = False
     archived: bool = True
 
-    def plan(self, transcript: Transcript) -> CompactedRow:
+    def plan(self, transcript: Transcript) -> Compaction:
         """The decision alone; the output stays the source."""
         if self.redacts:
             clean, maker, _ = self._redacting(transcript)
@@ -160,7 +118,7 @@ class RowMaker:
             estimate = None if saved else self._estimate(transcript, plan, counter)
         except Exception as error:
             return self.passed(transcript, error)
-        return CompactedRow(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
+        return Compaction(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
 
     def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
         return self._planned_for(transcript, counter, self.settings)
@@ -168,7 +126,7 @@ class RowMaker:
     def _planned_for(self, transcript: Transcript, counter: Counter, settings: Settings) -> Plan:
         return plan_transcript(transcript, settings, counter=counter, mode=self.mode, importance=self.importance)
 
-    def _planned_by(self, engine: PluginEngine, transcript: Transcript, counter: Counter) -> CompactedRow:
+    def _planned_by(self, engine: PluginEngine, transcript: Transcript, counter: Counter) -> Compaction:
         """The decision of a plug-in, or the built-in one with a warning where it fails."""
         warnings: tuple[str, ...] = ()
         try:
@@ -177,7 +135,7 @@ class RowMaker:
             if engine.when_failing is WhenFailing.FAIL:
                 raise
             plan, warnings = self._planned(transcript, counter), (_stepped_in(failure),)
-        return CompactedRow(output=b"", plan=plan, report=replace(planned_report(transcript, plan), warnings=warnings))
+        return Compaction(output=b"", plan=plan, report=replace(planned_report(transcript, plan), warnings=warnings))
 
     def _estimate(self, transcript: Transcript, plan: Plan, counter: Counter) -> Estimate | None:
         if self.estimate is None:
@@ -201,7 +159,7 @@ class RowMaker:
         tokens = count_messages(_counter(self.settings.tokenizer, transcript.model), original.messages)
         return replace(transcript, original_tokens=base_tokens(original, tokens))
 
-    def compact(self, transcript: Transcript) -> CompactedRow:
+    def compact(self, transcript: Transcript) -> Compaction:
         """The transcript compacted."""
         if self.redacts:
             return self._redacted(transcript)
@@ -221,7 +179,7 @@ class RowMaker:
         maker = replace(self, redacts=False, summariser=lambda feedback: Redacted(summariser(feedback), redactor))
         return redact_transcript(transcript, redactor), maker, redactor
 
-    def _redacted(self, transcript: Transcript) -> CompactedRow:
+    def _redacted(self, transcript: Transcript) -> Compaction:
         """The transcript compacted, without secrets; one that only lost secrets was changed by that."""
         if self.mode is Mode.APPEND:
             return self._redacted_addition(transcript)
@@ -239,7 +197,7 @@ class RowMaker:
         )
         return replace(row, report=report, transcript=row.transcript or clean)
 
-    def _redacted_addition(self, transcript: Transcript) -> CompactedRow:
+    def _redacted_addition(self, transcript: Transcript) -> Compaction:
         """What is appended to the transcript, without secrets; the bytes before it stay, whatever they hold."""
         from compactor_cli.llm.redact import Redactor, redact_json
 
@@ -251,9 +209,11 @@ class RowMaker:
         output = row.output[: transcript.size_bytes] + added
         redacted = {**row.report.redacted, **redactor.counts}
         report = replace(row.report, redacted=redacted, bytes_after=len(output))
-        return replace(row, output=output, report=report, summary=redactor.redact(row.summary), example=example)
+        return replace(
+            row, output=output, report=report, summary_text=redactor.redact(row.summary_text), example=example
+        )
 
-    def _whole(self, transcript: Transcript) -> CompactedRow:
+    def _whole(self, transcript: Transcript) -> Compaction:
         try:
             transcript = self._with_original(transcript)
             row, guidance = self._compact(transcript, ""), ""
@@ -269,7 +229,7 @@ class RowMaker:
         except Exception as error:
             return self.passed(transcript, error)
 
-    def _shaped(self, transcript: Transcript, row: CompactedRow) -> CompactedRow:
+    def _shaped(self, transcript: Transcript, row: Compaction) -> Compaction:
         """The row written in the shape that is wanted."""
         if self.shape is None:
             return row
@@ -279,7 +239,7 @@ class RowMaker:
         report = replace(row.report, bytes_after=len(written.output), not_carried=written.not_carried)
         return replace(row, output=written.output, report=report)
 
-    def _document(self, transcript: Transcript, row: CompactedRow, shape: OutputShape) -> CompactedRow:
+    def _document(self, transcript: Transcript, row: Compaction, shape: OutputShape) -> Compaction:
         """The row as a text to read, within its target as the text counts: compacted further where it is larger."""
         counter = _counter(self.settings.tokenizer, transcript.model)
         target_tokens = row.plan.target_tokens if self.settings.target != Size() else 0
@@ -304,13 +264,13 @@ class RowMaker:
         )
         return replace(row, output=output, report=report, plan=plan)
 
-    def _compact(self, transcript: Transcript, guidance: str) -> CompactedRow:
+    def _compact(self, transcript: Transcript, guidance: str) -> Compaction:
         saved = self._saved(transcript)
         if self.engine and not saved:
             return self._compacted_by(self.engine, transcript, guidance)
         return self._built_in(transcript, guidance, saved)
 
-    def _compacted_by(self, engine: PluginEngine, transcript: Transcript, guidance: str) -> CompactedRow:
+    def _compacted_by(self, engine: PluginEngine, transcript: Transcript, guidance: str) -> Compaction:
         """The transcript compacted by a plug-in, or by what is built in with a warning where it fails."""
         counter = _counter(self.settings.tokenizer, transcript.model)
         try:
@@ -322,9 +282,9 @@ class RowMaker:
             return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _stepped_in(failure))))
         if self.ask and done.changed:
             self.ask(transcript, done.plan)
-        return row_of(done)
+        return done
 
-    def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> CompactedRow:
+    def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Compaction:
         counter = _counter(self.settings.tokenizer, transcript.model)
         plan = saved.plan if saved else None
         if guidance and not plan and self.settings.keep.by not in UNBROKEN:
@@ -355,7 +315,7 @@ class RowMaker:
             raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
         if done.changed:
             _check_retention(done.report, self.settings)
-        return replace(row_of(done), example=self._example(transcript, done, counter))
+        return replace(done, example=self._example(transcript, done, counter))
 
     def _example(self, transcript: Transcript, done: Compaction, counter: Counter) -> bytes:
         """The summariser's own call as a row, where such rows are wanted."""
@@ -372,7 +332,7 @@ class RowMaker:
             raise OutputError(what, next_step="make a new plan with --plan-out", place=_place(transcript))
         return self.plans[transcript.sha256]
 
-    def passed(self, transcript: Transcript, error: Exception) -> CompactedRow:
+    def passed(self, transcript: Transcript, error: Exception) -> Compaction:
         """The row as it was, with what went wrong; raises for a session, and for what is wrong with the command."""
         if transcript.frame.container is Container.LINES or isinstance(error, UsageError):
             raise error
@@ -382,7 +342,7 @@ class RowMaker:
         whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
         plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason="failed")
         report = replace(planned_report(transcript, plan), outcome=Outcome.FAILED, reason=reason)
-        return CompactedRow(output=transcript.source(), report=report, plan=plan)
+        return Compaction(output=transcript.source(), report=report, plan=plan)
 
 
 def _as_it_is(saved: Saved) -> str:
@@ -392,7 +352,7 @@ def _as_it_is(saved: Saved) -> str:
     return saved.summary if saved.source in (Source.MODEL, Source.PLUGIN, Source.MEMORY) else ""
 
 
-def _text_of(row: CompactedRow, transcript: Transcript, shape: OutputShape, counter: Counter) -> tuple[bytes, int]:
+def _text_of(row: Compaction, transcript: Transcript, shape: OutputShape, counter: Counter) -> tuple[bytes, int]:
     output = shape.written(row.transcript or transcript).output
     return output, counter.count(output.decode())
 
@@ -419,7 +379,7 @@ def _place(transcript: Transcript) -> str:
     return str(transcript.records[0].place) if transcript.records else ""
 
 
-def merge_windows(transcript: Transcript, rows: Sequence[CompactedRow]) -> CompactedRow:
+def merge_windows(transcript: Transcript, rows: Sequence[Compaction]) -> Compaction:
     """One row of all: outputs one after another, sizes summed; the rest is that of the last window."""
     reports = [row.report for row in rows]
     lost: Tally[str] = Tally()
@@ -441,8 +401,8 @@ def merge_windows(transcript: Transcript, rows: Sequence[CompactedRow]) -> Compa
     return replace(rows[-1], output=output, report=whole, example=example)
 
 
-View = Callable[[Transcript, CompactedRow], str]
-Make = Callable[[Transcript], CompactedRow]
+View = Callable[[Transcript, Compaction], str]
+Make = Callable[[Transcript], Compaction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -481,13 +441,13 @@ class Finisher:
         """The transcript, done."""
         return self.finished(transcript, self.make(transcript))
 
-    def finished(self, transcript: Transcript, row: CompactedRow) -> FinishedRow:
+    def finished(self, transcript: Transcript, row: Compaction) -> FinishedRow:
         """The row, without what only its making needed."""
         plans = b""
         if self.plans_path:
             from compactor_cli.run.planfile import plan_line
 
-            plans = plan_line(self.plans_path, row.plan, row.summary, row.report.summary_source)
+            plans = plan_line(self.plans_path, row.plan, row.summary_text, row.report.summary_source)
         shown = self.view(transcript, row) if self.view else ""
         return FinishedRow(
             output=row.output,

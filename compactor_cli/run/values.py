@@ -18,11 +18,11 @@ from compactor_cli.formats.detect import find_row, open_transcripts
 from compactor_cli.formats.jsontext import member_span
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action
-from compactor_cli.model.report import Outcome, TranscriptReport
+from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.transcript import Container, Frame, Transcript
 from compactor_cli.read.jsonl import OnInvalid, parse, read_records, records_in
 from compactor_cli.read.streams import open_stream
-from compactor_cli.run.rows import CompactedRow, RowMaker, mapped
+from compactor_cli.run.rows import RowMaker, mapped
 from compactor_cli.run.shards import ShardMetrics
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Conversation:
     """One conversation. ``rebuilt`` gives what became of it in the shape in which it was given."""
 
     transcript: Transcript
-    rebuilt: Callable[[CompactedRow], Any]
+    rebuilt: Callable[[Compaction], Any]
 
 
 def conversation_in(source: Any, dialect: str = "") -> Conversation:
@@ -344,7 +344,7 @@ def _faulty(item: Any, error: InputError) -> Conversation:
 def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bool) -> Iterator[Conversation]:
     """The conversations of lines, each of which ends with a line feed or, like the first, without one."""
 
-    def rebuilt(row: CompactedRow) -> list[Any]:
+    def rebuilt(row: Compaction) -> list[Any]:
         lines = row.output.split(b"\n")
         ended = [line + b"\n" for line in lines[:-1]] + lines[-1:] if is_ended else lines
         return [_str(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
@@ -368,7 +368,7 @@ def _ended(lines: Iterable[bytes], is_last_as_given: bool) -> Iterator[bytes]:
 def _row(row: Mapping[str, Any], dialect: str) -> Conversation:
     transcript = _only(_encoded(row) + b"\n", dialect)
 
-    def rebuilt(made: CompactedRow) -> Any:
+    def rebuilt(made: Compaction) -> Any:
         return parse(made.output) if made.changed else row
 
     return Conversation(transcript=transcript, rebuilt=rebuilt)
@@ -394,7 +394,7 @@ def _messages(messages: Any, dialect: str) -> Conversation:
     raise failures[0] if failures else _several()
 
 
-def _list(messages: Sequence[Any], source: Transcript, row: CompactedRow) -> list[Any]:
+def _list(messages: Sequence[Any], source: Transcript, row: Compaction) -> list[Any]:
     """The messages of the output; those that stayed are the objects that were given."""
     if not row.changed or row.transcript is None:
         return list(messages)

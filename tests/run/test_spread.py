@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from compactor_cli.archive.targets import Existing, Target, TargetKind
-from compactor_cli.model.report import InputReport, Outcome
+from compactor_cli.model.report import Compaction, InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run import workers as spread
 from compactor_cli.run.jobs import Job, Outputs, Purpose, RunConfig
-from compactor_cli.run.rows import CompactedRow, RowMaker
+from compactor_cli.run.rows import RowMaker
 from compactor_cli.run.runner import run_batch
 
 
@@ -116,7 +116,7 @@ def _only_in_workers(monkeypatch: pytest.MonkeyPatch, do: str) -> None:
     parent = os.getpid()
     compact = RowMaker._compact
 
-    def compact_or_not(self: RowMaker, transcript: Transcript, guidance: str) -> CompactedRow:
+    def compact_or_not(self: RowMaker, transcript: Transcript, guidance: str) -> Compaction:
         if b"row9" in transcript.source() and os.getpid() != parent:
             if do == "die":
                 os._exit(9)
