@@ -279,6 +279,14 @@ def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
     return transcript
 
 
+def load_original(folder: Path, sha256: str) -> Transcript | None:
+    """The archived transcript whose hash begins with ``sha256``; None if it is not there, or damaged."""
+    try:
+        return load_transcript([folder], sha256)
+    except (CompactError, OSError):
+        return None
+
+
 def _alone(found: FoundOriginal) -> Transcript | None:
     """The transcript that exactly these bytes are. A row with a comma or bracket next to it is none by itself."""
     data = io.BytesIO(b"".join(restored(found)))

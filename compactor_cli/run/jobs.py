@@ -29,7 +29,6 @@ from compactor_cli.model.report import (
     TranscriptReport,
 )
 from compactor_cli.model.settings import Settings, unarchived
-from compactor_cli.model.summary import Summariser
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import AMOUNT
@@ -50,7 +49,6 @@ from compactor_cli.run.rows import FinishedRow, Finisher, Review, RowMaker, View
 if TYPE_CHECKING:
     from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Summariser
-    from compactor_cli.model.transcript import Transcript
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.hooks import Hooks
@@ -344,12 +342,9 @@ def _load_state(job: Job, run_config: RunConfig, name: str) -> bytes | None:
 
 def _load_original(job: Job, run_config: RunConfig, sha256: str) -> Transcript | None:
     """The archived transcript that a marker names; None if it is not there, or damaged."""
-    from compactor_cli.archive.restore import load_transcript
+    from compactor_cli.archive.restore import load_original
 
-    try:
-        return load_transcript([_archive_dir(job, run_config)], sha256)
-    except (CompactError, OSError):
-        return None
+    return load_original(_archive_dir(job, run_config), sha256)
 
 
 def _write(job: Job, rows: Iterator[FinishedRow], tally: Tally, on_change: ArchiveOnChange, stream: Stream) -> str:

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterat
 from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -57,7 +58,6 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Importance
 from compactor_cli.model.report import Listener
 from compactor_cli.model.summary import Estimate, Request
-from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.models import is_provider, nearest_models
 
 if TYPE_CHECKING:
@@ -132,10 +132,8 @@ class ModelRun:
     ) -> None:
         self.run_config = run_config
         self.cache = ReplyCache(run_config.cache_file) if run_config.cache_file else None
-        self._spend, self._rate_limiter = (
-            spend or Spend(run_config.limits),
-            rate_limiter or RateLimiter(run_config.rate_limits),
-        )
+        self._spend = spend or Spend(run_config.limits)
+        self._rate_limiter = rate_limiter or RateLimiter(run_config.rate_limits)
         self._emit = emit
         self._loop = BackgroundEventLoop(llm.close)
         self._breaker = Breaker(file=run_config.breaker_file)
@@ -188,12 +186,14 @@ class ModelRun:
 
     def summariser(self, archive_dir: Path, guidance: str = "") -> ModelSummariser:
         """The summariser of one input, whose originals are in this archive; ``guidance`` as in `ModelOptions`."""
+        from compactor_cli.archive.restore import load_original
+
         return ModelSummariser(
             self.line,
             self._loop,
             replace(self.run_config.model_options, guidance=guidance),
             new_redactor=self._redactor if self.run_config.redacts else None,
-            load_original=lambda sha256: load_original(archive_dir, sha256),
+            load_original=partial(load_original, archive_dir),
         )
 
     def importance(self) -> Importance:
@@ -294,16 +294,6 @@ def _provider(name: str, api_base: str) -> str:
     if not found and api_base:  # taken for a model of a server with OpenAI's interface
         return "openai"
     return found if found and is_provider(found) else llm.find_provider(name, api_base)
-
-
-def load_original(archive_dir: Path, sha256: str) -> Transcript | None:
-    """The archived transcript whose hash begins with ``sha256``; None if it is not there, or damaged."""
-    from compactor_cli.archive.restore import load_transcript
-
-    try:
-        return load_transcript([archive_dir], sha256)
-    except (CompactError, OSError):
-        return None
 
 
 _NO_LIMIT = 1 << 20
