@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -32,7 +31,15 @@ from compactor_cli.archive.restore import restore as write_to
 from compactor_cli.archive.verify import Candidate, candidates, remove
 from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
-from compactor_cli.cli.console import Console, clipped, counted, is_terminal, table, visible
+from compactor_cli.cli.console import (
+    Console,
+    counted,
+    fitted_table,
+    home_path,
+    is_terminal,
+    terminal_columns,
+    visible,
+)
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.group.exchanges import group
@@ -291,16 +298,8 @@ def _print_pruned(going: Sequence[Candidate], *, kept: int, dry_run: bool) -> No
 
 def _fitted(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """The table, its last column (a path) clipped to the terminal."""
-    home = str(Path.home())
-    rows = [
-        (*row[:-1], f"~{str(row[-1])[len(home) :]}" if str(row[-1]).startswith(home + os.sep) else str(row[-1]))
-        for row in rows
-    ]
-    width = shutil.get_terminal_size((100, 24)).columns
-    widest = max((len(line) for line in table(head, rows).splitlines()), default=0)
-    longest = max((len(str(row[-1])) for row in rows), default=0)
-    most = max(longest - max(0, widest - width), _MIN_PATH_CHARS)
-    return table(head, [(*row[:-1], clipped(str(row[-1]), most)) for row in rows])
+    rows = [(*row[:-1], home_path(str(row[-1]))) for row in rows]
+    return fitted_table(head, rows, terminal_columns() or 100, least_clipped=_MIN_PATH_CHARS)
 
 
 @click.command()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import sys
 import time
 import unicodedata
@@ -225,18 +224,24 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def fitted_table(
-    head: Sequence[str], rows: Sequence[Sequence[object]], columns: int, *, optional: Sequence[str]
+    head: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    columns: int,
+    *,
+    optional: Sequence[str] = (),
+    least_clipped: int = LEAST_CLIPPED,
 ) -> str:
     """The table in at most this many columns of a terminal (0: as wide as it is), as far as its numbers allow.
 
-    The last column gives room first, down to `LEAST_CLIPPED`; then the ``optional`` ones go, by name and in this order.
+    The last column gives room first, down to ``least_clipped``; then the ``optional`` ones go, by name and in this
+    order.
     """
     going = list(optional)
     while True:
         texts = [_text(row[-1]) for row in rows]
         most = max(map(_width, texts), default=0)
         widest = max(map(_width, table(head, rows).splitlines()))
-        least = min(most, LEAST_CLIPPED)
+        least = min(most, least_clipped)
         room = most - (widest - columns)
         if not columns or widest <= columns:
             return table(head, rows)
@@ -251,7 +256,10 @@ def fitted_table(
 
 def terminal_columns() -> int:
     """The width of the terminal that is written to, or ``COLUMNS``; 0 where there is neither."""
-    return shutil.get_terminal_size((0, 0)).columns
+    # Slow to import, and most runs print no table.
+    from shutil import get_terminal_size
+
+    return get_terminal_size((0, 0)).columns
 
 
 def home_path(path: str) -> str:

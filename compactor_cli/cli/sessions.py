@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -183,7 +182,7 @@ def _value(item: MeasuredSession) -> dict[str, Any]:
 
 def _print(measured: Sequence[MeasuredSession], known: Sequence[Client], *, left: int, here: bool) -> None:
     """The table, a line of totals, and what is not in the list."""
-    width = shutil.get_terminal_size((100, 24)).columns
+    width = terminal_columns() or 100
     if measured:
         sys.stdout.write(_table(measured, width))
         tokens, saved = (sum(getattr(item, name) for item in measured) for name in ("tokens", "saved_tokens"))
@@ -191,7 +190,7 @@ def _print(measured: Sequence[MeasuredSession], known: Sequence[Client], *, left
         saves = f"compacting would save {saved:,}" if saved else "nothing to save"
         sys.stdout.write(f"{counted(len(measured), 'session')}, {tokens:,} tokens, {saves}{more}\n")
     else:
-        where = " of this folder" if here else f" in {', '.join(_home(str(client.root)) for client in known)}"
+        where = " of this folder" if here else f" in {', '.join(home_path(str(client.root)) for client in known)}"
         sys.stdout.write(f"no sessions{where}\n")
     for client in known:
         if client.has_database:
@@ -201,7 +200,7 @@ def _print(measured: Sequence[MeasuredSession], known: Sequence[Client], *, left
 def _table(measured: Sequence[MeasuredSession], width: int) -> str:
     """The rows, the project clipped to what a terminal of this width leaves, the path in full where it fits."""
     rows = [_row(number, item) for number, item in enumerate(measured, 1)]
-    paths = [(*row[:-1], _home(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
+    paths = [(*row[:-1], home_path(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
     if _width(paths) <= width:
         return table(HEAD, paths)
     room = max(max(len(str(row[2])) for row in rows) - max(0, _width(rows) - width), _MIN_PROJECT_CHARS)
@@ -218,7 +217,7 @@ def _row(number: int, item: MeasuredSession) -> tuple[object, ...]:
     if item.error:
         sizes = (None, None, None)
     age = _age(time.time() - session.modified)
-    return (number, session.client.title, _home(item.project) or "?", age, *sizes, session.id[:_ID_CHARS])
+    return (number, session.client.title, home_path(item.project) or "?", age, *sizes, session.id[:_ID_CHARS])
 
 
 def _share(item: MeasuredSession) -> str | None:
@@ -227,11 +226,6 @@ def _share(item: MeasuredSession) -> str | None:
 
 def _age(seconds: float) -> str:
     return next((f"{int(seconds // unit)} {name}" for unit, name in _AGES if seconds >= unit), "now")
-
-
-def _home(path: str) -> str:
-    home = str(Path.home())
-    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
 
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import time
 from array import array
 from collections import Counter
@@ -13,7 +12,7 @@ from heapq import heappush, heappushpop
 from itertools import groupby
 from pathlib import Path
 
-from compactor_cli.cli.console import Color, Console, counted, painted, visible
+from compactor_cli.cli.console import Color, Console, counted, painted, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.plan import USAGE, Action, Plan, Span, Tier
@@ -104,7 +103,7 @@ def result_view(transcript: Transcript, plan: Plan, summary: str, report: Transc
     if summary:
         text = [visible(line) for line in summary.splitlines()]
         more = len(text) - SHOWN_LINES
-        most_chars = max(shutil.get_terminal_size().columns - 3, EXCERPT_CHARS // 2)
+        most_chars = max((terminal_columns() or 80) - 3, EXCERPT_CHARS // 2)
         lines += ["", *(f"  {_clipped(line, most_chars)}".rstrip() for line in text[:SHOWN_LINES])]
         lines += [f"  … {counted(more, 'more line')} of the summary"] if more > 0 else []
     return "\n".join(lines) + "\n\n"
