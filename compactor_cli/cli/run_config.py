@@ -15,13 +15,11 @@ from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
-from compactor_cli.run.hooks import NAME, note_of
 from compactor_cli.run.jobs import Purpose, RunConfig
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from compactor_cli.cli.console import Console
     from compactor_cli.llm.limits import Spent
     from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.prompts import Stage
@@ -259,6 +257,9 @@ def check_memory(run_options: RunOptions, *, inputs: int) -> None:
     """Raises UsageError for a note that is not there, and for one note for several sessions."""
     if not run_options.memory:
         return
+    # With subprocess, which most runs do not need.
+    from compactor_cli.run.hooks import NAME, note_of
+
     if NAME not in run_options.memory:
         note_of(run_options.memory, "")
         if inputs > 1:
