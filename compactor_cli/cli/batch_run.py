@@ -7,12 +7,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
@@ -28,11 +28,10 @@ from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.model.settings import Settings
 from compactor_cli.presets import values
 from compactor_cli.presets.values import settings_from
-from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run.executors import ShardResult, run_gated, run_here, summed
-from compactor_cli.run.model_run import ModelConfig, check_setup
+from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, Step, way_of
 from compactor_cli.run.shards import (
     DEFAULT_SPLIT_BYTES,
@@ -44,10 +43,6 @@ from compactor_cli.run.shards import (
     plan_shards,
     share,
 )
-
-if TYPE_CHECKING:
-    from compactor_cli.run.model_run import ModelConfig
-
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
@@ -100,13 +95,12 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     shards = _share(planned(arguments), arguments.own.get("shard", ""))
     run_config = model_config(run_options, arguments.settings) if run_options.model else None
     if run_config:
-        from compactor_cli.run.model_run import check_setup
-
         # Machines of a cluster may have keys in environments of their own.
         check_setup(run_config, has_keys_elsewhere=arguments.own.get("executor") == "ray")
     if not {"shard", "address"} & arguments.own.keys():
         # Locks of other machines are not always seen: what others may be writing is left alone.
-        clear({Path(shard.output).parent for shard in shards}, filter(None, (_archive(run_options),)), console.warn)
+        archives = [Path(run_options.archive_dir)] if run_options.archive_dir else []
+        clear({Path(shard.output).parent for shard in shards}, archives, console.warn)
     results: list[ShardResult] = []
     with ExitStack() as stack:
         size_bytes = sum(shard.size_bytes for shard in shards)
@@ -127,10 +121,6 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
         _write_report(run_options.report, arguments, metrics, results)
     code = 3 if any(result.exit_code for result in results) else 0
     return code or (FELL_BACK if run_options.strict and metrics.fell_back else 0)
-
-
-def _archive(run_options: RunOptions) -> Path | None:
-    return Path(run_options.archive_dir) if run_options.archive_dir else None
 
 
 def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
@@ -196,8 +186,6 @@ def _executor(
         return run_gated(shards, options, processes=processes, emit=tell_end)
     if run_config is None:
         return run_here(shards, options, processes=arguments.run_options.processes)
-    from compactor_cli.run.model_run import ModelRun
-
     models = stack.enter_context(ModelRun(run_config))
     stack.callback(print_models, models, console)
     return run_here(shards, options, models=models)
@@ -272,7 +260,7 @@ _HEAD = ("round", "job", "requests", "status")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """What was submitted, as the book holds it."""
+    """What was submitted, as the log of the batch jobs holds it."""
 
     mark: str
     run_options: RunOptions
@@ -295,16 +283,16 @@ def submit(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     if (folder / NAME).exists():
         advice = f"compactor batch collect {folder}, or remove {folder / NAME} to begin anew"
         raise UsageError("batch jobs were begun here already", place=str(folder), next_step=advice)
-    shards = tuple(_absolute_shard(shard) for shard in planned(arguments))
+    shards = tuple(_absolute(shard) for shard in planned(arguments))
     make_folders(folder)
-    with lock(folder), _job_log(BatchJobLog(folder)) as job_log:
+    with lock(folder), closing(BatchJobLog(folder)) as job_log:
         value = {
             "mark": f"compact-{os.urandom(6).hex()}",
             "wishes": dataclasses.asdict(arguments.run_options),
             "settings": dataclasses.asdict(arguments.settings),
             "column": arguments.own.get("column", ""),
             "instructions": run_config.model_options.instructions,
-            "key_file": str(Path(arguments.run_options.key_file).absolute()) if arguments.run_options.key_file else "",
+            "key_file": _absolute_name(arguments.run_options.key_file),
             "rounds": rounds,
             "shards": [dataclasses.asdict(shard) for shard in shards],
         }
@@ -319,14 +307,14 @@ def submit(operands: Sequence[str], given: Mapping[str, Any]) -> int:
 def collect(output_dir: str, missing: Missing, level: int) -> int:
     """Fetch what came back, write what is complete, send the next round; the exit code."""
     folder = Path(output_dir)
-    with _job_log(BatchJobLog.open(folder)) as job_log, lock(folder):
+    with closing(BatchJobLog.open(folder)) as job_log, lock(folder):
         task = _task(job_log)
         return _advance(job_log, task, missing, task.options, level)
 
 
 def status(output_dir: str) -> int:
     """Print how the jobs stand; nothing is written, sent or fetched."""
-    with _job_log(BatchJobLog.open(Path(output_dir))) as job_log:
+    with closing(BatchJobLog.open(Path(output_dir))) as job_log:
         task = _task(job_log)
         jobs = Provider(job_log, task.run_config, task.mark).standing()
         tally = job_log.tally()
@@ -391,7 +379,7 @@ def _task(job_log: BatchJobLog) -> BatchJob:
         options=ShardOptions(
             settings=settings,
             dialect=run_options.format,
-            on_invalid=OnInvalid(run_options.on_invalid),
+            on_invalid=run_options.invalid,
             archive_dir=run_options.archive_dir,
             column=arguments["column"],
             limits=run_options.limits,
@@ -404,16 +392,3 @@ def _task(job_log: BatchJobLog) -> BatchJob:
 
 def _shard(value: Mapping[str, Any]) -> Shard:
     return Shard(**{**value, "part": Slice(**value["part"]) if value["part"] else None})
-
-
-def _absolute_shard(shard: Shard) -> Shard:
-    source, output = Path(shard.input).absolute(), Path(shard.output).absolute()
-    return dataclasses.replace(shard, input=str(source), output=str(output))
-
-
-@contextmanager
-def _job_log(job_log: BatchJobLog) -> Iterator[BatchJobLog]:
-    try:
-        yield job_log
-    finally:
-        job_log.close()
