@@ -323,9 +323,7 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
     plain = model_settings.Settings(**{item.name: getattr(base, item.name) for item in fields(model_settings.Settings)})
     tables_given: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
     if target is not None:
-        tables_given["target"] = values.size(target, "target")
-        if tables_given["target"] == Size():
-            raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place="target")
+        tables_given["target"] = values.target(target, "target")
     settings = settings_from(tables_given, plain, "options")
     if options.get("model") and settings.strategy is not Strategy.SUMMARY:
         what = f"nothing is summed up by the strategy {settings.strategy.value}, so no model can write it"

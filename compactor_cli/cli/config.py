@@ -23,7 +23,7 @@ from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.model.settings import KEPT_BY, NEWEST, Budget, Settings, Size
+from compactor_cli.model.settings import KEPT_BY, NEWEST, Budget, Settings
 from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
 from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
 from compactor_cli.read.jsonl import OnInvalid
@@ -32,25 +32,23 @@ from compactor_cli.read.streams import Compression, ReadLimits
 from compactor_cli.read.user_folders import config_folder
 from compactor_cli.run.jobs import Originals, Purpose
 
-CURVES = ("scaled", "tiered")
-
 
 def read_value(option: Option, value: Any, where: str) -> Any:
     """The value in the type of its kind. Raises UsageError that names ``where`` and says what to write."""
-    if option.name == "target" and values.size(value, where) == Size():
-        raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place=where)
+    if option.name == "target":
+        return values.target(value, where)
     if option.kind in _READERS:
         return _READERS[option.kind](value, where)
     if option.kind is OptionKind.KEEP:
         return (read_head if option.name == "keep_head" else read_tail)(value, where)
     if option.kind is OptionKind.BUDGET:
-        return Budget(curve=value) if value in CURVES else Budget(size=values.size(value, where))
+        return Budget(curve=value) if value in values.CURVES else Budget(size=values.size(value, where))
     if option.kind is OptionKind.LIST:
-        return _texts(value, where)
+        return values.texts([value] if isinstance(value, str) else value, where)
     if option.kind is OptionKind.CHOICE and value not in option.choices:
         advice = f"one of {', '.join(option.choices)}"
         raise UsageError(f"“{value}” is not a choice", next_step=advice, place=where)
-    return _text(value, where)
+    return values.text(value, where)
 
 
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
@@ -67,19 +65,6 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
         change = {option.into.removeprefix("trigger."): value}
         return replace(settings, trigger=replace(settings.trigger, **change))
     return replace(settings, **{option.into: value})
-
-
-def _texts(value: Any, where: str) -> tuple[str, ...]:
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list | tuple):
-        raise UsageError(f"{value!r} is not a list", next_step='write ["a", "b"]', place=where)
-    return tuple(_text(item, where) for item in items)
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{value!r} is not a text", next_step="put it in quotes", place=where)
-    return value
 
 
 _READERS = {

@@ -464,7 +464,7 @@ SETTINGS = (
         "--budget",
         scope=_ANY,
         metavar="SIZE",
-        values="cli.config:CURVES",
+        values="presets.values:CURVES",
     ),
     _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus", scope=Scope.WORDS, metavar="TEXT"),
     _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", scope=_ANY, metavar="MODEL"),

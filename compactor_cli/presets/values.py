@@ -14,6 +14,8 @@ from typing import Any
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Budget, Keep, PruneRule, Settings, Size
 
+# Of `Budget.curve`.
+CURVES = ("scaled", "tiered")
 _MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -42,6 +44,14 @@ def size(value: object, where: str) -> Size:
         return Size(tokens=tokens(value, where))
     except UsageError as error:
         raise UsageError(f"{_quoted(value)} is not a size", next_step="write 32k, 1.5m or 25%", place=where) from error
+
+
+def target(value: object, where: str) -> Size:
+    """A `size` that leaves something. Raises UsageError."""
+    found = size(value, where)
+    if found == Size():
+        raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place=where)
+    return found
 
 
 def ratio(value: object, where: str) -> float:
@@ -220,9 +230,9 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return kind(_choice(value, tuple(kind), where))
     if kind == tuple[str, ...]:
-        return _texts(value, where)
-    if name in _CHOICES:
-        return _choice(value, _CHOICES[name], where)
+        return texts(value, where)
+    if name == "curve":
+        return _choice(value, CURVES, where)
     if kind is int and name.endswith("_tokens"):
         return tokens(value, where)
     return _PLAIN[kind](value, where)
@@ -230,7 +240,7 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
 
 def _budget(value: Any, base: Budget, where: str) -> Budget:
     """A curve by its name, or a fixed size."""
-    if value in _CHOICES["curve"]:
+    if value in CURVES:
         return dataclasses.replace(base, curve=value, size=Size())
     return dataclasses.replace(base, size=size(value, where))
 
@@ -259,24 +269,23 @@ def _choice(value: object, choices: tuple[str, ...], where: str) -> str:
     return str(value)
 
 
-def _texts(value: object, where: str) -> tuple[str, ...]:
+def texts(value: object, where: str) -> tuple[str, ...]:
+    """A list of texts. Raises UsageError."""
     if not isinstance(value, list | tuple):
         raise UsageError(f"{value!r} is not a list", next_step='write ["a", "b"]', place=where)
-    return tuple(_text(item, where) for item in value)
+    return tuple(text(item, where) for item in value)
 
 
-def _text(value: object, where: str) -> str:
+def text(value: object, where: str) -> str:
+    """A text, which no other value is taken for. Raises UsageError."""
     if not isinstance(value, str):
         raise UsageError(f"{value!r} is not a text", next_step="put it in quotes", place=where)
     return value
 
 
-# Of `Budget.curve`.
-_CHOICES: Mapping[str, tuple[str, ...]] = {"curve": ("scaled", "tiered")}
-
 _PLAIN: Mapping[type, Callable[[object, str], Any]] = {
     int: count,
     float: ratio,
     bool: switch,
-    str: _text,
+    str: text,
 }
