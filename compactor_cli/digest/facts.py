@@ -43,9 +43,9 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     shown_runs = [(run, times) for run, times in ranked if not _is_shown_elsewhere(run, analysis)]
     world = [_run_item(run, times, words) for run, times in shown_runs if run.changes_world]
     rest = [_run_item(run, times, words) for run, times in shown_runs if not run.changes_world]
-    budget = budget_tokens
-    actions = action_items(analysis.events, budget if not ranked else budget // 2, token_cache, words)
-    values = value_items(analysis, budget - sum(map(token_cache.item, actions)), token_cache) if not ranked else ()
+    actions = action_items(analysis.events, budget_tokens // 2 if ranked else budget_tokens, token_cache, words)
+    left = budget_tokens - sum(map(token_cache.item, actions))
+    values = () if ranked else value_items(analysis, left, token_cache)
     if analysis.work.branch:
         text = f"{words.branch} {analysis.work.branch}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))

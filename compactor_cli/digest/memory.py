@@ -32,7 +32,8 @@ class Memory:
     """Carried statements by kind, oldest first.
 
     ``files``: path, created, edits, reads, deleted, moved to. ``todos``: state and text. ``turns``: one line
-    each. ``lines``: statements that no other kind holds, each with the label it stood under. ``running``: id of
+    each. ``lines``: statements that no other kind holds, each with the label it stood under. ``running``: the
+    id of work in the background, and what it is to do.
     """
 
     users: tuple[str, ...] = ()

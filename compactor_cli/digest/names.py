@@ -114,14 +114,13 @@ def name_items(
     known |= {"/dev/null", *(event.name for event in calls)}
     known.update(name for event in calls for name in argument_names(event.arguments))
     wanted = _wanted(analysis, known, 2 * number)
-    homes = _line_tokens(analysis, wanted)
+    files = _files_of(analysis, wanted)
     groups: dict[str, list[str]] = {}
     best: tuple[Item, ...] = ()
     for name in wanted:
-        groups.setdefault(homes.get(name, ""), []).append(name)
+        groups.setdefault(files.get(name, ""), []).append(name)
         item = Item(text=_text(groups))
         if len(item.text) > 3 * budget_tokens and token_cache.item(item) > budget_tokens:
-            groups[homes.get(name, "")].pop()
             break
         best = (item,)
     return _fitted(best, budget_tokens, token_cache)
@@ -170,7 +169,7 @@ def _is_key(name: str, analysis: Analysis) -> bool:
     return not any(alone.search(quoted.sub("", event.text)) for event in analysis.events if name in event.text)
 
 
-def _line_tokens(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
+def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
     """The file that each name stands in: of the newest event about a file that holds it."""
     table, labels = analysis.table, Labels(analysis.events)
     missing = {table.atoms[name]: name for name in names}

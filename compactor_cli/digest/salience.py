@@ -375,12 +375,12 @@ def _blended(table: Table, rows: list[float], coding: float) -> list[float]:
 
 def _terms(table: Table) -> dict[str, float]:
     """Weight of each word: names and numbers 2, others 1, × idf × (1 + 0.5 ln tf), scaled to at most 1."""
-    spoken_table = table.spoken
+    spoken = table.spoken
     raw = {
-        term: (2.0 if spoken_table.names[term] * 2 >= spoken_table.events[term] else 1.0)
-        * log(1 + spoken_table.total / spoken_table.events[term])
+        term: (2.0 if spoken.names[term] * 2 >= spoken.events[term] else 1.0)
+        * log(1 + spoken.total / spoken.events[term])
         * (1 + 0.5 * log(times))
-        for term, times in spoken_table.times.items()
+        for term, times in spoken.times.items()
         if language.is_term(term)
     }
     most = max(raw.values(), default=1.0)
@@ -401,12 +401,10 @@ def features(table: Table, atom: str) -> dict[str, float]:
 
 def _logits(table: Table) -> list[float]:
     intercept = weights("atom_salience")["intercept"]
-    return [
-        intercept + a + b + c for a, b, c in zip(_event_scores(table), _counted(table), _placed(table), strict=True)
-    ]
+    return [intercept + a + b + c for a, b, c in zip(_worded(table), _counted(table), _placed(table), strict=True)]
 
 
-def _event_scores(table: Table) -> list[float]:
+def _worded(table: Table) -> list[float]:
     """What the atoms' texts say, of most kinds only by how long they are."""
     w, columns = weights("atom_salience"), table.columns
     known = _Known(lambda key: _dot(w, _of_shape(KINDS[key[0]], key[1], bool(key[2]))))
@@ -480,8 +478,8 @@ def _counted(table: Table) -> list[float]:
 # Transcripts of a batch share most sets of numbers.
 @lru_cache(maxsize=1 << 14)
 def _counts_say(counts: tuple[int, ...]) -> float:
-    spoken_table: float = sum(map(mul, _weights_of(_COUNT_FEATURES), _of_counts(counts)))
-    return spoken_table
+    logit: float = sum(map(mul, _weights_of(_COUNT_FEATURES), _of_counts(counts)))
+    return logit
 
 
 def _placed(table: Table) -> list[float]:
@@ -523,11 +521,11 @@ def _of_counts(counts: tuple[int, ...]) -> tuple[float, ...]:
     assistants += summaries
     events = users + assistants + calls + results
     logged = map(_log, (events, users, assistants, calls, results, edits, commands, reads))
-    spoken_table = (users > 0, assistants > 0, calls > 0, results > 0, edits > 0, errors > 0)
+    present = (users > 0, assistants > 0, calls > 0, results > 0, edits > 0, errors > 0)
     only = (results == events, assistants == events)
     return (
         *logged,
-        *spoken_table,
+        *present,
         *only,
         _log(fewest),
         _log(lines),
