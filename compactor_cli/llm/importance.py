@@ -27,17 +27,25 @@ from compactor_cli.digest.events import Event, events
 from compactor_cli.digest.language import is_term, terms
 from compactor_cli.digest.salience import Scores, build, score
 from compactor_cli.formats.harness import user_text
-from compactor_cli.llm.model_calls import Broken, Call, ChatMessage, ModelFailure, Reply, Speaker, Wanted, provider_of
+from compactor_cli.llm.model_calls import (
+    Broken,
+    Call,
+    ChatMessage,
+    ModelFailure,
+    Price,
+    Reply,
+    Speaker,
+    Wanted,
+    provider_of,
+)
 from compactor_cli.model.errors import PluginFailed, UsageError
 from compactor_cli.model.plan import Importance, Middle, Ranking
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, SMART, Keep
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.model_calls import Price
     from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
     from compactor_cli.llm.redact import Redactor
-    from compactor_cli.model.plan import Importance
 
 
 def importance_of(keep: Keep) -> Importance | None:

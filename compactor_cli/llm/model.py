@@ -13,7 +13,7 @@ from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import prompts, sources
-from compactor_cli.llm.model_calls import NO_SECRET, Call, Delivery, ModelFailure, Secret, provider_of
+from compactor_cli.llm.model_calls import NO_SECRET, Call, Delivery, ModelFailure, Price, Secret, provider_of
 from compactor_cli.llm.outline import heading_lines, headings_of
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
 from compactor_cli.llm.redact import Redactor
@@ -28,9 +28,7 @@ from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.shorten import shortened
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.model_calls import Price
     from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
-    from compactor_cli.llm.redact import Redactor
 
 
 def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call, *, verifies: bool = False) -> Estimate:
@@ -399,8 +397,7 @@ class Examples:
         return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
     def _wording(self, request: Request) -> PromptWording:
-        spoken = (request.transcript.messages[i] for i in (*request.covered, *request.kept))
-        language = request.language if request.language in LANGUAGES else detect(map(user_text, spoken))
+        language = request.language if request.language in LANGUAGES else _language(request)
         headings = asked(headings_of(request.render, language))
         return PromptWording(template=self.template, language=language, headings=headings, focus=request.focus)
 

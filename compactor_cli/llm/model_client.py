@@ -117,7 +117,7 @@ class ModelClient:
         key.
         """
         call = redacted(call, redactor)
-        calls = (call, *self._fallbacks(call))
+        calls = tuple(filter(None, (call, self.fallback_of(call))))
         reasons: list[str] = []
         for asked in calls:
             try:
@@ -129,19 +129,16 @@ class ModelClient:
         raise GaveUp("; then ".join(reasons))
 
     def fallback_of(self, call: Call) -> Call | None:
-        """The same call for the fallback model: for a caller whose spans the first model finds too long."""
-        return next(iter(self._fallbacks(call)), None)
-
-    def _fallbacks(self, call: Call) -> tuple[Call, ...]:
+        """The same call for the fallback model, if there is another that can answer it."""
         other = self._fallback
         if other is None or call.wanted is Wanted.VECTORS:
-            return ()
+            return None
         if (other.model, other.api_base) == (call.model, call.api_base):
-            return ()
+            return None
         # The user's price is meant for the first model, and serves another only where the table has none.
         price = None if price_of(other.model) else call.price
         # Extra parameters are meant for the first model; another provider may refuse them.
-        return (replace(call, model=other.model, api_base=other.api_base, key=other.key, price=price, extra={}),)
+        return replace(call, model=other.model, api_base=other.api_base, key=other.key, price=price, extra={})
 
     def _stored(self, call: Call) -> Reply | None:
         stored = self._cache.get(call) if self._cache else None

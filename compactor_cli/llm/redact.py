@@ -297,7 +297,7 @@ def _is_opaque(name: str, text: str) -> bool:
 
 def _by_name(literal: _Literal, text: str, redactor: Redactor) -> str:
     """The text, redacted also where only the name of its member says that it is a secret."""
-    if not literal.name or len(text) > _NAMED_CHARS or "[REDACTED:" in text:
+    if not literal.name or len(text) > _NAMED_CHARS or _OPENING in text:
         return text
     try:
         found = json.loads(redactor.redact(json.dumps({literal.name: text}, ensure_ascii=False)))

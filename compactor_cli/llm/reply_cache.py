@@ -76,10 +76,11 @@ class ReplyCache:
         """The reply stored for a call."""
 
         def look(database: sqlite3.Connection) -> Reply | None:
-            row = database.execute("SELECT body FROM replies WHERE key = ?", (key_of(call),)).fetchone()
+            key = key_of(call)
+            row = database.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
             if row is None:
                 return None
-            database.execute("UPDATE replies SET used = ? WHERE key = ?", (int(self._clock()), key_of(call)))
+            database.execute("UPDATE replies SET used = ? WHERE key = ?", (int(self._clock()), key))
             return replace(Reply(**json.loads(row[0])), origin=Origin.CACHE)
 
         return self._do(look, None)

@@ -223,9 +223,8 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
     """The records and the earlier summaries that open them. Summaries further inside stay among the records."""
     messages = request.transcript.messages
     opening = tuple(_opening(request))
-    own = Strand(
-        transcript=request.transcript, indices=tuple(i for i in request.covered if i not in frozenset(opening))
-    )
+    openers = frozenset(opening)
+    own = Strand(transcript=request.transcript, indices=tuple(i for i in request.covered if i not in openers))
     texts = [words for i in opening if (words := _words(messages[i]))]
     if policy is Previous.REBUILD and opening:
         old = _originals(request.transcript, opening, load_original)

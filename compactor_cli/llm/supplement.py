@@ -111,10 +111,12 @@ class _Chooser:
     text: CompletedText
     language: str
     folded: str = field(init=False)
+    spaced: str = field(init=False)
     lines: tuple[frozenset[str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.folded = str(self.text).casefold()
+        self.spaced = " ".join(_WORD.findall(self.folded))
         self.lines = tuple(words for line in self.folded.split("\n") if (words := _long_words(line)))
 
     def chosen(self, digest: Answer, tokens: int) -> dict[Section, list[Item]]:
@@ -188,8 +190,7 @@ class _Chooser:
     def _is_quoted(self, text: str) -> bool:
         words = _WORD.findall(text.casefold())
         runs = [" ".join(words[at : at + _RUN_WORDS]) for at in range(max(len(words) - _RUN_WORDS + 1, 1))]
-        spaced = " ".join(_WORD.findall(self.folded))
-        return sum(run in spaced for run in runs) >= _QUOTED_RATIO * len(runs)
+        return sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
 
     def _is_shown(self, text: str) -> bool:
         words = _long_words(text.casefold())

@@ -162,16 +162,15 @@ class SummaryWriter:
 
     def prompts(self, task: SummaryTask) -> list[Call]:
         """The calls of the leaves, none of them sent."""
-        leaves = sources.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
-        return [job.call for job in self._jobs(task, leaves)]
+        return [job.call for job in self._jobs(task)]
 
-    def _jobs(self, task: SummaryTask, leaves: Sequence[sources.Leaf]) -> list[_Job]:
+    def _jobs(self, task: SummaryTask) -> list[_Job]:
+        leaves = sources.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
         return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
     def _leaves(self, task: SummaryTask) -> tuple[list[_Job], list[_Part]]:
         """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
-        leaves = sources.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
-        places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task, leaves)]
+        places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task)]
         for _ in range(SHRINK_ROUNDS + 1):
             sources.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
             asked = self._accepted([job for job, part in places if part is None], task)

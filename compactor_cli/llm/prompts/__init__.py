@@ -164,6 +164,7 @@ def _words(language: str) -> Mapping[str, Any]:
     return tomllib.loads(_file(language, "words.toml"))
 
 
+@cache
 def _priorities(language: str, template: str) -> str:
     known = {entry.name for entry in _folder(language).iterdir()}
     return _file(language, f"{template}.txt" if f"{template}.txt" in known else f"{_DEFAULT}.txt")
