@@ -176,6 +176,7 @@ class Breaker:
         """Forget all failures, those of earlier runs too."""
         with self._lock, _locked(self._file) as file:
             self._states.clear()
+            self._stopped.clear()
             if file:
                 _write(file, {})
 

@@ -45,6 +45,15 @@ def call(made: Breaker, failure: ModelFailure | None = None, server: str = SERVE
             raise
 
 
+def is_admitted(made: Breaker) -> bool:
+    """Whether a call may go now; it succeeds then."""
+    try:
+        call(made)
+    except CircuitOpen:
+        return False
+    return True
+
+
 def opened(clock: Clock, file: Path | None = None) -> Breaker:
     made = breaker(clock, file)
     for _ in range(3):
@@ -70,13 +79,15 @@ def test_a_success_between_begins_the_count_anew(clock: Clock) -> None:
         call(made, ServerTrouble("no"))
         call(made)
     made.check(SERVER)
+    assert is_admitted(made)
 
 
 def test_what_a_server_refuses_does_not_count(clock: Clock) -> None:
     made = breaker(clock)
     for _ in range(9):
         call(made, Refused("content policy"))
-    call(made)
+    made.check(SERVER)
+    assert is_admitted(made)
 
 
 def test_a_server_that_is_down_is_asked_three_times_however_many_calls_wait(clock: Clock) -> None:
@@ -122,11 +133,15 @@ def test_once_a_server_has_answered_all_calls_go_at_once(clock: Clock) -> None:
 
 
 def test_a_cancelled_call_leaves_its_place_to_the_next(clock: Clock) -> None:
-    made = breaker(clock)
+    made, admitted = breaker(clock), 0
 
     async def run() -> None:
+        nonlocal admitted
+
         async def for_ever() -> None:
+            nonlocal admitted
             async with made.admitted(SERVER):
+                admitted += 1
                 await asyncio.sleep(3_600)
 
         tasks = [asyncio.create_task(for_ever()) for _ in range(5)]
@@ -135,9 +150,10 @@ def test_a_cancelled_call_leaves_its_place_to_the_next(clock: Clock) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         async with asyncio.timeout(10), made.admitted(SERVER):
-            pass
+            admitted += 1
 
     asyncio.run(run())
+    assert admitted == 4
 
 
 def test_after_the_cool_down_one_probe_goes_and_the_rest_waits_for_it(clock: Clock) -> None:
@@ -207,10 +223,12 @@ def test_another_server_is_not_concerned(clock: Clock, tmp_path: Path) -> None:
 @pytest.mark.parametrize("has_file", [True, False])
 def test_a_reset_forgets_all_failures(clock: Clock, tmp_path: Path, has_file: bool) -> None:
     made = opened(clock, tmp_path / "b.json" if has_file else None)
+    assert not is_admitted(made)
     made.reset()
-    call(made)
+    made.check(SERVER)
+    assert is_admitted(made)
     if has_file:
-        call(breaker(clock, tmp_path / "b.json"))
+        assert is_admitted(breaker(clock, tmp_path / "b.json"))
 
 
 @pytest.mark.parametrize(
@@ -234,5 +252,6 @@ def test_without_a_place_for_its_file_it_counts_for_this_run(clock: Clock, tmp_p
 
 def test_a_clock_that_was_set_back_does_not_keep_it_open(clock: Clock, tmp_path: Path) -> None:
     opened(clock, tmp_path / "b.json")
+    assert not is_admitted(breaker(clock, tmp_path / "b.json"))
     clock.now -= 100_000
-    call(breaker(clock, tmp_path / "b.json"))
+    assert is_admitted(breaker(clock, tmp_path / "b.json"))
