@@ -21,7 +21,7 @@ from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, Slice, look_at, open_stream
 from compactor_cli.run.jobs import PASSED_OVER, Job, RunConfig
-from compactor_cli.run.shards import ShardMetrics
+from compactor_cli.run.shards import ShardMetrics, is_parquet
 
 REASON = "the same as when it was last looked at"
 # A file may be written to twice within one tick of its clock; file systems' ticks are at most this long.
@@ -236,9 +236,9 @@ class Mark:
 
 
 def content_sha256(path: str, part: Slice | None) -> str:
-    """The hash of what a shard is made from, unpacked."""
+    """The hash of what a shard is made from, unpacked; of Parquet always the whole file's: its parts are row groups."""
     content = ContentHash()
-    with open_stream(path, (content,), part) as stream:
+    with open_stream(path, (content,), None if is_parquet(path) else part) as stream:
         while stream.reader.read1(BUFFER_BYTES):
             pass
     return content.sha256

@@ -104,7 +104,7 @@ def compact_table(
         if models:
             models.settle()
     size_bytes = sum(group_sizes(source)[group] for group in groups)
-    return replace(metrics, bytes_before=size_bytes), content_sha256(source, None)
+    return replace(metrics, bytes_before=size_bytes), content_sha256(source, part)
 
 
 def _compacted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from scale_cases import OPTIONS, TARGET, Batch, messages, row
 
 from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.read.streams import Slice
 from compactor_cli.run.step import compact_shard
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra [parquet] is not installed")
@@ -90,6 +92,14 @@ def test_parts_are_row_groups(work: Path, batch: Batch) -> None:
     assert len(parts) > 1
     joined = pyarrow.concat_tables([parquet.read_table(part) for part in parts])
     assert joined.equals(parquet.read_table("whole.parquet"))
+
+
+def test_a_part_is_not_done_again_when_only_the_time_of_its_file_changed(work: Path) -> None:
+    write("rows.parquet", {"chat": texts()})
+    part = Slice(start=1, stop=3)
+    assert compact_shard("rows.parquet", "part.parquet", OPTIONS, part=part).shards == 1
+    os.utime("rows.parquet", (1, 1))
+    assert compact_shard("rows.parquet", "part.parquet", OPTIONS, part=part).shards_skipped == 1
 
 
 def test_several_columns_and_one_inside_another_are_compacted_each(work: Path) -> None:
