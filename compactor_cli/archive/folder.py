@@ -200,6 +200,13 @@ def stored_name(sha256: str, ending: str) -> str:
     return f"{sha256[:2]}/{sha256}{ending}"
 
 
+def stored_sha256(file_name: str) -> str:
+    """The hash in the name of a stored original's file; empty for any other name."""
+    sha256 = file_name.partition(".")[0]
+    is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
+    return sha256 if is_hash and file_name[SHA256_CHARS:] in BLOB_ENDINGS else ""
+
+
 def is_stored_name(sha256: str, name: str) -> bool:
     """Whether this is where the original with this hash lies, relative to the archive folder."""
     is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
@@ -215,9 +222,7 @@ def stored_blobs(folder: Path, prefix: str = "") -> Iterator[tuple[str, Path]]:
     """(sha256, file) of the originals whose hash begins with ``prefix``, in the order of their hashes."""
     for shard in sorted(folder.glob(f"{prefix[:2]}*" if len(prefix) >= 2 else "??")):
         for path in sorted(shard.glob(f"{prefix}*")):
-            sha256, _, _ = path.name.partition(".")
-            ending = path.name[len(sha256) :]
-            if ending in BLOB_ENDINGS and len(sha256) == SHA256_CHARS and is_hex(sha256):
+            if sha256 := stored_sha256(path.name):
                 yield sha256, path
 
 

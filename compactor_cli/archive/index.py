@@ -28,9 +28,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.archive.atomic import PRIVATE_FOLDER_MODE, make_folders
 from compactor_cli.archive.folder import (
-    BLOB_ENDINGS,
     INDEX,
-    SHA256_CHARS,
     SIDECAR_ENDING,
     check_plain,
     is_hex,
@@ -38,6 +36,7 @@ from compactor_cli.archive.folder import (
     opened_folder,
     read_entries,
     read_parts,
+    stored_sha256,
 )
 from compactor_cli.archive.recover import sweep
 from compactor_cli.archive.restore import transcripts_in
@@ -439,8 +438,7 @@ def _stored(shard: Path) -> Iterator[IndexedOriginal]:
     with os.scandir(shard) as entries:
         names = {entry.name: entry for entry in entries}
     for name in sorted(names):
-        sha256, dot, ending = name.partition(".")
-        if f"{dot}{ending}" not in BLOB_ENDINGS or len(sha256) != SHA256_CHARS or not is_hex(sha256):
+        if not (sha256 := stored_sha256(name)):
             continue
         sidecar = names.get(f"{sha256}{SIDECAR_ENDING}")
         status = sidecar.stat() if sidecar else None
