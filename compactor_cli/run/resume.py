@@ -118,16 +118,10 @@ class UnchangedCache:
 
     def _is_same(self, path: str, entry: _Entry, look: Look) -> bool:
         """Whether a file that was touched, or put in another one's place, holds the same bytes."""
-        if look.size_bytes != entry.look.size_bytes:
-            return False
-        content = ContentHash()
         try:
-            with open_stream(path, (content,)) as stream:
-                while stream.reader.read(BUFFER_BYTES):
-                    pass
+            return look.size_bytes == entry.look.size_bytes and content_sha256(path) == entry.sha256
         except CompactError:
             return False
-        return content.sha256 == entry.sha256
 
 
 def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
@@ -235,8 +229,11 @@ class Mark:
         return {"format": FORMAT, "fingerprint": self.fingerprint, "part": part}
 
 
-def content_sha256(path: str, part: Slice | None) -> str:
-    """The hash of what a shard is made from, unpacked; of Parquet always the whole file's: its parts are row groups."""
+def content_sha256(path: str, part: Slice | None = None) -> str:
+    """The hash of an input, or of the ``part`` of it that a shard is made from, unpacked.
+
+    A part of a Parquet file is known by the hash of the file: it is row groups, not bytes.
+    """
     content = ContentHash()
     with open_stream(path, (content,), None if is_parquet(path) else part) as stream:
         while stream.reader.read1(BUFFER_BYTES):

@@ -70,7 +70,7 @@ def group_sizes(path: str) -> tuple[int, ...]:
     return tuple(sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups)
 
 
-def compact_table(
+def _compact_table(
     source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
 ) -> tuple[ShardMetrics, str]:
     """The row groups of a file, or of a ``part`` of it; the hash of the file.
@@ -207,7 +207,7 @@ def compact_shard(
             from compactor_cli.run.model_run import ModelRun
 
             models = stack.enter_context(ModelRun(run_config))
-        work = _table if is_parquet(source) else _columns_of_lines if options.column else _lines
+        work = _compact_table if is_parquet(source) else _columns_of_lines if options.column else _lines
         try:
             metrics, sha256 = work(source, output, options, part, models)
         except Changed as error:
@@ -222,13 +222,6 @@ def compact_shard(
 def _changed(source: str) -> InputError:
     """The inputs of a batch are not written to any more, so that this is no reason to try later."""
     return InputError("the file changed while it was read", place=source, next_step="run again when it is complete")
-
-
-def _table(
-    source: str, output: str, options: ShardOptions, part: Slice | None, models: ModelRun | None
-) -> tuple[ShardMetrics, str]:
-
-    return compact_table(source, output, options, part, models)
 
 
 def _lines(
