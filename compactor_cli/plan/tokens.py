@@ -287,6 +287,12 @@ def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
     return TiktokenCounter(tokenizer, model=model)
 
 
+def load_vocabulary(tokenizer: str, size_bytes: int) -> None:
+    """Load what counts this much text, once, before processes part that each need it."""
+    AMOUNT.expect(size_bytes)
+    counter_for(tokenizer).count("a")
+
+
 def estimate_tokens(text: str) -> int:
     """UTF-8 bytes / 4, rounded up."""
     return -(-_utf8_bytes(text) // BYTES_PER_TOKEN)

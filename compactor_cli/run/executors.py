@@ -110,12 +110,10 @@ def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: 
 def _in_processes(
     shards: Sequence[Shard], options: ShardOptions, processes: int, work: Callable[[Shard], ShardResult]
 ) -> Generator[ShardResult, None, None]:
-    from compactor_cli.plan.tokens import AMOUNT, PAYS_FROM_BYTES, counter_for
+    from compactor_cli.plan.tokens import PAYS_FROM_BYTES, load_vocabulary
     from compactor_cli.run.workers import Workers
 
-    # Loaded once, before the processes part; shards are not small.
-    AMOUNT.expect(PAYS_FROM_BYTES)
-    counter_for(options.settings.tokenizer).count("a")
+    load_vocabulary(options.settings.tokenizer, PAYS_FROM_BYTES)  # shards are not small
     yield from Workers(work, processes, _lost).results((shard,) for shard in shards)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.model.errors import CompactError, TryLater
 from compactor_cli.model.report import Event, InputReport, Listener, Outcome, without_progress
-from compactor_cli.plan.tokens import AMOUNT, counter_for
+from compactor_cli.plan.tokens import load_vocabulary
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, run_job
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _in_processes(
 ) -> Generator[InputResult, None, None]:
     from compactor_cli.run.workers import Workers
 
-    _load_vocabulary(jobs, run_config)
+    load_vocabulary(run_config.settings.tokenizer, sum(map(_size_bytes, jobs)))
     stopped = False
     chunks = _chunks(jobs, -(-len(jobs) // (processes * CHUNKS_PER_PROCESS)))
     handed_out: list[int] = [0]
@@ -247,12 +247,6 @@ def _size_bytes(job: Job) -> int:
         return os.stat(job.source.path).st_size  # noqa: PTH116 -- many small files: a Path each costs more than the look
     except OSError:
         return 0
-
-
-def _load_vocabulary(jobs: Sequence[Job], run_config: RunConfig) -> None:
-    """Load it once, before the processes part."""
-    AMOUNT.expect(sum(map(_size_bytes, jobs)))
-    counter_for(run_config.settings.tokenizer).count("a")
 
 
 def _not_reached(job: Job) -> InputReport:
