@@ -35,11 +35,15 @@ LEFT_AS_IT_WAS = "left as it was"
 
 def kept(transcript: Transcript, reason: str) -> Compaction:
     """The transcript as it was, at the user's request."""
+    row = _as_it_was(transcript, reason)
+    warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
+    return replace(row, report=replace(row.report, warnings=warnings))
+
+
+def _as_it_was(transcript: Transcript, reason: str) -> Compaction:
     whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
     plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
-    report = planned_report(transcript, plan)
-    warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
-    return Compaction(output=transcript.source(), plan=plan, report=replace(report, warnings=warnings))
+    return Compaction(output=transcript.source(), plan=plan, report=planned_report(transcript, plan))
 
 
 # An original may begin with a summary itself, and so on; the size is counted back through this many of them.
@@ -339,10 +343,8 @@ class RowMaker:
         what = str(error) if isinstance(error, CompactError) else f"defect: {type(error).__name__}: {error}"
         has_place = isinstance(error, CompactError) and error.place
         reason = what if has_place else f"{_place(transcript)}: {what}"
-        whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
-        plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason="failed")
-        report = replace(planned_report(transcript, plan), outcome=Outcome.FAILED, reason=reason)
-        return Compaction(output=transcript.source(), report=report, plan=plan)
+        row = _as_it_was(transcript, "failed")
+        return replace(row, report=replace(row.report, outcome=Outcome.FAILED, reason=reason))
 
 
 def _as_it_is(saved: Saved) -> str:
