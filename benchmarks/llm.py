@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
@@ -82,8 +83,11 @@ def _spans(sizes: Sequence[int], tokens: int) -> Iterator[range]:
 
 
 def _request(transcript: Transcript, span: range, count: object) -> Request:
+    """A span as a transcript of its own."""
+    records, messages = (part[span.start : span.stop] for part in (transcript.records, transcript.messages))
+    row = replace(transcript, records=records, messages=messages)
     renderer = partial(render, template=load_template("hermes"), marker=MARKER)
-    common = {"transcript": transcript, "covered": tuple(span), "kept": (), "budget_tokens": BUDGET_TOKENS}
+    common = {"transcript": row, "covered": tuple(range(len(span))), "kept": (), "budget_tokens": BUDGET_TOKENS}
     return Request(render=renderer, count=count, **common)
 
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from compactor_cli.formats.base import reread
 from compactor_cli.formats.registry import get
-from compactor_cli.llm.secret_contexts import contexts, is_mixed
-from compactor_cli.llm.secret_forms import Found, Scan, begins, known_forms, piece_after
+from compactor_cli.llm.secret_contexts import absent_stems, contexts, is_mixed
+from compactor_cli.llm.secret_forms import Found, Scan, begins, forms_in, known_forms, piece_after
 from compactor_cli.model.summary import Answer, Request, Summariser
 from compactor_cli.model.transcript import Record, Transcript
 from compactor_cli.read.jsonl import INVALID, parse_record
@@ -74,7 +74,7 @@ class Redactor:
         """The texts with placeholders; a secret recognised by its place in one of them is found in all."""
         pieces = tuple(texts)
         with self._lock:
-            found = [self._found(piece) for piece in pieces]
+            found = self._found(pieces)
             for piece, places in zip(pieces, found, strict=True):
                 self._remember(piece, places)
             return tuple(map(self._replaced, pieces, found))
@@ -91,12 +91,26 @@ class Redactor:
             clean = self._replaced_once(text, found)
             if clean == text:
                 break
-            text, found = clean, self._found(clean)
+            text, (found,) = clean, self._found((clean,))
         return text
 
-    def _found(self, text: str) -> list[Found]:
-        found, steps = _found(text)
-        self._steps += steps
+    def _found(self, texts: Sequence[str]) -> list[list[Found]]:
+        """The secrets of each text, in order and apart from each other.
+
+        Of the hundreds of literals to look for most stand in none of the texts: that is asked once for all of them.
+        """
+        whole = Scan("\n".join(texts))
+        absent, literal_forms = absent_stems(whole), forms_in(whole.text)
+        found: list[list[Found]] = []
+        for text in texts:
+            scan = Scan(text, absent)
+            places: list[Found] = []
+            for start, stop, kind in contexts(scan):
+                if not _holds_placeholder(text, (start, stop, kind)):
+                    is_long = stop - start >= _LEAD_CHARS and is_mixed(text[start:stop]) and kind != "private-key"
+                    places.append((start, piece_after(scan, stop) if is_long else stop, kind))
+            found.append(_apart([*places, *known_forms(scan, literal_forms)]))
+            self._steps += scan.steps
         return found
 
     def _replaced_once(self, text: str, found: list[Found]) -> str:
@@ -128,18 +142,6 @@ class Redactor:
         placeholder = self._placeholders[secret]
         self._counts[placeholder.split(":")[1]] += 1
         return placeholder
-
-
-def _found(text: str) -> tuple[list[Found], int]:
-    """The secrets of a text in order, apart from each other; and the steps that were taken to find them."""
-    scan = Scan(text)
-    places: list[Found] = []
-    for start, stop, kind in contexts(text, scan):
-        if not _holds_placeholder(text, (start, stop, kind)):
-            is_long = stop - start >= _LEAD_CHARS and is_mixed(text[start:stop]) and kind != "private-key"
-            places.append((start, piece_after(scan, stop) if is_long else stop, kind))
-    places += known_forms(scan)
-    return _apart(places), scan.steps
 
 
 def _holds_placeholder(text: str, place: Found) -> bool:

@@ -26,36 +26,36 @@ _LINE_CHARS = 240
 # Values up to so long are looked through again for each name in them.
 _LONG_CHARS = 64
 
-# What the name of a secret ends in: its kind, a literal to find it by in lower case, and the expression of the name.
+# What the name of a secret ends in: a literal to find it by in lower case, its kind, and the expression of the name.
 _STEMS = (
-    ("password", "passw", r"passw(?:or[dt]|d)s?"),
-    ("password", "passphrase", r"passphrases?"),
-    ("password", "pwd", r"pwd"),
-    ("password", "pass", r"pass(?![a-z])"),
+    ("passw", "password", r"passw(?:or[dt]|d)s?"),
+    ("passphrase", "password", r"passphrases?"),
+    ("pwd", "password", r"pwd"),
+    ("pass", "password", r"pass(?![a-z])"),
     # German, French, Spanish, Portuguese, Dutch, Polish, Swedish, Russian, Chinese, Japanese, Korean
-    ("password", "kennwort", r"kennwort"),
-    ("password", "mot", r"mot[ _-]?de[ _-]?passe"),
-    ("password", "mdp", r"mdp(?![a-z])"),
-    ("password", "contrase", r"contrase(?:ñ|n)a"),
-    ("password", "senha", r"senha"),
-    ("password", "wachtwoord", r"wachtwoord"),
-    ("password", "hasło", r"hasło"),
-    ("password", "lösenord", r"lösenord"),
-    ("password", "парол", r"парол[ья]"),
-    ("password", "密码", r"密码"),
-    ("password", "密碼", r"密碼"),
-    ("password", "口令", r"口令"),
-    ("password", "パスワード", r"パスワード"),
-    ("password", "비밀번호", r"비밀번호"),
+    ("kennwort", "password", r"kennwort"),
+    ("mot", "password", r"mot[ _-]?de[ _-]?passe"),
+    ("mdp", "password", r"mdp(?![a-z])"),
+    ("contrase", "password", r"contrase(?:ñ|n)a"),
+    ("senha", "password", r"senha"),
+    ("wachtwoord", "password", r"wachtwoord"),
+    ("hasło", "password", r"hasło"),
+    ("lösenord", "password", r"lösenord"),
+    ("парол", "password", r"парол[ья]"),
+    ("密码", "password", r"密码"),
+    ("密碼", "password", r"密碼"),
+    ("口令", "password", r"口令"),
+    ("パスワード", "password", r"パスワード"),
+    ("비밀번호", "password", r"비밀번호"),
     ("secret", "secret", r"secret(?:[-_]?(?:access)?[-_]?key)?"),
-    ("secret", "geheimnis", r"geheimnis"),
-    ("secret", "credential", r"credentials?"),
+    ("geheimnis", "secret", r"geheimnis"),
+    ("credential", "secret", r"credentials?"),
     ("token", "token", r"token"),
-    ("token", "sess", r"(?:sess(?:ion)?_?id)(?==)"),
-    ("token", "connect.sid", r"connect\.sid"),
-    ("api-key", "api", r"api[-_ ]?key"),
-    ("api-key", "key", r"(?:key|schlüssel)(?:[-_]?(?:base|data))?(?![a-z])"),
-    ("api-key", "auth", r"auth(?![a-z_-])"),
+    ("sess", "token", r"(?:sess(?:ion)?_?id)(?==)"),
+    ("connect.sid", "token", r"connect\.sid"),
+    ("api", "api-key", r"api[-_ ]?key"),
+    ("key", "api-key", r"(?:key|schlüssel)(?:[-_]?(?:base|data))?(?![a-z])"),
+    ("auth", "api-key", r"auth(?![a-z_-])"),
 )
 _SUFFIX = r"(?:[-_]?(?:prod|production|staging|stage|dev|test|old|new|main|[a-z]|\d{1,2})(?![a-z0-9]))?"
 _QUOTE = r"\\{0,7}[\"'`]"
@@ -146,11 +146,19 @@ _PROSE = frozenset(
 )
 
 
-def contexts(text: str, scan: Scan | None = None) -> Iterator[Found]:
-    """The values in ``text`` that are secret for where they stand; may overlap. Linear time; see `Scan`."""
-    scan = scan or Scan(text)
-    for kind, stem, name in _names():
-        yield from _assigned(scan, kind, stem, name)
+def absent_stems(scan: Scan) -> frozenset[str]:
+    """What `contexts` looks for and would not find in a text."""
+    stems = (stem for table in (_PLACED, _PROGRAMS) for stem, *_ in table)
+    return frozenset(
+        stem for stem in (*stems, *_COLUMN_STEMS, *(stem for _, stem, _ in _STEMS)) if stem not in scan.lowered
+    )
+
+
+def contexts(scan: Scan) -> Iterator[Found]:
+    """The values in a text that are secret for where they stand; may overlap. Linear time; see `Scan`."""
+    for stem, kind, name in _names():
+        if stem not in scan.absent:
+            yield from _assigned(scan, stem, kind, name)
     yield from _placed(scan)
     for stem, argument in _PROGRAMS:
         for at in scan.hits(stem, lowered=True):
@@ -165,7 +173,7 @@ def contexts(text: str, scan: Scan | None = None) -> Iterator[Found]:
 
 @lru_cache(maxsize=1)
 def _names() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
-    return tuple((kind, stem, re.compile(name + _SUFFIX, re.IGNORECASE)) for kind, stem, name in _STEMS)
+    return tuple((stem, kind, re.compile(name + _SUFFIX, re.IGNORECASE)) for stem, kind, name in _STEMS)
 
 
 def entropy_bits(text: str) -> float:
@@ -208,7 +216,7 @@ class _Value:
         return self.sign == "=" and bool(_ENVIRONMENT.fullmatch(name))
 
 
-def _assigned(scan: Scan, kind: str, stem: str, name: re.Pattern[str]) -> Iterator[Found]:
+def _assigned(scan: Scan, stem: str, kind: str, name: re.Pattern[str]) -> Iterator[Found]:
     text, looked_at = scan.text, 0
     for at in scan.hits(stem, lowered=True):
         if at < looked_at or not (named := scan.match(name, at, _NAME_CHARS)):
@@ -336,15 +344,18 @@ def _is_passphrase(text: str) -> bool:
     )
 
 
+_PLACED = (
+    ("authorization", _AUTHORIZATION, "authorization"),
+    ("bearer", _BEARER, "authorization"),
+    ("basic", _BASIC, "authorization"),
+    ("cookie", _COOKIE, "cookie"),
+    ("-u", _USER_FLAG, "password"),
+    ("--user", _USER_FLAG, "password"),
+)
+
+
 def _placed(scan: Scan) -> Iterator[Found]:
-    for stem, expression, kind in (
-        ("authorization", _AUTHORIZATION, "authorization"),
-        ("bearer", _BEARER, "authorization"),
-        ("basic", _BASIC, "authorization"),
-        ("cookie", _COOKIE, "cookie"),
-        ("-u", _USER_FLAG, "password"),
-        ("--user", _USER_FLAG, "password"),
-    ):
+    for stem, expression, kind in _PLACED:
         done = 0
         for at in scan.hits(stem, lowered=True):
             match = scan.match(expression, at, 4_400, 340) if at >= done else None

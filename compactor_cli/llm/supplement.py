@@ -371,11 +371,13 @@ class RecordFacts:
         )
 
 
-def _ranked_names(analysis: Analysis, found: Iterable[Event]) -> list[tuple[float, str]]:
+def _ranked_names(analysis: Analysis, found: Sequence[Event]) -> list[tuple[float, str]]:
     """The names in some events that are most likely to be used again, each with its score, best first."""
     lines, atoms, rows = analysis.table.lines, list(analysis.table.atoms), analysis.scores.rows
-    texts = {line.strip() for event in found for line in event.text.split("\n")}
-    here = {row for line in texts if line in lines.numbers for row in lines.atoms[lines.numbers[line]]}
+    here: Iterable[int] = range(len(atoms))
+    if len(found) < len(analysis.events):
+        texts = {line.strip() for event in found for line in event.text.split("\n")}
+        here = {row for line in texts if line in lines.numbers for row in lines.atoms[lines.numbers[line]]}
     best = sorted(here, key=lambda row: (-rows[row], row))[:MOST_RANKED]
     return [(rows[row], atoms[row]) for row in best]
 

@@ -438,7 +438,7 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 LITERALS = sorted(
     {
         *(literal for form in forms() for literal in form.literals),
-        *(stem + tail for _, stem, _ in _STEMS for tail in ("", "=", ': "', "='", '\\": \\"', " is ")),
+        *(stem + tail for stem, _, _ in _STEMS for tail in ("", "=", ': "', "='", '\\": \\"', " is ")),
         *(program for program, _ in _PROGRAMS),
         *("://", "://u:", "://u:p@", "a:b@", "-----", "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n"),
         *("eyJ.eyJ", "eyJaaaaaaaaa.eyJ", ".eyJ", "eyJaaaaaaaaa", "authorization: ", "authorization: bearer a1b2c3d4 "),
