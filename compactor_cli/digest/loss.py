@@ -196,7 +196,9 @@ def _names(analysis: Analysis) -> Iterator[_Thing]:
     """The names and numbers that are most likely used again; paths are known as files, or were only looked at."""
     files = {KINDS.index(kind) for kind in _FILE_KINDS}
     kinds = analysis.table.columns.kinds
-    names = [name for name in analysis.scores.top(len(kinds)) if kinds[analysis.table.atoms[name]] not in files]
+    tools = {event.name for event in analysis.events}
+    ranked = (name for name in analysis.scores.top(len(kinds)) if name not in tools)
+    names = [name for name in ranked if kinds[analysis.table.atoms[name]] not in files]
     for name in names[:_MOST_NAMES]:
         kind = "number" if kinds[analysis.table.atoms[name]] == KINDS.index(AtomKind.NUM) else "name"
         yield _Thing(kind=kind, text=name, base=_PASSING, record=_last_record(analysis.events, name))

@@ -375,11 +375,24 @@ class _Speaker:
         if self._begun_block and self._begun_block.match(text):
             return ""
         if self.harness.command:
-            text = _command(text, *self.harness.command)
+            text = self._command(text, *self.harness.command)
         for tag in self.harness.wrappers:
             if text.lstrip().startswith(f"<{tag}>"):
                 text = text.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
         return text
+
+    def _command(self, text: str, name: str, arguments: str) -> str:
+        """A command that was typed, as it was typed, before what else the text says; of one to the client, nothing."""
+        if f"<{name}>" not in text:
+            return text
+        found: list[str] = []
+        for tag in (name, arguments):
+            element = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+            if element:
+                found.append(element[1].strip())
+                text = text.replace(element[0], "", 1)
+        typed = "" if found and found[0] in self._commands else " ".join(filter(None, found))
+        return f"{typed}\n{text.strip()}"
 
 
 # pi puts a skill's text in the place of the command that asked for it.
@@ -395,16 +408,3 @@ def _elements(tags: tuple[str, ...], before: str = "") -> re.Pattern[str] | None
     if not tags:
         return None
     return re.compile(rf"{before}<(?P<tag>{_names(tags)})(?:\s[^<>]*)?>(?P<inner>.*?)</(?P=tag)>", re.DOTALL)
-
-
-def _command(text: str, name: str, arguments: str) -> str:
-    """A command that was typed, as it was typed, before what else the text says."""
-    if f"<{name}>" not in text:
-        return text
-    found: list[str] = []
-    for tag in (name, arguments):
-        element = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
-        if element:
-            found.append(element[1].strip())
-            text = text.replace(element[0], "", 1)
-    return f"{' '.join(filter(None, found))}\n{text.strip()}"

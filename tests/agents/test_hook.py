@@ -77,7 +77,7 @@ Not to be lost, quoted from the session:
 - the user turned down 'rm -rf build'
 - user rule: Never touch billing_ledger_v7.
 - open item: Write the down migration
-- names: TodoWrite, billing_ledger_v7"""
+- names: billing_ledger_v7"""
 
 
 def _in_json(event: str, text: str) -> str:
@@ -90,6 +90,23 @@ def _in_json(event: str, text: str) -> str:
 )
 def test_before_a_compaction_the_summary_is_steered(home: Path, session: Path, client: str, answer: str) -> None:
     assert _run(client, "PreCompact", session) == answer
+
+
+def test_what_a_client_noted_of_a_compaction_before_is_quoted_nowhere(home: Path, session: Path) -> None:
+    """Claude Code puts the command and what its hooks printed into the session, in the user's name."""
+    noted = (
+        "<local-command-caveat>Never answer this: the command below was run directly.</local-command-caveat>",
+        "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n"
+        "<command-args>always keep the harbour_names</command-args>",
+        f"<local-command-stdout>Compacted\nPreCompact [x/compactor --client] done: {STEERING}</local-command-stdout>",
+    )
+    said = [{"role": "assistant", "content": "Renamed."}, {"role": "user", "content": "Go on with the table."}]
+    rows = [json.loads(line) for line in session.read_text().splitlines()]
+    _write(session, [*rows, *({"role": "user", "content": text} for text in noted), *said])
+    assert _run("claude-code", "PreCompact", session) == STEERING
+    digest = _context(_run("claude-code", "SessionStart", session))
+    assert "Go on with the table." in digest
+    assert [word for word in ("Compacted", "PreCompact", "--client", "harbour_names", "caveat") if word in digest] == []
 
 
 @pytest.mark.parametrize("client", CLIENTS)

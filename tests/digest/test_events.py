@@ -57,7 +57,10 @@ def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
         user("<command-name>/review</command-name>\n<command-args>src</command-args>"),
         user("<local-command-stdout>Set model</local-command-stdout>"),
     )
-    assert [event.text for event in found if event.kind is EventKind.USER] == ["/review src"]
+    assert [(event.kind, event.text) for event in found] == [
+        (EventKind.RESULT, "[Request interrupted by user]"),
+        (EventKind.USER, "/review src"),
+    ]
 
 
 @pytest.mark.parametrize(

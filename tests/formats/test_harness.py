@@ -70,6 +70,7 @@ def claude(content: Any, **more: Any) -> dict[str, Any]:
         ("<command-message>pr-review</command-message>\n<command-name>/pr-review</command-name>\n"
          "<command-args>123 please</command-args>", "/pr-review 123 please"),
         ("<command-name>/exit</command-name>\n<command-message>exit</command-message>", ""),
+        ("<command-name>/compact</command-name>\n<command-args>keep the harbour</command-args>", ""),
         ("<local-command-stdout>Bye!</local-command-stdout>", ""),
         ("<bash-input>git pull</bash-input>", ""),
         ("<bash-stdout>Already up to date.</bash-stdout><bash-stderr></bash-stderr>", ""),
