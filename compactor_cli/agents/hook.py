@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -43,19 +43,20 @@ class _TimeOver(BaseException):
     """No error that anything on the way would handle."""
 
 
-def run_hook(event: str, client: str, payload: str) -> str:
+def run_hook(event: str, client: str, read: Callable[[], bytes]) -> str:
     """What is to be printed for the client; empty where nothing is to be said, or where anything went wrong.
 
-    Never raises, and ends within `MOST_SECONDS`. What became of the call is a line of the log (see `log_file`).
+    ``read`` gives what the client sent. Never raises, and ends within `MOST_SECONDS`. What became of the call is a line
+    of the log (see `log_file`).
     """
     begun, outcome, answer = time.monotonic(), "nothing to say", ""
     try:
         with _alarm(MOST_SECONDS):
-            answer = _answer(event, client, json.loads(payload))
+            answer = _answer(event, client, json.loads(read()))
             outcome = f"answered {len(answer)} characters" if answer else outcome
     except (Exception, _TimeOver) as error:
         outcome = f"failed: {type(error).__name__}: {error}"
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(Exception):
         _log(f"{client} {event} {outcome} ({time.monotonic() - begun:.1f} s)")
     return answer
 
@@ -91,6 +92,7 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
     from compactor_cli.archive.folder import default_archive_dir
     from compactor_cli.archive.store import Archive
+    from compactor_cli.plan.tokens import ESTIMATE
     from compactor_cli.presets import DEFAULT, load_preset
     from compactor_cli.presets.values import settings_from
     from compactor_cli.read.streams import STDIN
@@ -98,7 +100,9 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     path = str(payload["transcript_path"])
     archive = Archive(default_archive_dir(STDIN, in_place=False))
     focus = str(payload.get("custom_instructions") or "")
-    settings = settings_from({"keep_tail": 0, "focus": focus}, load_preset(DEFAULT).settings, "hook")
+    # The size is in characters: a vocabulary would be loaded for nothing.
+    tables = {"keep_tail": 0, "focus": focus, "tokenizer": ESTIMATE}
+    settings = settings_from(tables, load_preset(DEFAULT).settings, "hook")
     found = digest_session(
         read_session(path),
         settings,

@@ -34,6 +34,8 @@ _ABOUT = (
 # Some readers of lines end one here, too.
 _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _LOOKS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+# Claude Code shows a model tools of servers by their names only, until it asks for them, but for those.
+_ALWAYS_SEEN = {"anthropic/alwaysLoad": True}
 
 
 _Answer = dict[str, Any] | None
@@ -41,7 +43,7 @@ _Answer = dict[str, Any] | None
 
 def _tool(name: str, about: str, required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"name": name, "description": about, "inputSchema": schema, "annotations": _LOOKS}
+    return {"name": name, "description": about, "inputSchema": schema, "annotations": _LOOKS, "_meta": _ALWAYS_SEEN}
 
 
 TOOLS = (
@@ -149,7 +151,9 @@ class Server:
         text, is_error = _result(tool, arguments, self._archive_dir)
         with self._lock:
             is_wanted = self._running.pop(number, None) is not None
-        return _success(number, {"content": [{"type": "text", "text": text}], "isError": is_error}) if is_wanted else None
+        return (
+            _success(number, {"content": [{"type": "text", "text": text}], "isError": is_error}) if is_wanted else None
+        )
 
     def _send_batch(self, answers: Iterable[_Answer | Future[_Answer]]) -> None:
         found = (_done(answer) if isinstance(answer, Future) else answer for answer in answers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,10 @@ def hook(event: str, client: str) -> int:
     """
     from compactor_cli.agents.hook import run_hook
 
-    answer = run_hook(event, client, sys.stdin.buffer.read().decode("utf-8", "replace"))
-    sys.stdout.buffer.write(f"{answer}\n".encode("utf-8", "replace") if answer else b"")
-    sys.stdout.buffer.flush()
+    answer = run_hook(event, client, lambda: sys.stdin.buffer.read())
+    # A file of its own: what it cannot write, the interpreter must not try again at its end.
+    with suppress(OSError), open(1, "wb", closefd=False) as out:
+        out.write(f"{answer}\n".encode("utf-8", "replace") if answer else b"")
     return 0
 
 

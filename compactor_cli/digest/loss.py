@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.events import Event
 from compactor_cli.digest.open import State
 from compactor_cli.digest.salience import KINDS
 from compactor_cli.digest.statements import ELLIPSIS, sentences
@@ -201,8 +200,5 @@ def _names(analysis: Analysis) -> Iterator[_Thing]:
     names = [name for name in ranked if kinds[analysis.table.atoms[name]] not in files]
     for name in names[:_MOST_NAMES]:
         kind = "number" if kinds[analysis.table.atoms[name]] == KINDS.index(AtomKind.NUM) else "name"
-        yield _Thing(kind=kind, text=name, base=_PASSING, record=_last_record(analysis.events, name))
-
-
-def _last_record(events: Iterable[Event], name: str) -> int:
-    return max((event.record for event in events if name in event.text), default=-1)
+        last = next((event.record for event in reversed(analysis.events) if name in event.text), -1)
+        yield _Thing(kind=kind, text=name, base=_PASSING, record=last)

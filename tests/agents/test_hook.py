@@ -31,7 +31,11 @@ def _payload(client: str, event: str, path: Path) -> str:
 
 
 def _run(client: str, event: str, path: Path) -> str:
-    return run_hook(event, client, _payload(client, event, path))
+    return _told(event, client, _payload(client, event, path))
+
+
+def _told(event: str, client: str, payload: str) -> str:
+    return run_hook(event, client, payload.encode)
 
 
 def _context(answer: str) -> str:
@@ -113,7 +117,7 @@ def test_what_a_client_noted_of_a_compaction_before_is_quoted_nowhere(home: Path
 def test_after_a_compaction_the_digest_is_added(home: Path, client: str) -> None:
     path = SAMPLES / CLIENTS[client]
     _run(client, "PreCompact", path)
-    whole = settings_from({"keep_tail": 0}, Settings(), "test")
+    whole = settings_from({"keep_tail": 0, "tokenizer": "estimate"}, Settings(), "test")
     limit, archive = SizeLimit(chars=MOST_CONTEXT_CHARS), Archive(home / "other")
     digest = digest_session(read_session(str(path)), whole, limit=limit, archive=archive).summary
     assert _run(client, "SessionStart", path) == _in_json("SessionStart", digest)
@@ -133,9 +137,9 @@ def test_a_session_that_only_starts_gets_nothing(home: Path) -> None:
     _run("claude-code", "PreCompact", path)
     for source in ("startup", "resume", "clear", "fork"):
         payload = json.loads(_payload("claude-code", "SessionStart", path)) | {"source": source}
-        assert run_hook("SessionStart", "claude-code", json.dumps(payload)) == ""
+        assert _told("SessionStart", "claude-code", json.dumps(payload)) == ""
     other = json.loads(_payload("claude-code", "SessionStart", path)) | {"session_id": "another"}
-    assert run_hook("SessionStart", "claude-code", json.dumps(other)) == ""
+    assert _told("SessionStart", "claude-code", json.dumps(other)) == ""
 
 
 def test_the_records_of_the_digest_are_in_the_archive(home: Path, compactor: Toolbox) -> None:
@@ -199,6 +203,26 @@ def test_what_goes_wrong_blocks_no_compaction(home: Path, arguments: list[str], 
     assert done.stderr or "failed: " in log_file().read_text()
 
 
+@pytest.mark.parametrize("streams", ["<&-", "<in >&-", "<in >/dev/full", "<in >&- 2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_or_full_block_no_compaction(home: Path, streams: str) -> None:
+    (home / "in").write_text(_payload("claude-code", "PreCompact", SAMPLES / "claude-code.jsonl"))
+    command = f"{sys.executable} -m compactor_cli hook PreCompact --client claude-code {streams}"
+    assert subprocess.run(command, shell=True, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [(".config/compact/config.toml", "target = [["), (".local/state/compact", ""), (".local/share/compact", "")],
+)
+def test_a_folder_of_the_user_that_cannot_be_used_blocks_no_compaction(home: Path, path: str, text: str) -> None:
+    (home / path).parent.mkdir(parents=True)
+    (home / path).write_text(text)
+    payload = _payload("claude-code", "PreCompact", SAMPLES / "claude-code.jsonl")
+    command = [sys.executable, "-m", "compactor_cli", "hook", "PreCompact", "--client", "claude-code"]
+    done = subprocess.run(command, input=payload, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_full_archive_blocks_nothing_and_is_logged(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
@@ -209,11 +233,12 @@ def test_a_full_archive_blocks_nothing_and_is_logged(home: Path, monkeypatch: py
 
 
 def test_without_time_it_ends_and_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe that nobody writes to: reading it would last for ever."""
+    """A pipe that nobody writes to: reading it would last for ever, be it the session or what the client sends."""
     os.mkfifo(home / "pipe")
     monkeypatch.setattr(hook, "MOST_SECONDS", 0.2)
     assert _run("claude-code", "PreCompact", home / "pipe") == ""
-    assert "no time left" in log_file().read_text()
+    assert run_hook("PreCompact", "claude-code", (home / "pipe").read_bytes) == ""
+    assert log_file().read_text().count("no time left") == 2
 
 
 def test_what_it_leaves_is_for_the_user_alone(home: Path) -> None:
