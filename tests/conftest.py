@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from llm_server.client import LlmServer, running
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("compact", parent=settings.default, deadline=None)
 settings.load_profile("compact")
+
+# A shell that starts the suite in the background has it ignore interrupts, and its children would ignore them too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
