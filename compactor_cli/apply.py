@@ -149,7 +149,7 @@ class CompactionWork:
         output = compacted.source()
         grows = plan.mode is Mode.REWRITE and len(output) >= transcript.size_bytes
         if grows or tokens_after >= plan.tokens_before:
-            return unchanged(transcript, self._without_gain(), self.grouping, self.counter)
+            return unchanged(transcript, self._without_gain(), self.counter, self.grouping)
         check_output(compacted, plan, tokens_after)
         lost_request = newest_request_warning(transcript, plan, self.counter, text)
         report = replace(

@@ -76,7 +76,7 @@ def compact_transcript(
         check_plan(plan, transcript, grouping)
         _check_mode(plan, mode)
     if not plan.changes:
-        return unchanged(transcript, plan, grouping, counter)
+        return unchanged(transcript, plan, counter, grouping)
     from compactor_cli.apply import NO_SUMMARY, WRITTEN, CompactionWork
 
     work = CompactionWork(

@@ -10,14 +10,16 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from compactor_cli.formats.base import Dialect, JsonPath, Keyed, read_messages
+from compactor_cli.formats.base import Dialect, JsonPath, Keyed, TextOnly, read_messages
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.registry import dialects_for, get, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
+from compactor_cli.model.report import LISTED
 from compactor_cli.model.transcript import Container, Frame, Record, Transcript
 from compactor_cli.read.jsonl import INVALID, element_spans
 
@@ -139,6 +141,8 @@ def _records(record: Record, spans: Sequence[tuple[int, int]], elements: Sequenc
 # This many records are looked at before the most likely dialect is taken.
 _LOOKED_AT_RECORDS = 50
 
+_UNREAD = Frame(container=Container.ARRAY)
+
 # One plain message within a session of another format is an oddity of that session.
 _LEAST_FOREIGN_SCORE = 2
 _NAMED_KEYS = 8
@@ -148,18 +152,24 @@ _SYSTEM_ROLES = ("system", "developer")
 
 
 def open_transcripts(
-    lines: Iterable[Record], *, dialect: str = "", prefix: bytes = b"", among_rows_of: str = ""
+    lines: Iterable[Record],
+    *,
+    dialect: str = "",
+    prefix: bytes = b"",
+    among_rows_of: str = "",
+    unread_bytes: int = 0,
 ) -> Iterator[Transcript]:
     """The transcripts of one input, as they are read.
 
     ``dialect`` names the format; without it, each conversation's own is found by its content. ``prefix`` is
     what stood before the first record; ``among_rows_of``: the dialect of the row before it, where the records
-    are the rest of a dataset. Guarantees: ``source()`` of the transcripts, joined, is prefix and
+    are the rest of a dataset; ``unread_bytes``: rows of texts that are no larger stay unread, but for
+    those that reports list. Guarantees: ``source()`` of the transcripts, joined, is prefix and
     records byte for byte; a row is held only while it is used, a session is held whole. No records, no
     transcripts. Raises UnknownShape where nothing is recognised; unknown records next to known ones are META.
     Where no built-in format fits, those of plug-ins are asked; PluginFailed names one that fails.
     """
-    reader = _Reader(lines, dialect, prefix)
+    reader = _Reader(lines, dialect, prefix, unread_bytes)
     if among_rows_of:
         reader.last, reader.in_rows = get(among_rows_of), True
     try:
@@ -175,19 +185,21 @@ def open_transcripts(
 class _Reader:
     """The records still to come, and what was recognised so far."""
 
-    def __init__(self, lines: Iterable[Record], name: str, prefix: bytes) -> None:
+    def __init__(self, lines: Iterable[Record], name: str, prefix: bytes, unread_bytes: int) -> None:
         self.forced = get(name) if name else None
         self.last: Dialect | None = None
         self.in_rows = False
         self.lines = iter(lines)
         self.coming: deque[Record] = deque()
         self.prefix = prefix
+        self.unread_bytes = unread_bytes
 
     def transcripts(self) -> Iterator[Transcript]:
         while record := self._next():
-            certain = self._certain(record.value)
-            may_be_row = self.last is not None or certain is None or certain.array_path(record.value) is not None
-            if may_be_row and (row := find_row(record.value, self.forced)):
+            may_be_row = self.last is not None or self._may_begin_rows(record.value)
+            if unread_records := self._unread_records(record):
+                yield self._framed(_unread_row(record, unread_records))
+            elif may_be_row and (row := find_row(record.value, self.forced)):
                 self.last, self.in_rows = row.dialect, True
                 yield self._framed(row_transcript(record, row))
             elif may_be_row and (rows := find_rows(record, self.forced)):
@@ -200,6 +212,19 @@ class _Reader:
                 yield self._framed(self._session(record, session_dialect))
             else:
                 self.coming.appendleft(record)
+
+    def _may_begin_rows(self, value: Any) -> bool:
+        certain = self._certain(value)
+        return certain is None or certain.array_path(value) is not None
+
+    def _unread_records(self, record: Record) -> int:
+        """How many records this row has, if it is like the row before and need not be read; else 0."""
+        may_stay_unread = self.in_rows and len(record.raw) <= self.unread_bytes and record.place.line > LISTED
+        dialect = _text_only(self.last.name) if may_stay_unread and self.last else None
+        if dialect is None or (path := dialect.array_path(record.value)) is None:
+            return 0
+        elements = _at(record.value, path)
+        return len(elements) if dialect.is_text_only(elements) else 0
 
     def _next(self) -> Record | None:
         return self.coming.popleft() if self.coming else next(self.lines, None)
@@ -344,6 +369,25 @@ def _faulty_row(record: Record, forced: Dialect | None) -> Transcript:
     frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
     digest = hashlib.sha256(record.raw + record.ending).hexdigest()
     return Transcript(dialect="", records=(), messages=(), frame=frame, sha256=digest, fault=_unknown(record, forced))
+
+
+@cache
+def _text_only(name: str) -> TextOnly | None:
+    """The dialect of this name, if it is one. Asked once, as to ask takes longer than to look at a row."""
+    dialect = get(name)
+    return dialect if isinstance(dialect, TextOnly) else None
+
+
+def _unread_row(record: Record, unread_records: int) -> Transcript:
+    """A row of which nothing but its size need be known."""
+    return Transcript(
+        dialect="",
+        records=(record,),
+        messages=(),
+        frame=_UNREAD,
+        sha256=hashlib.sha256(record.raw + record.ending).hexdigest(),
+        unread_records=unread_records,
+    )
 
 
 def _is_system(value: Any) -> bool:

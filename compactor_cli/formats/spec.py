@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.formats import chat, new_message
@@ -379,6 +380,10 @@ class ChatSpec(SpecDialect):
     def read_one(self, record: Record) -> Message:
         """What one message says, whatever stands around it."""
         return chat.read(record.value)
+
+    def is_text_only(self, elements: Sequence[Any]) -> bool:
+        """Whether every content is a text or nothing; what stands next to it has less tokens than bytes."""
+        return all(type(each) is dict and isinstance(each.get("content"), (str, NoneType)) for each in elements)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced; thinking and its signature are never touched."""

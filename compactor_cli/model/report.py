@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from compactor_cli.model.summary import Estimate
 
 
+# Reports are read by people: of a dataset's rows the first are listed, and all are counted.
+LISTED = 20
+
+
 class Outcome(StrEnum):
     """How one input ended."""
 

@@ -214,6 +214,10 @@ class Settings:
     restore_files: int = 0
     min_retention_ratio: float = 0.0
 
+    def __hash__(self) -> int:
+        # Of all values it takes longer than a row that needs nothing.
+        return hash((self.preset, self.target))
+
     def fingerprint(self) -> str:
         """16 hex digits that differ whenever two settings may give different output."""
         return _fingerprint(self)

@@ -178,6 +178,8 @@ class Transcript:
     unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata). ``fault``: why
     this row of a dataset is no conversation; it has no records then, and its bytes are all in the frame.
     ``original_tokens``: size of the archived original that its newest summary stands for, counted; 0: not known.
+    ``unread_records``: how many this row has, where its size alone tells that it stays: all of it is one record then,
+    and what it says was not read.
     """
 
     dialect: str
@@ -189,11 +191,17 @@ class Transcript:
     row: Any = None
     fault: InputError | None = None
     original_tokens: int = 0
+    unread_records: int = 0
 
     def source(self) -> bytes:
         """The bytes this transcript was read from."""
         body = b"".join(record.raw + record.ending for record in self.records)
         return self.frame.prefix + body + self.frame.suffix
+
+    @property
+    def record_count(self) -> int:
+        """How many records it has, read or not."""
+        return self.unread_records or len(self.records)
 
     @property
     def size_bytes(self) -> int:

@@ -246,7 +246,7 @@ def _report(transcript: Transcript, plan: Plan, **details: Any) -> TranscriptRep
         dialect=transcript.dialect,
         line=transcript.records[0].place.line if transcript.records else 0,
         row=transcript.records[0].place.row if transcript.records else 0,
-        records=len(transcript.records),
+        records=transcript.record_count,
         reason=plan.reason,
         tier=plan.tier.value,
         window_tokens=plan.window_tokens,
@@ -262,7 +262,10 @@ def _report(transcript: Transcript, plan: Plan, **details: Any) -> TranscriptRep
     )
 
 
-def unchanged(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> Compaction:
+_UNGROUPED = Grouping(exchanges=(), borders=())
+
+
+def unchanged(transcript: Transcript, plan: Plan, counter: Counter, grouping: Grouping = _UNGROUPED) -> Compaction:
     """The transcript left as it was."""
     report = unchanged_report(transcript, plan, grouping, counter)
     return Compaction(output=transcript.source(), report=report, plan=plan)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.model.plan import Action, Mode, Plan
+from compactor_cli.model.plan import Action, Mode, Plan, Span
+from compactor_cli.model.report import LISTED
 from compactor_cli.model.settings import Settings, When
-from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.transcript import Container, Message, Role, Transcript
 from compactor_cli.plan.finish import (
     append_floor,
     append_settings,
@@ -17,7 +18,6 @@ from compactor_cli.plan.finish import (
     can_keep_middle,
     check_plan,
     refreshed,
-    spans_of,
 )
 from compactor_cli.plan.tokens import Counter, bound_message, count_messages
 from compactor_cli.plan.trigger import Way, asked_focus, base_tokens, decide, ended_phase, is_settled, left_alone_tokens
@@ -56,20 +56,47 @@ def make_plan(
 
 def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
     """The plan for a transcript whose bytes already show that it is left alone: nothing is counted."""
-    always = settings.trigger.tool or any(rule.when is When.ALWAYS for rule in settings.prune)
-    most = 0 if always else left_alone_tokens(settings, transcript.model)
-    bound = 0
-    for message in transcript.messages:
-        bound += bound_message(message)
-        if bound > most:
-            return None
-    if not most:
-        return None
+    most = 0 if _looks_at_all(settings) else left_alone_tokens(settings, transcript.model)
+    bound = _row_bound(transcript) if most else 0
+    if not 0 < bound <= most:
+        bound = 0
+        for message in transcript.messages:
+            bound += bound_message(message)
+            if bound > most:
+                return None
+    return left_alone(transcript, settings, bound) if most else None
+
+
+def _looks_at_all(settings: Settings) -> bool:
+    """Whether something is done by what a transcript says, however small it is."""
+    return bool(settings.trigger.tool) or any(rule.when is When.ALWAYS for rule in settings.prune)
+
+
+def unread_bytes(settings: Settings) -> int:
+    """Rows of texts of up to this many bytes stay as they are, whatever they say; 0: they have to be read.
+
+    A token of a text has at least one of its bytes, and the keys of a message have more than the 4 tokens that are
+    counted for it.
+    """
+    return 0 if _looks_at_all(settings) else settings.target.tokens
+
+
+def _row_bound(transcript: Transcript) -> int:
+    """The size of a row that could have stayed unread, so that totals are the same whether it did; else 0."""
+    is_listed = not transcript.records or transcript.records[0].place.line <= LISTED
+    if is_listed or transcript.frame.container is Container.LINES:
+        return 0
+    has_media = any(result.media_count for message in transcript.messages for result in message.results)
+    return 0 if has_media else transcript.size_bytes
+
+
+def left_alone(transcript: Transcript, settings: Settings, bound: int) -> Plan:
+    """The plan for a transcript that has at most ``bound`` tokens, and is left alone for that."""
     decision = decide(settings, tokens=bound, base_tokens=bound, model=transcript.model)
     return Plan(
         transcript_sha256=transcript.sha256,
         fingerprint=settings.fingerprint(),
-        spans=spans_of([(Action.KEEP, "")] * len(transcript.messages)),
+        spans=(Span(start=0, stop=transcript.record_count, action=Action.KEEP),) if transcript.records else (),
         reason=f"at most {bound:,} tokens, all of which stay" if decision.compacts else f"at most {decision.reason}",
         window_tokens=decision.window_tokens if decision.way is Way.PRESSURE else 0,
         target_tokens=decision.target_tokens,

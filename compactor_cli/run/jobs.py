@@ -281,13 +281,24 @@ def _rows(
         plans_path=job.source.path if outputs.save else "",
         page=run_config.page if outputs.page else None,
     )
+    is_shown = run_config.purpose is Purpose.PLAN or finish.view or finish.page or finish.plans_path
+    unread_bytes = 0 if is_shown else maker.unread_bytes
     made: Iterable[FinishedRow]
     if processes > 1:
         from compactor_cli.run.workers import ParallelRows
 
-        made = ParallelRows(records, dialect=run_config.dialect, finish=finish, maker=maker, processes=processes)
+        made = ParallelRows(
+            records,
+            dialect=run_config.dialect,
+            finish=finish,
+            maker=maker,
+            processes=processes,
+            unread_bytes=unread_bytes,
+        )
     else:
-        transcripts = open_transcripts(records, dialect=run_config.dialect, prefix=records.prefix)
+        transcripts = open_transcripts(
+            records, dialect=run_config.dialect, prefix=records.prefix, unread_bytes=unread_bytes
+        )
         made = run_config.models.mapped(finish, transcripts) if run_config.models else map(finish, transcripts)
     for finished in made:
         tally.add(finished.report)

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Self
 from compactor_cli.archive.live_file import check_unchanged
 from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.model.errors import Changed, OutputError
-from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
+from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.read.jsonl import OnInvalid, RecordReader
 from compactor_cli.read.streams import (
     BUFFER_BYTES,
@@ -284,10 +284,7 @@ class Output:
         self._stack.pop_all()
 
 
-# Reports are read by people: a dataset's rows are counted, not listed. Odd rows are listed, within reason.
-LISTED = 20
-
-
+# Odd rows are listed wherever they stand, within reason.
 LISTED_ODD = 10_000
 
 

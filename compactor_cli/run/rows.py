@@ -16,7 +16,8 @@ from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
-from compactor_cli.plan.finish import planned_report
+from compactor_cli.plan.finish import planned_report, unchanged
+from compactor_cli.plan.planner import left_alone, unread_bytes
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 
@@ -169,11 +170,20 @@ class RowMaker:
             return self._redacted(transcript)
         if transcript.fault:
             return self.passed(transcript, transcript.fault)
+        if transcript.unread_records:
+            plan = left_alone(transcript, self.settings, transcript.size_bytes)
+            return unchanged(transcript, plan, _counter(self.settings.tokenizer, transcript.model))
         if self.shape is None or not self.shape.is_split:
             return self._whole(transcript)
         from compactor_cli.render.shape import windows
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
+
+    @property
+    def unread_bytes(self) -> int:
+        """Rows of texts of up to this many bytes need not be read for `compact`; 0: all are."""
+        reads_all = self.redacts or self.shape or self.engine or self.planned or self.plans is not None
+        return 0 if reads_all else unread_bytes(self.settings)
 
     def _redacting(self, transcript: Transcript) -> tuple[Transcript, RowMaker, Redactor]:
         """The transcript without secrets, and who works on it so that its summary has none either."""

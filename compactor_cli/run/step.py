@@ -241,12 +241,18 @@ def _lines(
         name = f"{source}, from byte {part.start:,}" if part and part.start else source
         records = records_in(stream, options.on_invalid, name)
         tally = Tally(records=records)
-        transcripts = open_transcripts(records, dialect=options.dialect, prefix=records.prefix, among_rows_of=among)
+        maker = row_maker(options, models)
+        transcripts = open_transcripts(
+            records,
+            dialect=options.dialect,
+            prefix=records.prefix,
+            among_rows_of=among,
+            unread_bytes=maker.unread_bytes,
+        )
         if part:
             transcripts = _only_rows(transcripts, source)
-        compact = row_maker(options, models).compact
         with FailedRows(output) as failed, open_target(_target(output), stream) as file:
-            for _, row in mapped(compact, transcripts, models):
+            for _, row in mapped(maker.compact, transcripts, models):
                 if row.report.outcome is Outcome.FAILED:
                     failed.add(metrics.rows, row.report.reason, row.output)
                 metrics += ShardMetrics.of(row.report)

@@ -232,7 +232,7 @@ class ParallelRows:
 
     The parent only divides the input into lines; workers parse them. What is not a row (a session, a line that is not
     JSON, whatever fails for the whole input) is left to the parent, which goes on alone from that line, as one
-    process would have done from the start. ``dialect`` is as in `open_transcripts`.
+    process would have done from the start. ``dialect`` and ``unread_bytes`` are as in `open_transcripts`.
 
     A row whose worker dies is passed on as it is, and its report says so. Memory is bounded by a few tasks per
     process. The first row is made here, so that the workers have what it loads; without a second one there
@@ -240,13 +240,21 @@ class ParallelRows:
     """
 
     def __init__(
-        self, records: RecordReader, *, dialect: str, finish: Finisher, maker: RowMaker, processes: int
+        self,
+        records: RecordReader,
+        *,
+        dialect: str,
+        finish: Finisher,
+        maker: RowMaker,
+        processes: int,
+        unread_bytes: int = 0,
     ) -> None:
         self._records = records
         self._dialect = dialect
         self._finish = finish
         self._maker = maker
         self._processes = processes
+        self._unread_bytes = unread_bytes
         self._held: deque[RawLine] = deque()
         self._last = ""
 
@@ -335,4 +343,10 @@ class ParallelRows:
 
     def _opened(self, records: Iterable[Record]) -> Iterator[Transcript]:
         prefix = b"" if self._last else self._records.prefix
-        return open_transcripts(records, dialect=self._dialect, prefix=prefix, among_rows_of=self._last)
+        return open_transcripts(
+            records,
+            dialect=self._dialect,
+            prefix=prefix,
+            among_rows_of=self._last,
+            unread_bytes=self._unread_bytes,
+        )

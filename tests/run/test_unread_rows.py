@@ -1,0 +1,117 @@
+"""Rows that need nothing: what of them is read, and that nobody sees the difference."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor_cli.archive.atomic import Existing
+from compactor_cli.archive.targets import Target, TargetKind
+from compactor_cli.formats import detect
+from compactor_cli.model.report import LISTED, InputReport
+from compactor_cli.model.settings import PruneRule, Settings, Size, When
+from compactor_cli.read.sources import InputSource
+from compactor_cli.run.jobs import Job, Purpose, RunConfig
+from compactor_cli.run.rows import RowMaker
+from compactor_cli.run.runner import run_batch
+
+SMALL = {"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because of caf\u00e9 7."}]}
+WITH_CALL = {
+    "messages": [
+        {"role": "user", "content": "List it."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "a", "function": {"name": "ls", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "one two"},
+    ]
+}
+WITH_IMAGE = {
+    "messages": [*WITH_CALL["messages"], {"role": "tool", "content": [{"type": "image_url", "image_url": "u"}]}]
+}
+LARGE = {"messages": [{"role": role, "content": "many words " * 300} for role in ("user", "assistant") * 4]}
+TURNS = {"conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Good day"}]}
+MIXED = (SMALL, WITH_CALL, SMALL, LARGE, TURNS, SMALL, WITH_IMAGE, TURNS) * 8
+CONFIG = RunConfig(settings=Settings(target=Size(tokens=900)))
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The rows of which messages are made."""
+    rows: list[Any] = []
+    read_messages = detect.read_messages
+
+    def counting(dialect: Any, records: Any, row: Any = None) -> Any:
+        rows.append(row)
+        return read_messages(dialect, records, row)
+
+    monkeypatch.setattr(detect, "read_messages", counting)
+    return rows
+
+
+def _run(rows: Any, folder: Path, run_config: RunConfig = CONFIG, processes: int = 1) -> tuple[InputReport, bytes]:
+    source, out = folder / "rows.jsonl", folder / "out.jsonl"
+    source.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    out.unlink(missing_ok=True)
+    target = Target(path=str(out), kind=TargetKind.FILE, existing=Existing.REPLACE)
+    job = Job(source=InputSource(path=str(source), name=source.name, root=str(folder)), target=target)
+    run_config = replace(run_config, archive_dir=str(folder / "archive"))
+    (done,) = run_batch([job], run_config, processes=processes)
+    return done.report, out.read_bytes() if out.exists() else b""
+
+
+def test_rows_that_need_nothing_are_read_as_far_as_the_report_lists_them(tmp_path: Path, read: list[Any]) -> None:
+    report, out = _run([SMALL, WITH_CALL] * 50, tmp_path)
+    assert len(read) == len(report.transcripts) == LISTED
+    assert report.counts == {"unchanged": 100}
+    assert out == (tmp_path / "rows.jsonl").read_bytes()
+
+
+def test_no_format_is_tried_on_a_row_like_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Any] = []
+    dialects_for = detect.dialects_for
+    monkeypatch.setattr(detect, "dialects_for", lambda value: tried.append(value) or dialects_for(value))
+    _run([SMALL] * LISTED, tmp_path)
+    first = len(tried)
+    _run([SMALL] * 100, tmp_path)
+    assert len(tried) == 2 * first
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_is_written_and_reported_is_the_same_as_of_rows_that_are_read(
+    processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread = _run(MIXED, tmp_path, processes=processes)
+    monkeypatch.setattr(RowMaker, "unread_bytes", 0)
+    assert _run(MIXED, tmp_path) == unread
+    assert unread[0].counts == {"unchanged": 56, "compacted": 8}
+
+
+def test_a_row_with_an_image_in_a_result_is_read_as_it_has_more_tokens_than_bytes(
+    tmp_path: Path, read: list[Any]
+) -> None:
+    report, _ = _run([*[SMALL] * LISTED, SMALL, WITH_IMAGE], tmp_path)
+    assert len(read) == LISTED + 1
+    assert report.transcripts[-1].tokens_before > 1_600
+    assert report.transcripts[-1].over_target
+
+
+@pytest.mark.parametrize(
+    "run_config",
+    [
+        replace(CONFIG, purpose=Purpose.PLAN),
+        replace(CONFIG, redacts_output=True),
+        replace(CONFIG, settings=replace(CONFIG.settings, prune=(PruneRule(name="r", when=When.ALWAYS),))),
+        replace(CONFIG, settings=replace(CONFIG.settings, target=Size(ratio=1.0))),
+    ],
+)
+def test_rows_are_read_where_more_than_their_size_counts(
+    run_config: RunConfig, tmp_path: Path, read: list[Any]
+) -> None:
+    _run([SMALL] * 30, tmp_path, run_config)
+    assert len(read) == 30
