@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from compactor_cli.archive.growth import store_session
 from compactor_cli.archive.index import text_of
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
@@ -129,8 +130,7 @@ def digest_session(
         transcript=transcript.sha256,
     )
     if archive:
-        blob = archive.add(transcript.source())
-        archive.record(blob, records=len(transcript.records), dialect=transcript.dialect, source=source)
+        store_session(archive, transcript, source)
         remember(archive.folder)
     if not covered:
         return done

@@ -212,8 +212,11 @@ def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
     ]
 
 
-def remove(items: Iterable[Listed]) -> None:
-    """Take these originals out of their archives, the manifest first. Raises `OutputError`, `Unreadable`."""
+def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
+    """Take these originals out of their archives, the manifest first; by default what was indexed of them, too.
+
+    Raises `OutputError`, `Unreadable`.
+    """
     by_archive: dict[Path, set[str]] = {}
     for item in items:
         by_archive.setdefault(item.archive, set()).add(item.entry.sha256)
@@ -225,7 +228,8 @@ def remove(items: Iterable[Listed]) -> None:
                     _remove_stored(archive, root, sha256)
                 # May be deleted at any time; the next search makes it anew, without the words of what is gone.
                 with suppress(FileNotFoundError):
-                    os.unlink(INDEX, dir_fd=root)
+                    if with_index:
+                        os.unlink(INDEX, dir_fd=root)
         except OSError as error:
             raise output_error(error, str(archive)) from error
 
