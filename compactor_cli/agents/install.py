@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import shutil
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from compactor_cli.agents.clients import AgentClient, FileCopy, SettingsEdit
 from compactor_cli.agents.settings_text import (
     Insertion,
     applied,
+    bare,
     entries,
     json_added,
     json_removed,
@@ -30,7 +32,7 @@ from compactor_cli.agents.settings_text import (
     toml_added,
     toml_removed,
 )
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, followed, make_folders
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.user_folders import state_folder
 
@@ -54,7 +56,7 @@ class FileChange:
         """Make the file what it is to be, whole or not at all, and note what was put in. Raises OutputError."""
         note = _note_file(self.path)
         if self.after is None:
-            self.path.unlink()
+            followed(self.path).unlink()
         else:
             make_folders(self.path.parent)
             # Settings may hold keys.
@@ -196,16 +198,9 @@ def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[Insert
         target = target[key]
     last = (edit.append or edit.set)[-1]
     is_added = (target[last].pop() if edit.append else target.pop(last)) == value
-    if not is_added or _bare(after) != _bare(parse_json(text).value if text.strip() else {}):
+    if not is_added or bare(after) != bare(parse_json(text).value if text.strip() else {}):
         raise UsageError("the entry cannot be put in", next_step="put it in by hand", place=str(path))
     return added
-
-
-def _bare(value: Any) -> Any:
-    """A value without containers that hold nothing: such are made on the way to an entry."""
-    if not isinstance(value, dict):
-        return value
-    return {key: inner for key, item in value.items() if (inner := _bare(item)) not in ({}, [])}
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:
@@ -236,8 +231,12 @@ def _filled(value: Any, program: str) -> Any:
 
 
 def _read(path: Path) -> str | None:
-    """The text of a file, byte for byte; None if it is not there. Raises InputError."""
+    """The text of a file that may be written, byte for byte; None if it is not there. Raises InputError."""
     try:
+        if path.is_file() and not path.stat().st_mode & stat.S_IWUSR:
+            raise InputError(
+                "it is read-only", next_step="let it be written, or put the entry in by hand", place=str(path)
+            )
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return None

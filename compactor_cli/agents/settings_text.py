@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -186,20 +187,34 @@ def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[In
     for key in path[:-1]:
         inner = inner.setdefault(key, {})
     inner[path[-1]] = table
-    try:
+    with suppress(UsageError):
         if read_toml(applied(text, [insertion])) == value:
             return [insertion]
-    except UsageError:
-        pass
     raise UsageError(f"a table [{'.'.join(path)}] cannot be added", next_step=_BY_HAND)
 
 
 def toml_removed(text: str, path: Sequence[str]) -> str:
-    """The text without the table of this name, up to the next one."""
-    header = re.compile(
-        rf"(?:\r?\n)?^\[{re.escape('.'.join(path))}\][^\n]*\n(?:(?!\s*\[)[^\n]*(?:\n|\Z))*", re.MULTILINE
-    )
-    return header.sub("", text, count=1)
+    """The text without the table of this name. Raises UsageError where that is not a header and the lines below it."""
+    value = read_toml(text)
+    inner = value
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    name = ".".join(path)
+    lines = r"(?:(?![ \t]*(?:#|\[|\r?\n))[^\n]+(?:\n|\Z))*"
+    for found in re.finditer(rf"(?:\r?\n)?^\[{re.escape(name)}\][^\n]*(?:\n|\Z){lines}", text, re.MULTILINE):
+        rest = text[: found.start()] + text[found.end() :]
+        with suppress(UsageError):
+            if bare(read_toml(rest)) == bare(value):
+                return rest
+    raise UsageError(f"[{name}] cannot be taken out", next_step="take it out by hand")
+
+
+def bare(value: Any) -> Any:
+    """A value without containers that hold nothing: such are made on the way to an entry."""
+    if not isinstance(value, dict):
+        return value
+    return {key: inner for key, item in value.items() if (inner := bare(item)) not in ({}, [])}
 
 
 def read_toml(text: str) -> dict[str, Any]:

@@ -120,6 +120,65 @@ def test_what_the_user_added_since_stays_when_it_is_taken_out(compactor: Toolbox
         assert (tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)) == expected
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_settings_behind_a_link_are_written_and_the_link_stays(compactor: Toolbox, home: Path, is_there: bool) -> None:
+    path, kept = home / ".codex/config.toml", home / "dotfiles/codex.toml"
+    for folder in (path.parent, kept.parent):
+        folder.mkdir()
+    path.symlink_to("../dotfiles/codex.toml")
+    if is_there:
+        kept.write_bytes(b'model = "gpt-5" # mine')
+    before = _files(home)
+    assert compactor("install", "codex")[0] == 0
+    assert "[mcp_servers.compact]" in kept.read_text()
+    assert compactor("install", "codex", "--remove")[0] == 0
+    assert path.is_symlink()
+    assert _files(home) == before
+
+
+def test_nothing_is_written_where_one_of_the_files_is_read_only(compactor: Toolbox, home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text("{}")
+    path.chmod(0o444)
+    code, shown, said = compactor("install", "claude-code")
+    assert (code, shown) == (3, "")
+    assert f"{path}: it is read-only" in said
+    assert _files(home) == {".claude.json": b"{}"}
+
+
+TOML = """\
+# mine
+model = "gpt-5"
+notes = '''
+[mcp_servers.compact]
+command = "compactor"
+'''
+"""
+
+
+def test_only_the_table_goes_out_of_toml_that_was_changed_since(compactor: Toolbox, home: Path) -> None:
+    path = home / ".codex/config.toml"
+    path.parent.mkdir()
+    path.write_text(TOML)
+    compactor("install", "codex")
+    path.write_text(path.read_text() + "startup_timeout_sec = 20\n\n# the other one\n\n[mcp_servers.mine]\nx = 1 # y\n")
+    assert compactor("install", "codex", "--remove")[0] == 0
+    assert path.read_text() == f"{TOML}\n# the other one\n\n[mcp_servers.mine]\nx = 1 # y\n"
+
+
+@pytest.mark.parametrize(
+    "more", ["[mcp_servers.compact.env]\nX = '1'\n", "\n# its time\nstartup_timeout_sec = 20\n[a]\n"]
+)
+def test_a_table_that_cannot_be_taken_out_alone_stays(compactor: Toolbox, home: Path, more: str) -> None:
+    compactor("install", "codex")
+    path = home / ".codex/config.toml"
+    path.write_text(path.read_text() + more)
+    before = path.read_text()
+    code, _, said = compactor("install", "codex", "--remove")
+    assert (code, path.read_text()) == (2, before)
+    assert f"{path}: [mcp_servers.compact] cannot be taken out" in said
+
+
 def test_a_dry_run_writes_nothing(compactor: Toolbox, home: Path) -> None:
     code, shown, said = compactor("install", "codex", "-n")
     assert (code, _files(home)) == (0, {})
