@@ -340,7 +340,7 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
         timestamp=timestamp,
         summary=summary_,
         superseded=is_gone,
-        own_words="" if at(value, ("message", "origin", "kind")) in _CLIENT_ORIGINS else None,
+        own_words="" if string(at(value, ("message", "origin", "kind"))) in _CLIENT_ORIGINS else None,
     )
 
 

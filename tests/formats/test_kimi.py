@@ -76,6 +76,14 @@ def test_a_compaction_of_the_client_keeps_the_users_words() -> None:
     assert shown(transcript) == ["q1", "S"]
 
 
+def test_an_origin_of_an_unknown_shape_is_the_users() -> None:
+    odd = user("q")
+    odd["message"]["origin"]["kind"] = {"name": "hook"}
+    transcript = made(WIRE, timed(METADATA, odd))
+    assert shown(transcript) == ["q"]
+    assert transcript.messages[1].own_words is None
+
+
 def test_an_undone_turn_is_not_sent() -> None:
     transcript = made(WIRE, timed(METADATA, *turn(0), *turn(1), {"type": "context.undo", "count": 1}, *turn(2)))
     assert [word for word in shown(transcript) if word.startswith("q")] == ["q0", "q2"]
