@@ -28,6 +28,7 @@ from compactor_cli.digest.statements import (
     is_passed_test,
     is_scrap,
     is_signature,
+    lead_of,
     statements_of,
     windowed,
 )
@@ -242,7 +243,8 @@ class _Round:
         self.focus_left -= cost if is_focused else 0
         self.taken[number] = None
         self.outputs[item] += is_output
-        self.opened.update((item, *leads))
+        # What an entry of a list says leads the entries below it.
+        self.opened.update((item, *leads, (candidate.event, lead_of(candidate.text), True)))
         self.covered.update(choice.facts[number])
 
 

@@ -11,9 +11,12 @@ from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.statements import (
+    COLONS,
+    ELLIPSIS,
     Statement,
     StatementForm,
     TokenCache,
+    lead_of,
     listed,
     one_line,
     opening,
@@ -188,21 +191,30 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
 
 
 def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
-    """The statements of a message as running text; a new heading, and each entry under one, opens a line."""
+    """The statements of a message as running text; a new heading, and each entry under one, opens a line.
+
+    Between entries of a list an ellipsis stands for those that are left out.
+    """
     lines: list[str] = []
     above: list[str] = []
-    is_entry = False
+    shown: set[str] = set()
+    before: Statement | None = None
     for statement in group:
         entry = statement.form is not StatementForm.SENTENCE
         piece = listed(statement.text.strip())
         leads = statement.lead.split("\n") if statement.lead else []
-        if leads != above or not lines:
-            new = [lead for place, lead in enumerate(leads) if above[place : place + 1] != [lead]]
-            lines.append(" ".join([*(lead if lead.endswith((":", "：")) else f"{lead}:" for lead in new), piece]))
-            above = leads
+        is_below = before is not None and leads[-1:] == [lead_of(before.text)]
+        if not before or (leads != above and not is_below):
+            new = [lead for lead in leads if lead not in shown]
+            lines.append(
+                " ".join([*(lead if lead.endswith(COLONS) else f"{lead.rstrip('.')}:" for lead in new), piece])
+            )
         else:
-            lines[-1] += f" · {piece}" if entry and is_entry else f" {piece}"
-        is_entry = entry
+            is_listed = entry and before.form is not StatementForm.SENTENCE
+            gap = is_listed and statement.event >= 0 and statement.place > before.place + 1
+            lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
+        above, before = leads, statement
+        shown.update(leads, (lead_of(piece),))
     text = "\n".join(lines)
     if label and not text.startswith(label.strip("`")):
         text = f"{label}: {text}"

@@ -296,45 +296,63 @@ _PIECE_END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     """The statements of a spoken text in order, with their form and what they stand under.
 
-    Headings, and lines that introduce a list, are no statements of their own but the lead of what follows.
+    Headings, and lines that introduce a list, are no statements of their own but the lead of what follows. An entry of
+    a list leads what stands further in below it, and the sentences after its first.
     """
-    fenced, heading, colon = False, "", ""
-    outer, depth = "", -1  # what an entry that leads others stands under itself, and its indent
+    fenced, heading = False, ""
+    above: list[tuple[int, str]] = []  # what leads lines of a larger indent than this, the innermost last
     for raw in text.split("\n"):
         line = raw.strip()
+        if not line:
+            continue
+        if fenced and not line.startswith("```"):
+            yield raw.rstrip(), StatementForm.CODE, _lead(heading, above)
+            continue
+        indent = len(raw) - len(raw.lstrip())
+        while above and above[-1][0] >= indent:
+            above.pop()
         if line.startswith("```"):
             fenced = not fenced
-        elif not line:
-            continue
-        elif fenced:
-            yield raw.rstrip(), StatementForm.CODE, _lead(heading, colon)
         elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
-            heading, colon = plain_line(line), ""
+            heading, above = plain_line(line), []
         elif line.startswith("|"):
             if row := plain_line(line):
-                yield row, StatementForm.ROW, _lead(heading, colon)
+                yield row, StatementForm.ROW, _lead(heading, above)
         elif _ITEM.match(raw):
-            indent = len(raw) - len(raw.lstrip())
-            if indent <= depth:
-                colon, depth = outer, -1
-            number = _NUMBER.match(line)
-            pieces = _pieces(plain_line(line[number.end() :] if number else line))
-            # An entry keeps its number: what is left out of a list can then be seen.
-            named = [f"{number[1]} {pieces[0]}", *pieces[1:]] if number and pieces else pieces
-            if len(named) == 1 and named[0].endswith((":", "：")) and len(named[0]) <= _MAX_LEAD_CHARS:
-                outer, depth = (outer, depth) if depth >= 0 else (colon, indent)
-                colon = named[0]
-                continue
-            yield from ((piece, StatementForm.ITEM, _lead(heading, colon)) for piece in named)
-        elif (shown := plain_line(line)).endswith((":", "：")) and len(shown) <= _MAX_LEAD_CHARS:
-            colon = shown
+            yield from _entry(line, indent, heading, above)
         else:
-            colon = ""  # it introduces what stands next only
-            yield from ((piece, StatementForm.SENTENCE, heading) for piece in _pieces(shown))
+            # A line that introduces a list leads entries of its own indent; a sentence ends that.
+            while above and above[-1][0] >= indent - 1:
+                above.pop()
+            shown = plain_line(line)
+            if shown.endswith(COLONS) and len(shown) <= _MAX_LEAD_CHARS:
+                above.append((indent - 1, shown))
+            else:
+                yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in _pieces(shown))
 
 
-def _lead(heading: str, colon: str) -> str:
-    return f"{heading}\n{colon}" if heading and colon else heading or colon
+def _entry(
+    line: str, indent: int, heading: str, above: list[tuple[int, str]]
+) -> Iterator[tuple[str, StatementForm, str]]:
+    """The statements of an entry of a list; adds it to what leads the lines below it."""
+    lead = _lead(heading, above)
+    number = _NUMBER.match(line)
+    first, *rest = _pieces(plain_line(line[number.end() :] if number else line)) or [""]
+    # An entry keeps its number: what is left out of a list can then be seen.
+    first = f"{number[1]} {first}" if number else first
+    above.append((indent, lead_of(first)))
+    if rest or not first.endswith(COLONS) or len(first) > _MAX_LEAD_CHARS:
+        yield first, StatementForm.ITEM, lead
+    yield from ((piece, StatementForm.ITEM, _lead(heading, above)) for piece in rest)
+
+
+def lead_of(text: str) -> str:
+    """What an entry of a list says at most above what stands under it."""
+    return opening(text, _MAX_LEAD_CHARS)
+
+
+def _lead(heading: str, above: Sequence[tuple[int, str]]) -> str:
+    return "\n".join(filter(None, (heading, above[-1][1] if above else "")))
 
 
 def _pieces(line: str) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, count, digest, events_of, ran, rendered, says, texts, user
+from conversation import answer, call, conversation, count, digest, events_of, ran, rendered, request, says, texts, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.choice import ITEM_TOKENS, Choice, Worth, candidates_of
 from compactor_cli.digest.events import Event
+from compactor_cli.digest.history import history_items
 from compactor_cli.digest.salience import build, score
-from compactor_cli.digest.statements import Statement, StatementForm
+from compactor_cli.digest.statements import Statement, StatementForm, statements_of
 from compactor_cli.model.summary import Section
 
 SENTENCES = (
@@ -133,3 +135,39 @@ def test_a_turn_is_opened_by_what_was_asked_and_what_was_made_of_it() -> None:
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user("store UTC"), edit, user("commit it, and open a PR"), committed, opened, user("ok")))
     assert '"commit it, and open a PR" → 7e00b6e, https://github.com/a/b/pull/136' in texts(one, Section.HISTORY)
+
+
+FOUND = """What happened:
+
+1. You committed 43c285d
+   - with two sessions
+2. You did a reset to 82b4027
+   - it undid the commit
+   - the branches stayed
+3. You committed again"""
+
+
+def told(*places: int) -> str:
+    """What stands in the history of the pieces at these places of FOUND."""
+    analysis = analyse(request(conversation(user("what happened to my two sessions today?"), says(FOUND))))
+    pieces = [
+        Statement(text=text, event=1, place=place, form=form, lead=lead, record=1)
+        for place, (text, form, lead) in enumerate(statements_of(FOUND))
+    ]
+    return history_items(analysis, [pieces[place] for place in places], {}, with_names=False)[0].text
+
+
+def test_an_entry_stands_under_the_entry_it_belongs_to_even_where_that_one_was_not_chosen() -> None:
+    shown_text = "1. You committed 43c285d: with two sessions\n2. You did a reset to 82b4027: it undid the commit"
+    assert told(1, 3) == shown_text
+
+
+def test_an_entry_that_was_chosen_is_not_said_again_above_what_it_leads() -> None:
+    assert told(0, 1, 2, 4) == (
+        "What happened: 1. You committed 43c285d · with two sessions\n"
+        "2. You did a reset to 82b4027 … the branches stayed"
+    )
+
+
+def test_an_ellipsis_stands_for_the_entries_of_a_list_that_are_left_out() -> None:
+    assert told(0, 5) == "What happened: 1. You committed 43c285d … 3. You committed again"

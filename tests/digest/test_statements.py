@@ -39,6 +39,30 @@ def test_entries_rows_and_code_stand_under_the_heading_or_the_line_with_a_colon_
     ]
 
 
+def test_what_stands_further_in_is_led_by_its_entry_and_by_nothing_that_ended_before() -> None:
+    text = (
+        "Here is what happened:\n1. You committed\n   - with two sessions\n2. You did a reset\n   - it undid the commit"
+        "\n   Nothing was lost.\n\nThe cleanup likely came from:\n- another terminal"
+    )
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
+        ("1. You committed", "Here is what happened:"),
+        ("with two sessions", "1. You committed"),
+        ("2. You did a reset", "Here is what happened:"),
+        ("it undid the commit", "2. You did a reset"),
+        ("Nothing was lost.", "2. You did a reset"),
+        ("another terminal", "The cleanup likely came from:"),
+    ]
+
+
+def test_the_later_sentences_of_an_entry_stand_under_its_first() -> None:
+    first = "1. The getter of the log level belongs to the other package, where two callers still read it."
+    text = f"{first} I will add it for consistency."
+    assert list(statements.statements_of(text)) == [
+        (first, "item", ""),
+        ("I will add it for consistency.", "item", first),
+    ]
+
+
 @given(st.text(alphabet="ab.!? \n-#|`*:1)。", max_size=300))
 def test_statements_hold_only_words_of_their_text(text: str) -> None:
     words = set(re.findall(r"[ab1]+", text))
