@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.language import terms
 from compactor_cli.digest.statements import (
     COLONS,
     QUESTION_MARKS,
+    StatementForm,
     TokenCache,
     chosen,
     one_line,
     opening,
     records_of,
     sentences,
+    statements_of,
 )
 from compactor_cli.digest.wants import last_question
 from compactor_cli.model.summary import Item
@@ -34,6 +37,7 @@ _MIN_CHARS, _MAX_CHARS = 12, 320
 _MIN_REASON_WORDS = 6
 _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS = 220
+_MAX_SHORT_ANSWER_WORDS = 5
 _MAX_PER_MESSAGE = 3
 _REASONED_CHARS = 200
 # Messages of a turn with this many names in common are on one matter.
@@ -252,11 +256,17 @@ def decisions(events: Sequence[Event], taken_back: frozenset[int] = frozenset())
 
 
 def _of_assistant(event: Event) -> Iterator[Decision]:
+    if not (chooses(event.text) or gives_reason(event.text)):
+        return
     number = 0
-    for sentence in sentences(event.text):
-        if (weight := _weight(sentence)) and number < _MAX_PER_MESSAGE:
-            number += 1
-            yield Decision(text=sentence, records=(event.record,), weight=weight)
+    for text, form, lead in statements_of(event.text):
+        # An entry of a list of options is not taken by being listed.
+        if form is StatementForm.CODE or (form is StatementForm.ITEM and proposes(lead)):
+            continue
+        for sentence in sentences(text):
+            if (weight := _weight(sentence)) and number < _MAX_PER_MESSAGE:
+                number += 1
+                yield Decision(text=sentence, records=(event.record,), weight=weight)
 
 
 def _weight(sentence: str) -> float:
@@ -296,6 +306,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     question = last_question(before.text)
     if not question or len(answer) > _MAX_ANSWER_CHARS or answer.endswith(QUESTION_MARKS):
         return
+    if _ASKS_FOR_A_FACT.match(question) and _passes_over(question, answer):
+        return
     if answer.startswith("/") and " " not in answer:
         return  # a command for the client, typed in between
     records = records_of((before.record, event.record))
@@ -311,6 +323,19 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         yield Decision(text=text, records=records, weight=4.0, given_up=rest)
     else:
         yield Decision(text=f'{asked} → "{answer}"', records=records, weight=2.5)
+
+
+# Whether something is so, not what is wanted.
+_ASKS_FOR_A_FACT = re.compile(
+    r"\W*(?:(?:do|does|did|is|are|was|were|have|has|had)\b(?! you (?:want|like|prefer|need|think)\b))", re.IGNORECASE
+)
+
+
+def _passes_over(question: str, answer: str) -> bool:
+    """Whether a reply of several words neither says yes or no nor shares a word with the question."""
+    if len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS or _assent().match(answer) or _REFUSAL.match(answer):
+        return False
+    return set(terms(question)).isdisjoint(terms(answer))
 
 
 @cache

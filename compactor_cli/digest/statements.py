@@ -283,10 +283,10 @@ class Statement(NamedTuple):
     weight: float = 1.0
 
 
-_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]\])\s+\S")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
 
 
-_NUMBER = re.compile(r"(\d{1,3}[.)])\s+")
+_NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
 
 
 # A full stop is an end before a blank and what can open a sentence; full-width stops always are.

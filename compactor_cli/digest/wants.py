@@ -106,13 +106,22 @@ _ASKS_FOR = re.compile(
 )
 
 
+# The second half of a question: without the first, a yes to it would be turned round.
+_OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
+
+
 def last_question(text: str) -> str:
-    """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none."""
+    """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none.
+
+    A question of two halves ("Should I …? Or …?") is given whole.
+    """
     ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
     if not any(mark in ending for mark in QUESTION_MARKS) and not _ASKS_FOR.search(ending):
         return ""
-    asked = [sentence for sentence in sentences(ending)[-3:] if _asks(sentence)]
-    return asked[-1] if asked else ""
+    found = sentences(ending)
+    last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
+    first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
+    return " ".join(found[first : last + 1]) if last >= 0 else ""
 
 
 def _asks(sentence: str) -> bool:

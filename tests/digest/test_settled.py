@@ -61,6 +61,28 @@ def test_the_option_that_was_chosen_is_told_with_its_words_and_the_others_as_not
     ]
 
 
+def test_a_question_of_two_halves_is_told_whole_so_that_a_yes_is_not_turned_round() -> None:
+    asked = says("Done. Should I note that the hook wants another name? Or leave that as a cleanup?")
+    assert decided(asked, user("yeah that should be renamed")) == [
+        'Should I note that the hook wants another name? Or leave that as a cleanup? → "yeah that should be renamed"'
+    ]
+
+
+def test_an_entry_of_a_list_of_options_is_not_settled_by_being_listed() -> None:
+    offer = "Resolution options:\n1. Commit first\n2. Resume the old session - go on where you left instead of anew."
+    assert decided(says(offer)) == []
+    assert decided(says("What I did:\n1. Kept the old session instead of a new one, so that nothing is lost.")) == [
+        "1. Kept the old session instead of a new one, so that nothing is lost."
+    ]
+
+
+def test_a_reply_that_passes_over_a_question_of_fact_does_not_answer_it() -> None:
+    asked = says("Does your coworker remember running the cleanup on that machine?")
+    assert decided(asked, user("the strategy is a trailer on the checkpoint commit")) == []
+    assert len(decided(asked, user("no, never"))) == 1
+    assert len(decided(asked, user("she says the cleanup ran on a laptop"))) == 1
+
+
 def test_a_question_answered_by_a_question_is_no_decision() -> None:
     assert decided(says("Shall I use a lock?"), user("does it handle two gauges at once?")) == []
 
