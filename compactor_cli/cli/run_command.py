@@ -372,12 +372,9 @@ def _batch(
         seen=_seen(jobs, run_config, run_options),
     )
     with closing(run):
-        for done in run:
-            done.give(outputs)
-            for event in done.events:
-                run_report.emit(event)
-            run_report.emit(InputEnded(report=done.report))
-            yield done.report
+        for report in run:
+            run_report.emit(InputEnded(report=report))
+            yield report
 
 
 def remember_archive(event: Event, /) -> None:

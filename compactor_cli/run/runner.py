@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.errors import CompactError, TryLater
-from compactor_cli.model.report import Event, InputReport, Listener, Outcome, without_progress
+from compactor_cli.model.report import InputReport, Listener, Outcome, without_progress
 from compactor_cli.plan.tokens import load_vocabulary
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, run_job
 
@@ -36,24 +35,9 @@ class AfterFailure(StrEnum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputResult:
-    """One input done. The others hold what could not be given to the sinks: a worker made it."""
-
-    report: InputReport
-    shown: str = ""
-    plans: bytes = b""
-    examples: bytes = b""
-    events: tuple[Event, ...] = ()
-
-    def give(self, outputs: Outputs) -> None:
-        """To the sinks what came up in another process or thread."""
-        if outputs.show and self.shown:
-            outputs.show(self.shown)
-        if outputs.save and self.plans:
-            outputs.save(self.plans)
-        if outputs.training_rows and self.examples:
-            outputs.training_rows(self.examples)
+# An input that was worked on in another process or thread: its report, and before it what came up on the way, each
+# with the name of the output that is to get it.
+_Held = tuple[InputReport, list[tuple[str, Any]]]
 
 
 def run_batch(
@@ -64,11 +48,11 @@ def run_batch(
     after_failure: AfterFailure = AfterFailure.GO_ON,
     outputs: Outputs | None = None,
     seen: UnchangedCache | None = None,
-) -> Generator[InputResult, None, None]:
-    """Do all jobs; one result per job, in their order.
+) -> Generator[InputReport, None, None]:
+    """Do all jobs; one report per job, in their order.
 
     Several ``processes`` share the inputs, or the rows of one input. Where one works on an input alone, the ``outputs``
-    get what comes up at once, else it is in the results. Closing the iterator, or an exception in it, stops the work;
+    get what comes up at once, else before its report. Closing the iterator, or an exception in it, stops the work;
     an input being worked on stays as it was. With STOP, inputs after a failed one that were not begun are
     reported as skipped. Inputs that were ``seen`` in need of nothing, and are as they were, are not read.
     """
@@ -90,7 +74,7 @@ def _unseen(
     after_failure: AfterFailure,
     outputs: Outputs,
     seen: UnchangedCache,
-) -> Generator[InputResult, None, None]:
+) -> Generator[InputReport, None, None]:
     """What is as it was is dismissed before anything is begun, and reported in its place."""
     reports = [seen.dismissed(job) for job in jobs]
     left = [job for job, report in zip(jobs, reports, strict=True) if report is None]
@@ -98,10 +82,10 @@ def _unseen(
     try:
         for job, report in zip(jobs, reports, strict=True):
             if report is not None:
-                yield InputResult(report=report)
+                yield report
                 continue
             done = next(results)
-            seen.note(job, done.report)
+            seen.note(job, done)
             yield done
     finally:
         results.close()
@@ -110,23 +94,23 @@ def _unseen(
 
 def _in_order(
     jobs: Sequence[Job], run_config: RunConfig, outputs: Outputs, after_failure: AfterFailure, processes: int
-) -> Generator[InputResult, None, None]:
+) -> Generator[InputReport, None, None]:
     stopped = False
     for job in jobs:
         report = _not_reached(job) if stopped else run_job(job, run_config, outputs, processes)
         stopped = stopped or _stops(report, after_failure)
-        yield InputResult(report=report)
+        yield report
 
 
 def _in_threads(
     jobs: Sequence[Job], run_config: RunConfig, models: ModelRun, outputs: Outputs, after_failure: AfterFailure
-) -> Generator[InputResult, None, None]:
+) -> Generator[InputReport, None, None]:
     """Threads, since the time goes to waiting for models. A file is begun when one of those before it is written."""
     from concurrent.futures import ThreadPoolExecutor
 
     work = _Apart(run_config, outputs, after_failure, outputs.emit)
     with ThreadPoolExecutor(models.threads, thread_name_prefix="input") as pool:
-        waiting: deque[Future[InputResult]] = deque()
+        waiting: deque[Future[_Held]] = deque()
         rest = iter(jobs)
         try:
             while waiting or rest:
@@ -134,28 +118,22 @@ def _in_threads(
                     waiting.append(pool.submit(work, job))
                 if not waiting:
                     return
-                done = waiting.popleft().result()
-                yield done
-                if _stops(done.report, after_failure):
+                report = _given(waiting.popleft().result(), outputs)
+                yield report
+                if _stops(report, after_failure):
                     break
-            yield from _not_begun(waiting, rest)
+            # After a failure that stops the run, what was begun is finished, and the rest is not reached.
+            yield from (_given(future.result(), outputs) for future in waiting)
+            yield from map(_not_reached, rest)
         finally:
             under_way = [future for future in waiting if not future.cancel() and not future.done()]
             if under_way:
                 models.stop()
 
 
-def _not_begun(waiting: Iterable[Future[InputResult]], rest: Iterable[Job]) -> Iterator[InputResult]:
-    """After a failure that stops the run: what was begun is finished, the rest is not reached."""
-    for future in waiting:
-        yield future.result()
-    for job in rest:
-        yield InputResult(report=_not_reached(job))
-
-
 def _in_processes(
     jobs: Sequence[Job], run_config: RunConfig, processes: int, outputs: Outputs, after_failure: AfterFailure
-) -> Generator[InputResult, None, None]:
+) -> Generator[InputReport, None, None]:
     from compactor_cli.run.workers import Workers
 
     load_vocabulary(run_config.settings.tokenizer, sum(map(_size_bytes, jobs)))
@@ -173,20 +151,28 @@ def _in_processes(
     workers = Workers(_Apart(run_config, outputs, after_failure), processes, _lost)
     results = workers.results(tasks())
     try:
-        for done in results:
-            stopped = stopped or _stops(done.report, after_failure)
-            yield done
+        for held in results:
+            report = _given(held, outputs)
+            stopped = stopped or _stops(report, after_failure)
+            yield report
     finally:
         results.close()
         if outputs.late:
-            for done in workers.late:
-                outputs.late(done.report)
-    for job in jobs[handed_out[0] :]:
-        yield InputResult(report=_not_reached(job))
+            for late, _ in workers.late:
+                outputs.late(late)
+    yield from map(_not_reached, jobs[handed_out[0] :])
+
+
+def _given(held: _Held, outputs: Outputs) -> InputReport:
+    """The report, once the outputs have what came before it."""
+    report, values = held
+    for name, value in values:
+        getattr(outputs, name)(value)
+    return report
 
 
 class _Apart:
-    """The work on an input in another process or thread, whose sinks are the results.
+    """The work on an input in another process or thread, which holds what the outputs are to get.
 
     ``emit``: who hears events at once, of a thread.
     """
@@ -200,32 +186,28 @@ class _Apart:
         self._emit = emit
         self._stopped = False
 
-    def __call__(self, job: Job) -> InputResult:
-        shown: list[str] = []
-        plans: list[bytes] = []
-        examples: list[bytes] = []
-        events: list[Event] = []
+    def __call__(self, job: Job) -> _Held:
+        held: list[tuple[str, Any]] = []
+
+        def holder(name: str) -> Callable[[Any], object] | None:
+            return (lambda value: held.append((name, value))) if getattr(self._wanted, name) else None
+
+        events = holder("emit")
         outputs = Outputs(
-            show=shown.append if self._wanted.show else None,
-            save=plans.append if self._wanted.save else None,
-            training_rows=examples.append if self._wanted.training_rows else None,
-            emit=self._emit or (without_progress(events.append) if self._wanted.emit else None),
+            show=holder("show"),
+            save=holder("save"),
+            training_rows=holder("training_rows"),
+            emit=self._emit or (without_progress(events) if events else None),
         )
         report = _not_reached(job) if self._stopped else run_job(job, self._run_config, outputs)
         self._stopped = self._stopped or _stops(report, self._after_failure)
-        return InputResult(
-            report=report,
-            shown="".join(shown),
-            plans=b"".join(plans),
-            examples=b"".join(examples),
-            events=tuple(events),
-        )
+        return report, held
 
 
-def _lost(job: Job) -> InputResult:
+def _lost(job: Job) -> _Held:
     """The result of an input whose worker died."""
     error = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
-    return InputResult(report=failed(job, error))
+    return failed(job, error), []
 
 
 def _chunks(jobs: Iterable[Job], most: int) -> Iterator[tuple[Job, ...]]:

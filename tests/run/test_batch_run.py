@@ -37,7 +37,7 @@ def _job(path: Path, target: Target | None = None) -> Job:
 
 
 def _reports(jobs: Sequence[Job], run_config: RunConfig, **more: object) -> list[InputReport]:
-    return [done.report for done in run_batch(jobs, run_config, **more)]  # type: ignore[arg-type]
+    return list(run_batch(jobs, run_config, **more))  # type: ignore[arg-type]
 
 
 def _write(folder: Path, name: str, content: bytes) -> Path:
@@ -101,8 +101,8 @@ def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path, run_config:
         file.write_bytes(_session(21))
 
     watched = replace(run_config, view=lambda transcript, row: "")
-    (done,) = run_batch([_job(file)], watched, outputs=Outputs(show=meddle))
-    assert (done.report.outcome, done.report.reason, done.report.exit_code) == (Outcome.FAILED, "changed", 75)
+    (report,) = run_batch([_job(file)], watched, outputs=Outputs(show=meddle))
+    assert (report.outcome, report.reason, report.exit_code) == (Outcome.FAILED, "changed", 75)
     assert file.read_bytes() == _session(21)
 
 
@@ -114,9 +114,7 @@ def test_a_defect_costs_one_input(tmp_path: Path, run_config: RunConfig) -> None
 
     calls: list[str] = []
     watched = replace(run_config, view=broken)
-    reports = [
-        done.report for done in run_batch([_job(file) for file in files], watched, outputs=Outputs(show=calls.append))
-    ]
+    reports = list(run_batch([_job(file) for file in files], watched, outputs=Outputs(show=calls.append)))
     assert [report.outcome for report in reports] == [Outcome.FAILED, Outcome.FAILED]
     assert "ZeroDivisionError: on purpose" in reports[0].error
     assert "Traceback" in reports[0].reason

@@ -74,7 +74,7 @@ def _run(files: Sequence[Path], run_config: RunConfig, folder: Path, opened: lis
         for file in files
     ]
     seen = UnchangedCache(seen_file(folder / "cache", run_config, TargetKind.IN_PLACE))
-    return [done.report for done in run_batch(jobs, run_config, seen=seen)]
+    return list(run_batch(jobs, run_config, seen=seen))
 
 
 def test_what_needed_nothing_is_not_read_again(

@@ -80,8 +80,8 @@ def _ran(content: bytes, run_config: RunConfig, folder: Path, processes: int) ->
     job = Job(source=InputSource(path=str(source), name=source.name, root=str(folder)), target=target)
     said: list[str] = []
     outputs = Outputs(show=said.append, save=lambda line: said.append(line.decode()))
-    (done,) = run_batch([job], run_config, processes=processes, outputs=outputs)
-    return done.report, out.read_bytes() if out.exists() else b"", said
+    (report,) = run_batch([job], run_config, processes=processes, outputs=outputs)
+    return report, out.read_bytes() if out.exists() else b"", said
 
 
 @pytest.mark.parametrize("on_invalid", OnInvalid)
