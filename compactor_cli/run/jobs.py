@@ -20,6 +20,7 @@ from compactor_cli.model.errors import Changed, CompactError, InputError, InUse,
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import (
     BytesRead,
+    Compaction,
     InputBegan,
     InputReport,
     Listener,
@@ -232,7 +233,9 @@ def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) 
         tally = Tally(records=records, written_as=run_config.shape.dialect if run_config.shape else "")
         with closing(_rows(job, run_config, outputs, records, tally, processes)) as rows:
             output = (
-                _write(job, rows, tally, on_change, stream) if run_config.purpose is Purpose.ACT else _exhaust(rows)
+                write_rows(job.target, rows, tally, on_change, stream)
+                if run_config.purpose is Purpose.ACT
+                else _exhaust(rows)
             )
     report = tally.report(path=path, content=on_change.content, output=output, archive=on_change.stored)
     return _with_originals(report, run_config)
@@ -358,9 +361,18 @@ def _load_original(job: Job, run_config: RunConfig, sha256: str) -> Transcript |
     return load_original(_archive_dir(job, run_config), sha256)
 
 
-def _write(job: Job, rows: Iterator[FinishedRow], tally: Tally, on_change: ArchiveOnChange, stream: Stream) -> str:
-    """Write the rows: archive durable, then output, then the source replaced. The path written."""
-    with Output(job.target, stream) as output:
+def write_rows(
+    target: Target,
+    rows: Iterable[FinishedRow | Compaction],
+    tally: Tally,
+    on_change: ArchiveOnChange,
+    stream: Stream,
+) -> str:
+    """Write the rows: archive durable, then output, then the source replaced. The path written.
+
+    ``rows`` add themselves to the ``tally``; nothing takes effect where they raise, be it after the last one.
+    """
+    with Output(target, stream) as output:
         for row in rows:
             on_change.add(row.report, row.state, OnInvalid.DROP if tally.dropped else OnInvalid.KEEP)
             output.write(row.output, row.changed)

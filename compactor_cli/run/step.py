@@ -17,11 +17,12 @@ from compactor_cli.archive.store import Archive
 from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import Changed, InputError, UsageError
-from compactor_cli.model.report import Outcome
+from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import unarchived
 from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.streams import Slice, compression_named, look_at, open_stream
+from compactor_cli.run.jobs import write_rows
 from compactor_cli.run.outputs import ArchiveOnChange, Tally
 from compactor_cli.run.resume import Mark, content_sha256
 from compactor_cli.run.rows import RowMaker, mapped
@@ -251,21 +252,20 @@ def _lines(
         )
         if part:
             transcripts = _only_rows(transcripts, source)
-        with FailedRows(output) as failed, open_target(_target(output), stream) as file:
+
+        def rows() -> Iterator[Compaction]:
+            nonlocal metrics
             for _, row in mapped(maker.compact, transcripts, models):
                 if row.report.outcome is Outcome.FAILED:
                     failed.add(metrics.rows, row.report.reason, row.output)
                 metrics += ShardMetrics.of(row.report)
                 tally.add(row.report)
-                on_change.add(row.report, row.state)
-                file.write(row.output)
-            if not tally.count:
-                file.write(records.prefix)
+                yield row
             if models:
                 models.settle()
-            if tally.is_altered:
-                on_change.commit(tally)
-                on_change.record()
+
+        with FailedRows(output) as failed:
+            write_rows(_target(output), rows(), tally, on_change, stream)
         metrics = replace(metrics, lines_dropped=tally.dropped, bytes_before=on_change.content.size_bytes)
     return metrics, on_change.content.sha256
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from scale_cases import ODD, OPTIONS, dataset, messages, plain
 
+from compactor_cli.archive.restore import load_transcript
 from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.model.marker import find_marker
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.streams import Slice
 from compactor_cli.run import step
 from compactor_cli.run.shards import FinishedPolicy, ShardMetrics, settings_of
@@ -149,3 +152,12 @@ def test_metrics_add_up_in_any_order() -> None:
 def test_unknown_settings_are_refused() -> None:
     with pytest.raises(UsageError, match="did you mean target"):
         settings_of(targte="16k")
+
+
+def test_an_archived_row_is_found_though_lines_before_it_were_left_out(work: Path) -> None:
+    Path("rows.jsonl").write_bytes(b"not JSON\n" + dataset())
+    compact_shard("rows.jsonl", "out.jsonl", replace(OPTIONS, archive_dir="archive", on_invalid=OnInvalid.DROP))
+    rows = [json.loads(line)["messages"] for line in Path("out.jsonl").read_text().splitlines()]
+    texts = (str(message["content"]) for messages in rows for message in messages)
+    marker = next(filter(None, map(find_marker, texts)))
+    assert load_transcript([Path("archive")], marker.transcript).sha256.startswith(marker.transcript)
