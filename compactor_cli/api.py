@@ -21,10 +21,10 @@ from compactor_cli.model.settings import Size, Strategy
 from compactor_cli.model.transcript import Container
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import nearest, settings_from
+from compactor_cli.run.in_memory import GivenConversation, compact_columns, conversation_in, conversations_in
 from compactor_cli.run.rows import mapped
 from compactor_cli.run.shards import ShardOptions
 from compactor_cli.run.step import row_maker
-from compactor_cli.run.values import Conversation, compact_columns, conversation_in, conversations_in
 
 if TYPE_CHECKING:
     from compactor_cli.agents.session_digest import SessionDigest
@@ -209,7 +209,7 @@ def iter_compact(
 
 
 def _results(source: Any, call: _Work, *, keeps_failed: bool) -> Iterator[Result[Any]]:
-    def row(conversation: Conversation) -> Compaction:
+    def row(conversation: GivenConversation) -> Compaction:
         return work.row(conversation, keeps_failed=keeps_failed)
 
     with call as work:
@@ -266,7 +266,7 @@ class _Work:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def row(self, conversation: Conversation, *, keeps_failed: bool = False) -> Compaction:
+    def row(self, conversation: GivenConversation, *, keeps_failed: bool = False) -> Compaction:
         """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
         transcript = conversation.transcript
         try:
@@ -282,7 +282,7 @@ class _Work:
             raise transcript.fault or InputError(row.report.reason)
         return row
 
-    def result(self, conversation: Conversation, row: Compaction) -> Result[Any]:
+    def result(self, conversation: GivenConversation, row: Compaction) -> Result[Any]:
         """What the caller is given."""
         return Result(
             messages=conversation.rebuilt(row),

@@ -219,9 +219,8 @@ def test_no_class_has_the_name_of_another() -> None:
     assert not [name for name, times in names.items() if times > 1 and name not in SAME_NAMED]
 
 
-# Another concept of the same name that plug-ins see, or that is to be taken apart.
-# The public settings are made of tables; the others are of two subjects that have no other word.
-SAME_NAMED = ("Task", "Draft", "Part", "Finished", "Settings", "Filter", "Conversation")
+# The public settings are those of a run, made of a preset and tables.
+SAME_NAMED = ("Settings",)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -49,7 +49,7 @@ from compactor_cli.archive.live_file import (
     replace,
 )
 from compactor_cli.archive.restore import FoundOriginal, restore, restored
-from compactor_cli.archive.store import Archive, Draft
+from compactor_cli.archive.store import Archive, PartialFile
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable
 from compactor_cli.read.streams import (
     BUFFER_BYTES,
@@ -253,7 +253,7 @@ def journal(archive: Path, path: str, original: Blob, data: bytes) -> Iterator[N
         head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
     except OSError as error:
         raise unreadable(error, path) from error
-    with Draft(archive, Compression.NONE) as draft:
+    with PartialFile(archive, Compression.NONE) as draft:
         draft.write(orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + data)
         draft.take_name(archive / name)
     try:

@@ -95,7 +95,7 @@ class Archive:
         """Store a digest's counter table; returns the 16 hex digits it is found by."""
         name = hashlib.sha256(data).hexdigest()[:STATE_HASH_CHARS]
         if self.load_state(name) is None:
-            with Draft(self.folder, Compression.ZSTD) as draft:
+            with PartialFile(self.folder, Compression.ZSTD) as draft:
                 draft.write(data)
                 draft.take_name(self._state(name))
         return name
@@ -123,8 +123,8 @@ class ArchiveWriter:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._content = ContentHash()
-        self._original = Draft(archive.folder, archive.compression)
-        self._sidecar: Draft | None = None
+        self._original = PartialFile(archive.folder, archive.compression)
+        self._sidecar: PartialFile | None = None
 
     def __enter__(self) -> Self:
         self._original.__enter__()
@@ -155,7 +155,7 @@ class ArchiveWriter:
     def add_part(self, part: Part) -> None:
         """List a compacted transcript of this original; for originals that hold several."""
         if self._sidecar is None:
-            self._sidecar = Draft(self._archive.folder, Compression.ZSTD).__enter__()
+            self._sidecar = PartialFile(self._archive.folder, Compression.ZSTD).__enter__()
         self._sidecar.write(part.line())
 
     def commit(self) -> Blob:
@@ -167,7 +167,7 @@ class ArchiveWriter:
         return Blob(sha256=self.sha256, size_bytes=self.size_bytes, stored=stored)
 
 
-def _add_sidecar(draft: Draft, path: Path) -> None:
+def _add_sidecar(draft: PartialFile, path: Path) -> None:
     """Give the list its name, with all that an earlier compaction of the same original listed."""
     earlier = _lines(path)
     if not earlier:
@@ -178,7 +178,7 @@ def _add_sidecar(draft: Draft, path: Path) -> None:
     found = _lines(draft.path, lambda path, flags: open_inside(root, draft.path.name, flags))
     if found <= earlier:
         return
-    with Draft(root, Compression.ZSTD) as merged:
+    with PartialFile(root, Compression.ZSTD) as merged:
         for line in sorted(earlier | found, key=lambda line: (parse_part(line, path).offset, line)):
             merged.write(line)
         merged.take_name(path)
@@ -193,7 +193,7 @@ def _lines(path: Path, opener: Opener = stored_opener) -> set[bytes]:
         return set()
 
 
-class Draft:
+class PartialFile:
     """A file of the archive without its name yet: complete and on the disk before it takes it."""
 
     def __init__(self, folder: Path, compression: Compression) -> None:

@@ -78,7 +78,7 @@ class Sectioned(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-class Filter(Sectioned):
+class FilterCommand(Sectioned):
     """The filter: ``-h`` shows the options that most runs need, ``--help`` all."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -111,7 +111,7 @@ def _show_common(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 def make_command(run: Callable[..., int]) -> click.Command:
     """The filter. ``run`` gets what was said, by option name, and ``operands``; it gives the exit code."""
-    return Filter(
+    return FilterCommand(
         "compact",
         params=[
             *(parameter(option) for _, options in SECTIONS for option in options),

@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 # Name: where it is, and its line in the help.
 TOOLS = {
-    "batch": ("compactor_cli.cli.batch:batch", "Compact datasets in shards, on one machine or many."),
-    "sessions": ("compactor_cli.cli.sessions:sessions", "List the sessions of agents on this machine."),
-    "show": ("compactor_cli.cli.sessions:show", "Look at what compacting makes of a transcript, as a page too."),
-    "digest": ("compactor_cli.cli.agent_commands:digest", "Print the summary of a session alone."),
-    "stats": ("compactor_cli.cli.sessions:stats", "Count records, tokens, turns and exchanges."),
-    "expand": ("compactor_cli.cli.recall:expand", "Print archived records in full, by the ids that summaries name."),
-    "search": ("compactor_cli.cli.recall:search", "Find archived records by what they say."),
-    "dropped": ("compactor_cli.cli.recall:dropped", "List what a compacted file no longer says, by need."),
-    "install": ("compactor_cli.cli.agent_commands:install", "Set compact up in an agent's client, or take it out."),
-    "mcp": ("compactor_cli.cli.agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
-    "hook": ("compactor_cli.cli.agent_commands:hook", "Answer the hook of a client that compacts."),
-    "restore": ("compactor_cli.cli.archive_commands:restore", "Fetch the original of a file from the archive."),
-    "archive": (
-        "compactor_cli.cli.archive_commands:archive",
-        "List archived originals, count them, take old ones out.",
+    "batch": ("batch:batch", "Compact datasets in shards, on one machine or many."),
+    "sessions": ("session_commands:sessions", "List the sessions of agents on this machine."),
+    "show": (
+        "session_commands:show",
+        "Look at what compacting makes of a transcript, as a page too.",
     ),
-    "undo": ("compactor_cli.cli.archive_commands:undo", "Take back the last compact -i or --append."),
-    "view": ("compactor_cli.cli.sessions:view", "Print what a session's client would send."),
-    "verify": ("compactor_cli.cli.archive_commands:verify", "Check an archive or transcripts."),
-    "eval": ("compactor_cli.cli.evaluation:evaluation", "Measure what compaction keeps, against baselines."),
-    "cache": ("compactor_cli.cli.about:cache", "Look at, or prune, the stored replies of models."),
-    "presets": ("compactor_cli.cli.about:presets", "List the presets, or print one."),
-    "tool-schema": ("compactor_cli.cli.about:tool_schema", "Print the tool by which a model asks for a compaction."),
-    "formats": ("compactor_cli.cli.about:formats", "List the formats that are read and written."),
-    "schema": ("compactor_cli.cli.about:schema", "List the JSON Schemas, or print one."),
-    "completion": ("compactor_cli.cli.about:completion", "Print what makes a shell complete commands and values."),
+    "digest": ("agent_commands:digest", "Print the summary of a session alone."),
+    "stats": ("session_commands:stats", "Count records, tokens, turns and exchanges."),
+    "expand": ("recall:expand", "Print archived records in full, by the ids that summaries name."),
+    "search": ("recall:search", "Find archived records by what they say."),
+    "dropped": ("recall:dropped", "List what a compacted file no longer says, by need."),
+    "install": ("agent_commands:install", "Set compact up in an agent's client, or take it out."),
+    "mcp": ("agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
+    "hook": ("agent_commands:hook", "Answer the hook of a client that compacts."),
+    "restore": ("archive_commands:restore", "Fetch the original of a file from the archive."),
+    "archive": ("archive_commands:archive", "List archived originals, count them, take old ones out."),
+    "undo": ("archive_commands:undo", "Take back the last compact -i or --append."),
+    "view": ("session_commands:view", "Print what a session's client would send."),
+    "verify": ("archive_commands:verify", "Check an archive or transcripts."),
+    "eval": ("evaluation:evaluation", "Measure what compaction keeps, against baselines."),
+    "cache": ("about:cache", "Look at, or prune, the stored replies of models."),
+    "presets": ("about:presets", "List the presets, or print one."),
+    "tool-schema": ("about:tool_schema", "Print the tool by which a model asks for a compaction."),
+    "formats": ("about:formats", "List the formats that are read and written."),
+    "schema": ("about:schema", "List the JSON Schemas, or print one."),
+    "completion": ("about:completion", "Print what makes a shell complete commands and values."),
 }
 
 
@@ -65,7 +65,7 @@ class Toolbox(click.Group):
         if cmd_name not in TOOLS:
             return None
         module, attribute = TOOLS[cmd_name][0].split(":")
-        found: click.Command = getattr(import_module(module), attribute)
+        found: click.Command = getattr(import_module(f"compactor_cli.cli.{module}"), attribute)
         if ctx.resilient_parsing:
             from compactor_cli.cli.about import prepare
 

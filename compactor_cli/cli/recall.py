@@ -34,7 +34,7 @@ from compactor_cli.cli.console import (
     visible,
     wants_color,
 )
-from compactor_cli.cli.sessions import message_fields
+from compactor_cli.cli.session_commands import message_fields
 from compactor_cli.digest.loss import Dropped
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.sources import call_text

@@ -119,7 +119,7 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
 
 def _last_session(operands: Sequence[str], run_options: RunOptions, run_report: RunReport) -> tuple[str, ...]:
     """The path of the session that --last names. Raises UsageError."""
-    from compactor_cli.cli.sessions import OPEN_SECONDS, newest_session
+    from compactor_cli.cli.session_commands import OPEN_SECONDS, newest_session
 
     if operands or run_options.files_from:
         raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")

@@ -31,7 +31,7 @@ _MOST = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class _SeenInput:
     """What an input was when it needed nothing. ``size_bytes`` is of its unpacked content."""
 
     look: Look
@@ -111,12 +111,12 @@ class UnchangedCache:
         if look is None or look.age_seconds() < _TICK_SECONDS or not _is_still(path, look):
             return
         self._entries.pop(path, None)  # so that it is the newest
-        self._entries[path] = _Entry(
+        self._entries[path] = _SeenInput(
             look=look, sha256=sha256, size_bytes=size_bytes, tokens=tokens, transcripts=transcripts
         )
         self._changed = True
 
-    def _is_same(self, path: str, entry: _Entry, look: Look) -> bool:
+    def _is_same(self, path: str, entry: _SeenInput, look: Look) -> bool:
         """Whether a file that was touched, or put in another one's place, holds the same bytes."""
         try:
             return look.size_bytes == entry.look.size_bytes and content_sha256(path) == entry.sha256
@@ -151,7 +151,7 @@ def _is_still(path: str, look: Look) -> bool:
         return False
 
 
-def _read(file: Path) -> dict[str, _Entry]:
+def _read(file: Path) -> dict[str, _SeenInput]:
     """The entries of a file; none where it is missing or damaged."""
     try:
         return {path: _entry(values) for path, values in json.loads(file.read_bytes()).items()}
@@ -159,9 +159,9 @@ def _read(file: Path) -> dict[str, _Entry]:
         return {}
 
 
-def _entry(values: list[Any]) -> _Entry:
+def _entry(values: list[Any]) -> _SeenInput:
     device, inode, packed_bytes, mtime_ns, sha256, size_bytes, tokens, transcripts = values
-    return _Entry(
+    return _SeenInput(
         look=Look(device=int(device), inode=int(inode), size_bytes=int(packed_bytes), mtime_ns=int(mtime_ns)),
         sha256=str(sha256),
         size_bytes=int(size_bytes),

@@ -22,12 +22,7 @@ from compactor_cli.model.settings import unarchived
 from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.streams import Slice, compression_named, look_at, open_stream
-from compactor_cli.run.jobs import write_rows
-from compactor_cli.run.outputs import ArchiveOnChange, Tally
-from compactor_cli.run.resume import Mark, content_sha256
-from compactor_cli.run.rows import RowMaker, mapped
-from compactor_cli.run.shards import FailedRows, FinishedPolicy, ShardMetrics, ShardOptions, is_parquet, row_dialect
-from compactor_cli.run.values import (
+from compactor_cli.run.in_memory import (
     CellMaker,
     ColumnPath,
     RowCell,
@@ -37,6 +32,11 @@ from compactor_cli.run.values import (
     compact_within,
     holds_conversation,
 )
+from compactor_cli.run.jobs import write_rows
+from compactor_cli.run.outputs import ArchiveOnChange, Tally
+from compactor_cli.run.resume import Mark, content_sha256
+from compactor_cli.run.rows import RowMaker, mapped
+from compactor_cli.run.shards import FailedRows, FinishedPolicy, ShardMetrics, ShardOptions, is_parquet, row_dialect
 
 if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelRun

@@ -220,7 +220,7 @@ TASK_LINES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class _RowsOfLine:
     """The rows of one line; ``invalid``: how many of its values were not JSON and are left out."""
 
     finished: tuple[FinishedRow, ...]
@@ -315,16 +315,16 @@ class ParallelRows:
         if task:
             yield task
 
-    def _rows(self, line: RawLine) -> _Rows | None:
+    def _rows(self, line: RawLine) -> _RowsOfLine | None:
         """The rows of a line; None if it has to be looked at with what stands around it, or fails."""
         return self._made(line, self._finish)
 
-    def _passed(self, line: RawLine) -> _Rows | None:
+    def _passed(self, line: RawLine) -> _RowsOfLine | None:
         """The rows of a line whose worker died, as they are."""
         error = CompactError("the process that worked on it died", next_step="too little memory? run it with -j 1")
         return self._made(line, lambda row: self._finish.finished(row, self._maker.passed(row, error)))
 
-    def _made(self, line: RawLine, finish: Callable[[Transcript], FinishedRow]) -> _Rows | None:
+    def _made(self, line: RawLine, finish: Callable[[Transcript], FinishedRow]) -> _RowsOfLine | None:
         invalid_before = self._records.invalid_count
         try:
             finished = tuple(map(finish, self._transcripts(line)))
@@ -332,7 +332,7 @@ class ParallelRows:
             return None
         finally:
             invalid, self._records.invalid_count = self._records.invalid_count - invalid_before, invalid_before
-        return _Rows(finished=finished, invalid=invalid)
+        return _RowsOfLine(finished=finished, invalid=invalid)
 
     def _transcripts(self, line: RawLine) -> Iterator[Transcript]:
         """The rows of a line. Raises LookupError where something else stands there."""

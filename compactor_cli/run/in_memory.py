@@ -268,15 +268,15 @@ _PLACE = "messages"
 _OPENINGS = ("{", "[")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+@dataclass(frozen=True, slots=True)
+class GivenConversation:
     """One conversation. ``rebuilt`` gives what became of it in the shape in which it was given."""
 
     transcript: Transcript
     rebuilt: Callable[[Compaction], Any]
 
 
-def conversation_in(source: Any, dialect: str = "") -> Conversation:
+def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
     """The one conversation that there is. Raises InputError where there is none, UsageError where there are several."""
     if isinstance(source, Mapping):
         return _row(source, dialect)
@@ -292,7 +292,7 @@ def conversation_in(source: Any, dialect: str = "") -> Conversation:
     return found[0]
 
 
-def conversations_in(source: Any, dialect: str = "") -> Iterator[Conversation]:
+def conversations_in(source: Any, dialect: str = "") -> Iterator[GivenConversation]:
     """The conversations, read as they are asked for."""
     if isinstance(source, Mapping):
         yield _row(source, dialect)
@@ -306,7 +306,7 @@ def _is_text(source: Any) -> bool:
     return isinstance(source, str | bytes | bytearray | memoryview | os.PathLike)
 
 
-def _in_text(source: Any, dialect: str) -> Iterator[Conversation]:
+def _in_text(source: Any, dialect: str) -> Iterator[GivenConversation]:
     is_bytes = isinstance(source, bytes | bytearray | memoryview)
     with ExitStack() as stack:
         if is_bytes:
@@ -316,10 +316,10 @@ def _in_text(source: Any, dialect: str) -> Iterator[Conversation]:
         else:
             records = records_in(stack.enter_context(open_stream(os.fspath(source))))
         for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
-            yield Conversation(transcript=transcript, rebuilt=lambda row: row.output if is_bytes else _str(row.output))
+            yield GivenConversation(transcript, lambda row: row.output if is_bytes else _str(row.output))
 
 
-def _in_items(items: Iterator[Any], dialect: str) -> Iterator[Conversation]:
+def _in_items(items: Iterator[Any], dialect: str) -> Iterator[GivenConversation]:
     first = next(items, None)
     if first is None:
         return
@@ -334,14 +334,14 @@ def _in_items(items: Iterator[Any], dialect: str) -> Iterator[Conversation]:
             yield _faulty(item, error)
 
 
-def _faulty(item: Any, error: InputError) -> Conversation:
+def _faulty(item: Any, error: InputError) -> GivenConversation:
     """One that cannot be read: whoever compacts it decides what becomes of it."""
     frame = Frame(container=Container.ARRAY)
     transcript = Transcript(dialect="", records=(), messages=(), frame=frame, fault=error)
-    return Conversation(transcript=transcript, rebuilt=lambda row: item)
+    return GivenConversation(transcript, lambda row: item)
 
 
-def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bool) -> Iterator[Conversation]:
+def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bool) -> Iterator[GivenConversation]:
     """The conversations of lines, each of which ends with a line feed or, like the first, without one."""
 
     def rebuilt(row: Compaction) -> list[Any]:
@@ -351,7 +351,7 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
 
     lines = (_bytes(item) if isinstance(item, str) else item for item in items)
     for transcript in _transcripts(_ended(lines, is_ended), "lines", dialect):
-        yield Conversation(transcript=transcript, rebuilt=rebuilt)
+        yield GivenConversation(transcript, rebuilt)
 
 
 def _ended(lines: Iterable[bytes], is_last_as_given: bool) -> Iterator[bytes]:
@@ -365,16 +365,16 @@ def _ended(lines: Iterable[bytes], is_last_as_given: bool) -> Iterator[bytes]:
         yield held if is_last_as_given or held.endswith(b"\n") else held + b"\n"
 
 
-def _row(row: Mapping[str, Any], dialect: str) -> Conversation:
+def _row(row: Mapping[str, Any], dialect: str) -> GivenConversation:
     transcript = _only(_encoded(row) + b"\n", dialect)
 
     def rebuilt(made: Compaction) -> Any:
         return parse(made.output) if made.changed else row
 
-    return Conversation(transcript=transcript, rebuilt=rebuilt)
+    return GivenConversation(transcript, rebuilt)
 
 
-def _messages(messages: Any, dialect: str) -> Conversation:
+def _messages(messages: Any, dialect: str) -> GivenConversation:
     """Messages read as the records of a session, else as those of a row, under a name that rows commonly have."""
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
         raise InputError(f"no list of messages ({type(messages).__name__})", next_step="give lists", place=_PLACE)
@@ -390,7 +390,7 @@ def _messages(messages: Any, dialect: str) -> Conversation:
             continue
         # A list of one row is not a list of messages.
         if transcript.frame.container is container and len(transcript.records) == len(messages):
-            return Conversation(transcript=transcript, rebuilt=partial(_list, messages, transcript))
+            return GivenConversation(transcript, partial(_list, messages, transcript))
     raise failures[0] if failures else _several()
 
 
