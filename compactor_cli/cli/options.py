@@ -94,6 +94,18 @@ class Option(NamedTuple):
 
 T = TypeVar("T")
 _KINDS = {bool: OptionKind.FLAG, str: OptionKind.TEXT, tuple: OptionKind.LIST}
+# What stands for the value in the help, where an option names nothing else.
+_METAVARS = {
+    OptionKind.COUNT: "N",
+    OptionKind.TOKENS: "TOKENS",
+    OptionKind.SIZE: "TOKENS",
+    OptionKind.RATIO: "SHARE",
+    OptionKind.SECONDS: "TIME",
+    OptionKind.KEEP: "SIZE",
+    OptionKind.BUDGET: "SIZE",
+    OptionKind.MONEY: "USD",
+    OptionKind.BYTES: "SIZE",
+}
 _K = OptionKind
 _IN, _OUT, _KEEP, _LOOK, _LLM, _RUN = Group
 _ANY, _ONLY, _NET = Scope.ANYWHERE, Scope.COMMAND_LINE, Scope.NETWORK
@@ -104,10 +116,10 @@ def option(
     default: T,
     help: str,  # noqa: A002 -- click's word
     flags: str = "",
-    *,
-    kind: OptionKind | None = None,
     scope: Scope = Scope.NOT_PROJECT,
     metavar: str = "",
+    *,
+    kind: OptionKind | None = None,
     choices: tuple[str, ...] = (),
     values: str = "",
 ) -> T:
@@ -116,6 +128,7 @@ def option(
         kind = OptionKind.CHOICE if choices else _KINDS[type(default)]
     if "/" in flags:
         kind = OptionKind.PAIR
+    metavar = metavar or _METAVARS.get(kind, "")
     declared = Option("", group, kind, help, tuple(flags.split()), scope, metavar, choices, default, values=values)
     field: Any = dataclasses.field(default=default, metadata={"option": declared})
     return field  # type: ignore[no-any-return]
@@ -127,35 +140,29 @@ class DeclaredOptions:
     """How a run goes, next to the settings: each field an option, but for the last two, which the run sets itself."""
 
     recursive: bool = option(
-        _IN, False, "Take the transcripts below folders, known by their content.", "-r --recursive", scope=_ONLY
+        _IN, False, "Take the transcripts below folders, known by their content.", "-r --recursive", _ONLY
     )
     last: str = option(
         _IN,
         "",
         "Take the newest session of this folder: of claude, codex, …, or of any (see: compactor sessions).",
         "--last",
-        scope=_ONLY,
-        metavar="CLIENT",
+        _ONLY,
+        "CLIENT",
         values="cli.about:client_names",
     )
-    files_from: str = option(
-        _IN, "", "Read more operands from FILE (- is stdin).", "--files-from", scope=_ONLY, metavar="FILE"
-    )
-    null: bool = option(_IN, False, "Names in --files-from end with NUL.", "-0 --null", scope=_ONLY)
-    include: tuple[str, ...] = option(
-        _IN, (), "With -r: take names like GLOB.", "--include", scope=Scope.READS, metavar="GLOB"
-    )
-    exclude: tuple[str, ...] = option(
-        _IN, (), "With -r: leave out names like GLOB.", "--exclude", scope=_ANY, metavar="GLOB"
-    )
-    hidden: bool = option(_IN, False, "With -r: read hidden files and folders too.", "--hidden", scope=_ONLY)
+    files_from: str = option(_IN, "", "Read more operands from FILE (- is stdin).", "--files-from", _ONLY, "FILE")
+    null: bool = option(_IN, False, "Names in --files-from end with NUL.", "-0 --null", _ONLY)
+    include: tuple[str, ...] = option(_IN, (), "With -r: take names like GLOB.", "--include", Scope.READS, "GLOB")
+    exclude: tuple[str, ...] = option(_IN, (), "With -r: leave out names like GLOB.", "--exclude", _ANY, "GLOB")
+    hidden: bool = option(_IN, False, "With -r: read hidden files and folders too.", "--hidden", _ONLY)
     format: str = option(
         _IN,
         "",
         "Read as this dialect (see: compactor formats).",
         "--format",
-        scope=_ANY,
-        metavar="NAME",
+        _ANY,
+        "NAME",
         values="formats.registry:names",
     )
     on_invalid: str = option(
@@ -163,7 +170,7 @@ class DeclaredOptions:
         "fail",
         "A line that is not JSON: fail this input (default), keep or drop the line.",
         "--on-invalid",
-        scope=_ANY,
+        _ANY,
         choices=("fail", "keep", "drop"),
     )
     min_age: float | None = option(
@@ -171,235 +178,193 @@ class DeclaredOptions:
         None,
         "Skip files changed more recently; default 10m with -i and -r.",
         "--min-age",
+        Scope.CARE,
+        "AGE",
         kind=_K.SECONDS,
-        scope=Scope.CARE,
-        metavar="AGE",
     )
     max_line: int = option(
-        _IN,
-        128 << 20,
-        "Longest line or document (default 128M; 0: any).",
-        kind=_K.BYTES,
-        scope=Scope.LIMITS,
-        metavar="SIZE",
+        _IN, 128 << 20, "Longest line or document (default 128M; 0: any).", "", Scope.LIMITS, kind=_K.BYTES
     )
     max_unpacked: int = option(
-        _IN,
-        16 << 30,
-        "Unpacked size of an input (default 16G; 0: any).",
-        kind=_K.BYTES,
-        scope=Scope.LIMITS,
-        metavar="SIZE",
+        _IN, 16 << 30, "Unpacked size of an input (default 16G; 0: any).", "", Scope.LIMITS, kind=_K.BYTES
     )
-    max_ratio: int = option(
-        _IN, 1_000, "Unpacked to packed (default 1000; 0: any).", kind=_K.COUNT, scope=Scope.LIMITS, metavar="N"
-    )
+    max_ratio: int = option(_IN, 1_000, "Unpacked to packed (default 1000; 0: any).", "", Scope.LIMITS, kind=_K.COUNT)
 
     output: str = option(
-        _OUT,
-        "",
-        "Write to FILE, whole or not at all (- prints it, on a terminal too).",
-        "-o --output",
-        scope=_ONLY,
-        metavar="FILE",
+        _OUT, "", "Write to FILE, whole or not at all (- prints it, on a terminal too).", "-o --output", _ONLY, "FILE"
     )
-    output_dir: str = option(
-        _OUT, "", "Write below DIR, the tree mirrored.", "--output-dir", scope=_ONLY, metavar="DIR"
-    )
-    in_place: bool = option(_OUT, False, "Archive each file, then replace it.", "-i --in-place", scope=_ONLY)
-    append: bool = option(
-        _OUT, False, "Write the client's own boundary after each file's bytes.", "--append", scope=_ONLY
-    )
+    output_dir: str = option(_OUT, "", "Write below DIR, the tree mirrored.", "--output-dir", _ONLY, "DIR")
+    in_place: bool = option(_OUT, False, "Archive each file, then replace it.", "-i --in-place", _ONLY)
+    append: bool = option(_OUT, False, "Write the client's own boundary after each file's bytes.", "--append", _ONLY)
     to: str = option(
         _OUT,
         "",
         "Write as this dialect (see: compactor formats), or as markdown or text.",
         "--to",
-        scope=_ONLY,
-        metavar="NAME",
+        _ONLY,
+        "NAME",
         values="cli.about:written_dialects",
     )
-    arrow: bool = option(_OUT, False, "Rows for Arrow: tools, arguments, objects as JSON strings.", scope=_ONLY)
+    arrow: bool = option(_OUT, False, "Rows for Arrow: tools, arguments, objects as JSON strings.", "", _ONLY)
     split_at_boundaries: bool = option(
         _OUT,
         False,
         "With --to: a row for what was sent before each earlier compaction, and one for the rest.",
-        scope=_ONLY,
+        "",
+        _ONLY,
     )
     summary_rows: str = option(
-        _OUT, "", "Write each summariser's call as a row (- is stdout).", scope=Scope.WRITES, metavar="FILE"
+        _OUT, "", "Write each summariser's call as a row (- is stdout).", "", Scope.WRITES, "FILE"
     )
-    no_compact: bool = option(_OUT, False, "Leave nothing out: with --to, only convert.", "--no-compact", scope=_ONLY)
+    no_compact: bool = option(_OUT, False, "Leave nothing out: with --to, only convert.", "--no-compact", _ONLY)
     redact_output: bool = option(
         _OUT,
         False,
         "Take secrets out of what is written: records that stay lose those bytes; the archive keeps them.",
         "--redact-output",
-        scope=Scope.RECORDS,
+        Scope.RECORDS,
     )
-    force: bool = option(_OUT, False, "Overwrite; replace hard-linked or read-only files.", "-f --force", scope=_ONLY)
-    archive_dir: str = option(
-        _OUT, "", "Keep originals below DIR.", "--archive-dir", scope=Scope.ARCHIVE, metavar="DIR"
-    )
+    force: bool = option(_OUT, False, "Overwrite; replace hard-linked or read-only files.", "-f --force", _ONLY)
+    archive_dir: str = option(_OUT, "", "Keep originals below DIR.", "--archive-dir", Scope.ARCHIVE, "DIR")
     archive: bool | None = option(
         _OUT,
         None,
         "Keep the originals (default: with -i, --append).",
         "--archive/--no-archive",
+        Scope.ARCHIVE,
         kind=_K.PAIR,
-        scope=Scope.ARCHIVE,
     )
     compress: str = option(
         _OUT,
         "none",
         "Compression of the output; default: as the input in place, else by name.",
-        scope=_ANY,
+        "",
+        _ANY,
         choices=("none", "gzip", "zstd"),
     )
-    lock: bool = option(
-        _OUT, True, "Lock the output root; exit 75 when held (default).", scope=Scope.LOCK, kind=_K.PAIR
-    )
+    lock: bool = option(_OUT, True, "Lock the output root; exit 75 when held (default).", "", Scope.LOCK, kind=_K.PAIR)
 
     preset: str = option(
         _KEEP,
         "",
         "Settings by name or FILE.toml (see: compactor presets).",
         "--preset",
-        scope=_ANY,
-        metavar="NAME",
+        _ANY,
+        "NAME",
         values="presets:preset_names",
     )
     memory: str = option(
         _KEEP,
         "",
         "The agent's own note of the session is the summary, no model is asked; {name}: the input's name.",
-        scope=Scope.READS,
-        metavar="FILE",
+        "",
+        Scope.READS,
+        "FILE",
     )
     engine: str = option(
-        _KEEP, "", "A plug-in decides what is kept and what is written.", "--engine", scope=Scope.CODE, metavar="NAME"
+        _KEEP, "", "A plug-in decides what is kept and what is written.", "--engine", Scope.CODE, "NAME"
     )
-    summariser: str = option(_KEEP, "", "A plug-in writes the summary.", scope=Scope.CODE, metavar="NAME")
+    summariser: str = option(_KEEP, "", "A plug-in writes the summary.", "", Scope.CODE, "NAME")
     strict: bool = option(
         _KEEP,
         False,
         "Exit 4 where a summary fell back to the digest; fail where a plug-in does.",
         "--strict/--no-strict",
-        scope=_ANY,
+        _ANY,
     )
 
-    dry_run: bool = option(_LOOK, False, "Write nothing; print the plan.", "-n --dry-run", scope=_ONLY)
-    diff: bool = option(_LOOK, False, "Write nothing; show before and after.", "--diff", scope=_ONLY)
-    plan_out: str = option(
-        _LOOK, "", "Write nothing but the plan, to FILE (- is stdout).", "--plan-out", scope=_ONLY, metavar="FILE"
-    )
-    check: bool = option(_LOOK, False, "Write nothing; exit 1 if something would change.", "--check", scope=_ONLY)
-    plan: str = option(_LOOK, "", "Apply a saved plan exactly.", "--plan", scope=_ONLY, metavar="FILE")
+    dry_run: bool = option(_LOOK, False, "Write nothing; print the plan.", "-n --dry-run", _ONLY)
+    diff: bool = option(_LOOK, False, "Write nothing; show before and after.", "--diff", _ONLY)
+    plan_out: str = option(_LOOK, "", "Write nothing but the plan, to FILE (- is stdout).", "--plan-out", _ONLY, "FILE")
+    check: bool = option(_LOOK, False, "Write nothing; exit 1 if something would change.", "--check", _ONLY)
+    plan: str = option(_LOOK, "", "Apply a saved plan exactly.", "--plan", _ONLY, "FILE")
     interactive: bool = option(
-        _LOOK, False, "Ask about each summary: yes, no, or what to change.", "--interactive", scope=_ONLY
+        _LOOK, False, "Ask about each summary: yes, no, or what to change.", "--interactive", _ONLY
     )
 
     model: str = option(
-        _LLM, "", "A model writes the summary; auto: the transcript's own.", "-m --model", scope=_NET, metavar="MODEL"
+        _LLM, "", "A model writes the summary; auto: the transcript's own.", "-m --model", _NET, "MODEL"
     )
-    api_base: str = option(_LLM, "", "Ask this server (OpenAI-compatible).", "--api-base", scope=_NET, metavar="URL")
-    key_file: str = option(
-        _LLM, "", "Read keys from FILE, not the environment.", "--key-file", scope=Scope.KEYS, metavar="FILE"
-    )
-    fallback_model: str = option(_LLM, "", "Ask this model where the first fails.", scope=_NET, metavar="MODEL")
-    model_for: str = option(_LLM, "", "By task: leaf=MODEL,merge=MODEL.", scope=_NET, metavar="LIST")
+    api_base: str = option(_LLM, "", "Ask this server (OpenAI-compatible).", "--api-base", _NET, "URL")
+    key_file: str = option(_LLM, "", "Read keys from FILE, not the environment.", "--key-file", Scope.KEYS, "FILE")
+    fallback_model: str = option(_LLM, "", "Ask this model where the first fails.", "", _NET, "MODEL")
+    model_for: str = option(_LLM, "", "By task: leaf=MODEL,merge=MODEL.", "", _NET, "LIST")
     embedding_model: str = option(
         _LLM,
         "",
         "With --keep semantic: this model's embeddings tell what is near; local:FOLDER asks one on this machine.",
-        scope=_NET,
-        metavar="MODEL",
+        "",
+        _NET,
+        "MODEL",
     )
     on_failure: str = option(
         _LLM,
         "digest",
         "No summary from any model: take the digest (default), keep the transcript as it is, or fail.",
         "--on-failure",
-        scope=_NET,
+        _NET,
         choices=("digest", "keep", "fail"),
     )
     previous: str = option(
         _LLM,
         "update",
         "An earlier summary: update it (default), rebuild it from the archive, or keep it word for word.",
-        scope=_NET,
+        "",
+        _NET,
         choices=("update", "rebuild", "keep"),
     )
-    instructions: str = option(_LLM, "", "Add the text of FILE to the prompt.", scope=_NET, metavar="FILE")
+    instructions: str = option(_LLM, "", "Add the text of FILE to the prompt.", "", _NET, "FILE")
     verify_pass: bool = option(
         _LLM,
         False,
         "Ask once more what the summary left out; the answer counts if it passes the same checks.",
-        scope=_NET,
+        "",
+        _NET,
     )
-    max_cost: float = option(
-        _LLM, 0.0, "Stop asking before this is spent.", "--max-cost", kind=_K.MONEY, scope=_NET, metavar="USD"
-    )
-    price: str = option(_LLM, "", "USD per million tokens, instead of the known price.", scope=_NET, metavar="IN,OUT")
-    max_requests: int = option(_LLM, 0, "Stop asking after N requests.", kind=_K.COUNT, scope=_NET, metavar="N")
-    max_tokens_sent: int = option(_LLM, 0, "Stop asking after N tokens.", kind=_K.TOKENS, scope=_NET, metavar="N")
+    max_cost: float = option(_LLM, 0.0, "Stop asking before this is spent.", "--max-cost", _NET, kind=_K.MONEY)
+    price: str = option(_LLM, "", "USD per million tokens, instead of the known price.", "", _NET, "IN,OUT")
+    max_requests: int = option(_LLM, 0, "Stop asking after N requests.", "", _NET, kind=_K.COUNT)
+    max_tokens_sent: int = option(_LLM, 0, "Stop asking after N tokens.", "", _NET, "N", kind=_K.TOKENS)
     timeout: float = option(
-        _LLM, 600.0, "Longest wait for a reply, all in all (default 10m).", kind=_K.SECONDS, scope=_NET, metavar="TIME"
+        _LLM, 600.0, "Longest wait for a reply, all in all (default 10m).", "", _NET, kind=_K.SECONDS
     )
-    max_reply: int = option(
-        _LLM, 4 << 20, "Longest text of a reply (default 4M; 0: any).", kind=_K.BYTES, scope=_NET, metavar="SIZE"
-    )
-    llm_concurrency: int = option(_LLM, 8, "Requests at once (default 8).", kind=_K.COUNT, scope=_NET, metavar="N")
-    rpm: int = option(_LLM, 0, "Requests per minute.", kind=_K.COUNT, scope=_NET, metavar="N")
-    tpm: int = option(_LLM, 0, "Tokens per minute.", kind=_K.TOKENS, scope=_NET, metavar="N")
-    reset_breaker: bool = option(_LLM, False, "Ask a server again that failed before.", scope=_ONLY)
-    cache: bool = option(_LLM, True, "Keep replies, so that nothing is paid twice (default).", scope=_NET, kind=_K.PAIR)
-    redact: bool = option(_LLM, True, "Take secrets out before sending (default).", "--redact/--no-redact", scope=_NET)
+    max_reply: int = option(_LLM, 4 << 20, "Longest text of a reply (default 4M; 0: any).", "", _NET, kind=_K.BYTES)
+    llm_concurrency: int = option(_LLM, 8, "Requests at once (default 8).", "", _NET, kind=_K.COUNT)
+    rpm: int = option(_LLM, 0, "Requests per minute.", "", _NET, kind=_K.COUNT)
+    tpm: int = option(_LLM, 0, "Tokens per minute.", "", _NET, "N", kind=_K.TOKENS)
+    reset_breaker: bool = option(_LLM, False, "Ask a server again that failed before.", "", _ONLY)
+    cache: bool = option(_LLM, True, "Keep replies, so that nothing is paid twice (default).", "", _NET, kind=_K.PAIR)
+    redact: bool = option(_LLM, True, "Take secrets out before sending (default).", "--redact/--no-redact", _NET)
 
     jobs: int = option(
-        _RUN,
-        1,
-        "Processes (default 1; 0: one per core); the output order stays.",
-        "-j --jobs",
-        kind=_K.COUNT,
-        scope=_ANY,
-        metavar="N",
+        _RUN, 1, "Processes (default 1; 0: one per core); the output order stays.", "-j --jobs", _ANY, kind=_K.COUNT
     )
     keep_going: bool = option(
-        _RUN, True, "After a failed input: go on (default) or stop.", "--keep-going/--fail-fast", scope=_ANY
+        _RUN, True, "After a failed input: go on (default) or stop.", "--keep-going/--fail-fast", _ANY
     )
-    hook_before: str = option(
-        _RUN, "", "Run CMD before each compaction; it may object.", scope=Scope.COMMANDS, metavar="CMD"
-    )
-    hook_after: str = option(_RUN, "", "Run CMD after each output took effect.", scope=Scope.COMMANDS, metavar="CMD")
+    hook_before: str = option(_RUN, "", "Run CMD before each compaction; it may object.", "", Scope.COMMANDS, "CMD")
+    hook_after: str = option(_RUN, "", "Run CMD after each output took effect.", "", Scope.COMMANDS, "CMD")
     hook_timeout: float = option(
-        _RUN, 60.0, "How long a hook may take (default 60s).", kind=_K.SECONDS, scope=Scope.COMMANDS, metavar="TIME"
+        _RUN, 60.0, "How long a hook may take (default 60s).", "", Scope.COMMANDS, kind=_K.SECONDS
     )
-    report: str = option(
-        _RUN, "", "Write what happened as JSON (- is stdout).", "--report", scope=Scope.WRITES, metavar="FILE"
-    )
+    report: str = option(_RUN, "", "Write what happened as JSON (- is stdout).", "--report", Scope.WRITES, "FILE")
     html: str = option(
-        _RUN, "", "Write a page to look at: before, after, what is lost.", "--html", scope=Scope.WRITES, metavar="FILE"
+        _RUN, "", "Write a page to look at: before, after, what is lost.", "--html", Scope.WRITES, "FILE"
     )
     metrics: str = option(
         _RUN,
         "",
         "Write sizes, ratios, failures of all rows as JSON; x.prom: for Prometheus.",
         "--metrics",
-        scope=Scope.WRITES,
-        metavar="FILE",
+        Scope.WRITES,
+        "FILE",
     )
     events: str = option(
-        _RUN,
-        "",
-        "Write events as they happen, as JSON lines (- is stdout).",
-        "--events",
-        scope=Scope.WRITES,
-        metavar="FILE|fd:N",
+        _RUN, "", "Write events as they happen, as JSON lines (- is stdout).", "--events", Scope.WRITES, "FILE|fd:N"
     )
-    color: str = option(_RUN, "auto", "Colours for people.", scope=_ANY, choices=("auto", "always", "never"))
-    quiet: int = option(_RUN, 0, "No progress, no warnings; -qq: no errors.", "-q --quiet", kind=_K.TALLY, scope=_ONLY)
-    verbose: int = option(_RUN, 0, "Say what was done; -vv: and why.", "-v --verbose", kind=_K.TALLY, scope=_ONLY)
+    color: str = option(_RUN, "auto", "Colours for people.", "", _ANY, choices=("auto", "always", "never"))
+    quiet: int = option(_RUN, 0, "No progress, no warnings; -qq: no errors.", "-q --quiet", _ONLY, kind=_K.TALLY)
+    verbose: int = option(_RUN, 0, "Say what was done; -vv: and why.", "-v --verbose", _ONLY, kind=_K.TALLY)
 
     stdout_is_terminal: bool = False  # whether a person would see what is written to standard output
     only_look: bool = False  # whether nothing is wanted but to look
@@ -411,40 +376,28 @@ def _setting(
     kind: OptionKind,
     help: str,  # noqa: A002 -- click's word
     flags: str = "",
-    *,
     scope: Scope = Scope.NOT_PROJECT,
     metavar: str = "",
+    *,
     values: str = "",
 ) -> Option:
     """An option that is the field of `Settings` at this path."""
+    metavar = metavar or _METAVARS.get(kind, "")
     return Option(name, _KEEP, kind, help, tuple(flags.split()), scope, metavar, into=into, values=values)
 
 
 SETTINGS = (
-    _setting(
-        "target", "target", _K.SIZE, "Tokens the output may use: 32k, 25%.", "-t --target", scope=_ANY, metavar="TOKENS"
-    ),
+    _setting("target", "target", _K.SIZE, "Tokens the output may use: 32k, 25%.", "-t --target", _ANY),
     _setting(
         "window",
         "trigger.window_tokens",
         _K.TOKENS,
         "Context window; compact under pressure only.",
         "-w --window",
-        scope=_ANY,
-        metavar="TOKENS",
+        _ANY,
     ),
-    _setting(
-        "keep_head", "keep", _K.KEEP, "Head to keep: 4k tokens, or 2turns.", "--keep-head", scope=_ANY, metavar="SIZE"
-    ),
-    _setting(
-        "keep_tail",
-        "keep",
-        _K.KEEP,
-        "Tail to keep: 16k tokens, 3turns, 2messages or 30%.",
-        "--keep-tail",
-        scope=_ANY,
-        metavar="SIZE",
-    ),
+    _setting("keep_head", "keep", _K.KEEP, "Head to keep: 4k tokens, or 2turns.", "--keep-head", _ANY),
+    _setting("keep_tail", "keep", _K.KEEP, "Tail to keep: 16k tokens, 3turns, 2messages or 30%.", "--keep-tail", _ANY),
     _setting(
         "keep",
         "keep.by",
@@ -452,8 +405,8 @@ SETTINGS = (
         "What the tail's tokens go to: newest (default); half of them to what matters most (smart) or is nearest to"
         " the task (semantic); hierarchical: newest, and a line for each turn and topic before; or a plug-in.",
         "--keep",
-        scope=_ANY,
-        metavar="NAME",
+        _ANY,
+        "NAME",
         values="model.settings:KEPT_BY",
     ),
     _setting(
@@ -462,26 +415,27 @@ SETTINGS = (
         _K.BUDGET,
         "Summary size: scaled, tiered, N or N%.",
         "--budget",
-        scope=_ANY,
-        metavar="SIZE",
+        _ANY,
         values="presets.values:CURVES",
     ),
-    _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus", scope=Scope.WORDS, metavar="TEXT"),
-    _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", scope=_ANY, metavar="MODEL"),
+    _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus", Scope.WORDS, "TEXT"),
+    _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "", _ANY, "MODEL"),
     _setting(
         "at_phase",
         "trigger.at_phase",
         _K.FLAG,
         "Compact when a phase of the task ends (to-dos done, a new request), sooner only under pressure.",
-        scope=_ANY,
+        "",
+        _ANY,
     ),
     _setting(
         "lang",
         "language",
         _K.TEXT,
         "Language of the summary: auto, en, zh, …",
-        scope=_ANY,
-        metavar="LANG",
+        "",
+        _ANY,
+        "LANG",
         values="cli.about:languages",
     ),
     _setting(
@@ -489,35 +443,16 @@ SETTINGS = (
         "template",
         _K.TEXT,
         "Shape of the summary.",
-        scope=_ANY,
-        metavar="NAME",
+        "",
+        _ANY,
+        "NAME",
         values="render.template:template_names",
     ),
     _setting(
-        "tokenizer",
-        "tokenizer",
-        _K.TEXT,
-        "What counts tokens.",
-        scope=_ANY,
-        metavar="NAME",
-        values="plan.models:VOCABULARIES",
+        "tokenizer", "tokenizer", _K.TEXT, "What counts tokens.", "", _ANY, "NAME", values="plan.models:VOCABULARIES"
     ),
-    _setting(
-        "restore_files",
-        "restore_files",
-        _K.COUNT,
-        "Carry the last state of N files worked on.",
-        scope=_ANY,
-        metavar="N",
-    ),
-    _setting(
-        "min_retention",
-        "min_retention_ratio",
-        _K.RATIO,
-        "Fail where less of the middle survives.",
-        scope=_ANY,
-        metavar="SHARE",
-    ),
+    _setting("restore_files", "restore_files", _K.COUNT, "Carry the last state of N files worked on.", "", _ANY),
+    _setting("min_retention", "min_retention_ratio", _K.RATIO, "Fail where less of the middle survives.", "", _ANY),
 )
 # Not an option of its own, but any of them by its key; what it sets is read as the command line's.
 SET = Option(
