@@ -2,69 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from compactor_cli.cli.compact import Sectioned, Sections, parameter
+from compactor_cli.cli.compact import Sectioned, parameter
 from compactor_cli.cli.options import Group, Option, OptionKind, Scope, with_flags
 
-SCALE = (
-    Option(
-        "shard",
-        Group.RUN,
-        OptionKind.TEXT,
-        "Do share I of N; every share is the same for all.",
-        ("--shard",),
-        Scope.COMMAND_LINE,
-        "I/N",
-    ),
-    Option(
-        "split",
-        Group.RUN,
-        OptionKind.TEXT,
-        "Part files larger than SIZE (default 128M; 0: none).",
-        ("--split",),
-        Scope.COMMAND_LINE,
-        "SIZE",
-    ),
-    Option(
-        "column",
-        Group.RUN,
-        OptionKind.TEXT,
-        "The column or key that holds conversations; or several (chosen,rejected), or inside one (extra.chat).",
-        ("--column",),
-        Scope.COMMAND_LINE,
-        "NAME",
-    ),
-    Option(
-        "executor",
-        Group.RUN,
-        OptionKind.CHOICE,
-        "Who does the work (default local).",
-        ("--executor",),
-        Scope.COMMAND_LINE,
-        choices=("local", "ray"),
-    ),
-    Option(
-        "address",
-        Group.RUN,
-        OptionKind.TEXT,
-        "The Ray cluster; default: one on this machine.",
-        ("--address",),
-        Scope.COMMAND_LINE,
-        "ADDRESS",
-    ),
+
+def _own(name: str, kind: OptionKind, metavar: str, about: str, *choices: str) -> Option:
+    return Option(name, Group.RUN, kind, about, (f"--{name}",), Scope.COMMAND_LINE, metavar, choices)
+
+
+_TEXT = OptionKind.TEXT
+_COLUMN = "The column or key that holds conversations; or several (chosen,rejected), or inside one (extra.chat)."
+_SPLIT = (
+    _own("split", _TEXT, "SIZE", "Part files larger than SIZE (default 128M; 0: none)."),
+    _own("column", _TEXT, "NAME", _COLUMN),
 )
-ROUNDS = Option(
-    "rounds",
-    Group.RUN,
-    OptionKind.COUNT,
-    "Rounds of jobs at most (default 4).",
-    ("--rounds",),
-    Scope.COMMAND_LINE,
-    "N",
+SHARDS = (
+    _own("shard", _TEXT, "I/N", "Do share I of N; every share is the same for all."),
+    *_SPLIT,
+    _own("executor", OptionKind.CHOICE, "", "Who does the work (default local).", "local", "ray"),
+    _own("address", _TEXT, "ADDRESS", "The Ray cluster; default: one on this machine."),
 )
+ROUNDS = _own("rounds", OptionKind.COUNT, "N", "Rounds of jobs at most (default 4).")
 # Of the filter's options, what is not for shards.
 _LEFT_OUT = ("min_age", "output", "in_place", "append", "archive", "keep_going", "engine")
 
@@ -74,12 +37,9 @@ def _chosen(group: Group, **helps: str) -> tuple[Option, ...]:
     return tuple(option._replace(help=helps.get(option.name, option.help)) for option in left)
 
 
-INPUTS = _chosen(Group.INPUT)
 OUTPUTS = _chosen(
     Group.OUTPUT, force="Make finished outputs anew.", archive_dir="Keep originals below DIR (default: none)."
 )
-CONTROLS = _chosen(Group.KEEP)
-MODEL = _chosen(Group.MODEL)
 RUNNING = _chosen(Group.RUN)
 
 EXAMPLES = """\
@@ -95,34 +55,26 @@ EXIT_CODES = """\
 75   a cluster or a provider does not answer, or batch jobs are not finished: try later"""
 
 
-class RunCommand(Sectioned):
-    """The command with its own sections."""
+class ShardCommand(Sectioned):
+    """A command over shards: the filter's sections, with the options of shards and of the run that it takes."""
 
-    sections: Sections = (
-        ("Input", INPUTS),
-        ("Output", OUTPUTS),
-        ("Shards", SCALE),
-        ("What to keep", CONTROLS),
-        ("A model's summary", MODEL),
-        ("The run", RUNNING),
-    )
-    examples = EXAMPLES
     exit_codes = EXIT_CODES
 
-
-class SubmitCommand(Sectioned):
-    """The command with its own sections."""
-
-    sections: Sections = (
-        ("Input", INPUTS),
-        ("Output", OUTPUTS),
-        ("Shards", tuple(option for option in SCALE if option.name in ("split", "column"))),
-        ("What to keep", CONTROLS),
-        ("A model's summary", MODEL),
-        ("The run", (ROUNDS, *(option for option in RUNNING if option.name not in ("jobs", "report")))),
-    )
-    examples = "compactor batch submit -r data/ -t 16k -m openai/gpt-5-mini --output-dir out"
-    exit_codes = EXIT_CODES
+    def __init__(
+        self, callback: Callable[..., int], name: str, shards: Sequence[Option], run: Sequence[Option], examples: str
+    ) -> None:
+        self.examples = examples
+        self.sections = (
+            ("Input", _chosen(Group.INPUT)),
+            ("Output", OUTPUTS),
+            ("Shards", tuple(shards)),
+            ("What to keep", _chosen(Group.KEEP)),
+            ("A model's summary", _chosen(Group.MODEL)),
+            ("The run", tuple(run)),
+        )
+        taken = [parameter(option) for _, section in self.sections for option in section]
+        operands = click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED)
+        super().__init__(name, params=[*taken, operands], callback=callback, help=callback.__doc__)
 
 
 class DefaultGroup(click.Group):
@@ -152,13 +104,6 @@ def _run(operands: tuple[str, ...], **given_options: Any) -> int:
     from compactor_cli.cli.batch_run import run
 
     return run(operands, {name: value for name, value in given_options.items() if value not in (None, ())})
-
-
-def command_of(kind: type[Sectioned], callback: Any, name: str) -> click.Command:
-    """A command that takes operands and the options of its sections."""
-    taken = [parameter(option) for _, section in kind.sections for option in section]
-    operands = click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED)
-    return kind(name, params=[*taken, operands], callback=callback, help=callback.__doc__)
 
 
 def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
@@ -199,7 +144,9 @@ def collect(output_dir: str, live: bool, finish: bool, quiet: int, verbose: int)
     return go_on(output_dir, missing, verbose - quiet)
 
 
-batch.add_command(command_of(RunCommand, _run, "run"))
-batch.add_command(command_of(SubmitCommand, _submit, "submit"))
+_SUBMIT = "compactor batch submit -r data/ -t 16k -m openai/gpt-5-mini --output-dir out"
+_SUBMITTING = (ROUNDS, *(option for option in RUNNING if option.name not in ("jobs", "report")))
+batch.add_command(ShardCommand(_run, "run", SHARDS, RUNNING, EXAMPLES))
+batch.add_command(ShardCommand(_submit, "submit", _SPLIT, _SUBMITTING, _SUBMIT))
 batch.add_command(status)
 batch.add_command(collect)

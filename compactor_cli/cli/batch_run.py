@@ -17,7 +17,7 @@ from typing import Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.recover import clear
-from compactor_cli.cli.batch import SCALE
+from compactor_cli.cli.batch import SHARDS
 from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, table
 from compactor_cli.cli.run_command import FELL_BACK, check_names
@@ -62,7 +62,7 @@ class ParsedArguments:
 
 def read(operands: Sequence[str], given: Mapping[str, Any]) -> ParsedArguments:
     """The run options, checked. Raises `UsageError`."""
-    names = {option.name for option in SCALE}
+    names = {option.name for option in SHARDS}
     configuration = configure({k: v for k, v in given.items() if k not in names}, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
     check(run_options, configuration.named)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.options import COMMON, OPTIONS, SECTIONS, Option, OptionKind
+from compactor_cli.cli.options import BY_NAME, COMMON, OPTIONS, SECTIONS, Option, OptionKind
 from compactor_cli.cli.program import USAGE, invoke, version_option
 
 HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
@@ -136,6 +136,18 @@ def parameter(option: Option) -> click.Option:
         more["multiple"] = option.kind is OptionKind.LIST
         more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
     return click.Option([*option.flags, option.name], **more)
+
+
+def parameters(operands: str, *names: str, **helps: str) -> list[click.Parameter]:
+    """For another command: ``operands``, required unless in brackets, and the filter's options of these names.
+
+    ``helps`` are of its own; a key has a flag there.
+    """
+    is_required = not operands.startswith("[")
+    given = click.Argument(["operands"], nargs=-1, required=is_required, metavar=operands, type=click.UNPROCESSED)
+    found = (BY_NAME[name]._replace(help=helps.get(name, BY_NAME[name].help)) for name in names)
+    flagged = (option if option.flags else option._replace(flags=(f"--{option.key}",)) for option in found)
+    return [given, *map(parameter, flagged)]
 
 
 SHORT_USAGE = """\

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from compactor_cli.cli.compact import parameters
 from compactor_cli.cli.config import RunOptions, configure
 from compactor_cli.cli.console import (
     Console,
@@ -290,19 +291,10 @@ class TranscriptStats:
     invalid_lines: int = 0
 
 
-@click.command()
-@click.argument("operands", nargs=-1, metavar="[FILE|DIR]…", type=click.UNPROCESSED)
-@click.option(
-    "-r", "--recursive", is_flag=True, default=None, help="Take the transcripts below folders, known by their content."
-)
-@click.option("--include", multiple=True, metavar="GLOB", help="With -r: take names like GLOB.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="With -r: leave out names like GLOB.")
-@click.option("--hidden", is_flag=True, default=None, help="With -r: read hidden files and folders too.")
-@click.option("--format", metavar="NAME", help="Read as this dialect.")
-@click.option("--on-invalid", metavar="fail|keep|drop", help="A line that is not JSON.")
-@click.option("-w", "--window", metavar="TOKENS", help="The context window.")
-@click.option("--model-window", metavar="MODEL", help="The window of this model.")
-@click.option("--tokenizer", metavar="NAME", help="What counts tokens.")
+_COUNTED = ("recursive", "include", "exclude", "hidden", "format", "on_invalid", "window", "model_window", "tokenizer")
+
+
+@click.command(params=parameters("[FILE|DIR]…", *_COUNTED, window="The context window."))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
 def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> int:
     """Count records, messages, tokens, turns and exchanges of each input; without one, of standard input."""
@@ -433,14 +425,10 @@ def _result(result: ToolResult) -> dict[str, Any]:
     return {"id": result.id, "text": result.text, **flags, **media}
 
 
-@click.command()
-@click.argument("operands", nargs=-1, required=True, metavar="FILE|DIR…", type=click.UNPROCESSED)
-@click.option("--html", metavar="FILE", help="Write the page to FILE (- is stdout); without it, print a short view.")
-@click.option("-r", "--recursive", is_flag=True, default=None, help="Take the transcripts below folders.")
-@click.option("-t", "--target", metavar="TOKENS", help="Tokens the output may use: 32k, 25%.")
-@click.option("--preset", metavar="NAME", help="Settings by name or FILE.toml.")
-@click.option("--format", metavar="NAME", help="Read as this dialect.")
-@click.option("-j", "--jobs", metavar="N", help="Processes.")
+_PAGE = "Write the page to FILE (- is stdout); without it, print a short view."
+
+
+@click.command(params=parameters("FILE|DIR…", "html", "recursive", "target", "preset", "format", "jobs", html=_PAGE))
 def show(operands: tuple[str, ...], **options: object) -> int:
     """Show transcripts before and after: what stays, what the summary says, what is lost. Nothing is compacted.
 
