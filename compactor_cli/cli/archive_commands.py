@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from compactor_cli.cli.console import (
 )
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import RESUMED_WHEN_INTERRUPTED, find_problems
-from compactor_cli.group.exchanges import group
+from compactor_cli.group.exchanges import Half, group
 from compactor_cli.model.errors import CompactError, OutputError, UsageError
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.presets import values
@@ -74,7 +74,8 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     in the place of its file: compactor undo FILE
     """
     if Path(name).exists() or not is_hash_start(name):
-        found = original_of(name, (*_adjacent(name), *archives(archive_dir)))
+        # First the archive that this file would have been replaced from.
+        found = original_of(name, (*each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir)))
     else:
         found = find(archives(archive_dir), name)
     if output and output != "-":
@@ -89,11 +90,6 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     write_to(found, sys.stdout.buffer)
     sys.stdout.buffer.flush()
     return 0
-
-
-def _adjacent(name: str) -> tuple[Path, ...]:
-    """The archive that this file would have been replaced from."""
-    return each_once([default_archive_dir(name, in_place=True)])
 
 
 @click.command()
@@ -155,43 +151,34 @@ def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], s
     with open_stream(name) as stream:
         lines = records_in(stream)
         for transcript in open_transcripts(lines, dialect=dialect, prefix=lines.prefix):
-            problems += _faults(transcript)
-            for warning in (*_interrupted(transcript), *map(str, find_problems(transcript))):
+            interrupted, faulty = _faults(transcript)
+            problems += faulty
+            for warning in (*interrupted, *map(str, find_problems(transcript))):
                 console.warn(warning)
             conversations += 1
             records += len(transcript.records)
-    return tuple(
-        problems
-    ), f"{visible(name)}: sound, {counted(conversations, 'conversation')}, {counted(records, 'record')}"
+    line = f"{visible(name)}: sound, {counted(conversations, 'conversation')}, {counted(records, 'record')}"
+    return tuple(problems), line
 
 
-def _interrupted(transcript: Transcript) -> Iterator[str]:
-    """The calls without a result that the client of a session copes with."""
-    if transcript.dialect in RESUMED_WHEN_INTERRUPTED:
-        for half in group(transcript.messages).orphan_calls:
-            if not transcript.messages[half.record].superseded:
-                yield f"{transcript.records[half.record].place}: a call was interrupted: the client goes on without it"
-
-
-def _faults(transcript: Transcript) -> Iterator[str]:
-    """What is wrong with one transcript."""
+def _faults(transcript: Transcript) -> tuple[list[str], list[str]]:
+    """The calls of one transcript that were interrupted where its client copes with that, and all that is wrong."""
     grouping = group(transcript.messages)
+
+    def named(halves: Sequence[Half], what: str) -> list[str]:
+        sent = (half for half in halves if not transcript.messages[half.record].superseded)
+        return [f"{transcript.records[half.record].place}: {what}" for half in sent]
+
     is_resumed = transcript.dialect in RESUMED_WHEN_INTERRUPTED
-    for half, what in (
-        *((half, "a call without its result") for half in grouping.orphan_calls if not is_resumed),
-        *((half, "a result without its call") for half in grouping.orphan_results),
-    ):
-        if not transcript.messages[half.record].superseded:
-            yield f"{transcript.records[half.record].place}: {what}"
-    if transcript.dialect not in schema_names():
-        return
-    named = 0
-    for record in transcript.records:
-        for fault in faults(transcript.dialect, record.value):
-            yield f"{record.place}: {fault}"
-            named += 1
-        if named >= NAMED_FAULTS:
-            return
+    interrupted = "a call was interrupted: the client goes on without it"
+    calls = named(grouping.orphan_calls, interrupted if is_resumed else "a call without its result")
+    results = named(grouping.orphan_results, "a result without its call")
+    by_schema: list[str] = []
+    for record in transcript.records if transcript.dialect in schema_names() else ():
+        by_schema += (f"{record.place}: {fault}" for fault in faults(transcript.dialect, record.value))
+        if len(by_schema) >= NAMED_FAULTS:
+            break
+    return (calls, [*results, *by_schema]) if is_resumed else ([], [*calls, *results, *by_schema])
 
 
 _SHOWN_HASH_CHARS = 12

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self, TextIO
 
 from compactor_cli.model.report import BytesRead, Event, InputEnded
@@ -163,9 +162,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.close()
 
@@ -216,11 +213,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     texts = [list(head), *([_text(cell) for cell in row] for row in rows)]
     widths = [max(_width(row[column]) for row in texts) for column in range(len(head))]
     right = [bool(rows) and all(_is_number(row[column]) for row in rows) for column in range(len(head))]
-    lines = (
-        "  ".join(_padded(cell, width, side) for cell, width, side in zip(row, widths, right, strict=True))
-        for row in texts
-    )
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    lines: list[str] = []
+    for row in texts:
+        blanks = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = (b + c if is_right else c + b for b, c, is_right in zip(blanks, row, right, strict=True))
+        lines.append(f"{'  '.join(cells).rstrip()}\n")
+    return "".join(lines)
 
 
 def fitted_table(
@@ -288,19 +286,9 @@ def _is_number(cell: object) -> bool:
     return cell is None or isinstance(cell, int | float) or str(cell).endswith("%")
 
 
-def _padded(text: str, width: int, right: bool) -> str:
-    blanks = " " * (width - _width(text))
-    return blanks + text if right else text + blanks
-
-
 def _width(text: str) -> int:
     """Columns of a terminal: wide characters take two, marks on the one before take none."""
     if text.isascii():
         return len(text)
-    return sum(_columns(character) for character in text)
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    shown = (character for character in text if not unicodedata.combining(character))
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in shown)

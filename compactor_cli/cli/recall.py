@@ -20,7 +20,7 @@ from compactor_cli.archive.folder import default_archive_dir
 from compactor_cli.archive.index import IndexStart
 from compactor_cli.archive.restore import ExpandedRecord, each_once, load_transcript, original_of, transcripts_in
 from compactor_cli.archive.restore import expand as expanded
-from compactor_cli.archive.search import Filter, Hit, SearchResult, marks
+from compactor_cli.archive.search import Filter, Hit, marks
 from compactor_cli.archive.search import search as searched
 from compactor_cli.cli.archive_commands import ARCHIVE_DIR, archives
 from compactor_cli.cli.console import (
@@ -66,7 +66,9 @@ def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | 
         if raw:
             sys.stdout.buffer.write(original.record.raw + b"\n")
         else:
-            text = _json(_expanded(original)) if as_json else _shown(original)
+            when = {"time": original.message.timestamp} if original.message.timestamp else {}
+            name = {"id": original.id, "transcript": original.sha256, "record": original.number}
+            text = _json(name | when | message_fields(original.message)) if as_json else _shown(original)
             sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
     return 0
@@ -100,32 +102,25 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
         since=_moment(given["since"], "--since"),
         until=_moment(given["until"], "--until"),
     )
-    found = _found(
-        archive_dir, query, only, given["limit"], IndexStart.NOTHING if rebuild else IndexStart.KNOWN, console
-    )
+    start = IndexStart.NOTHING if rebuild else IndexStart.KNOWN
+    named = [folder for folder in archives(archive_dir) if archive_dir or folder.is_dir()]
+    if not named:
+        console.warn("there is no archive yet")
+    with Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
+        words = " ".join(query)
+        found = searched(
+            named, words, only=only, limit=given["limit"], start=start, progress=lambda done, total: bar.advance(1)
+        )
     for trouble in found.troubles:
         console.warn(trouble)
     if found.any_word:
         console.warn("no record holds all of these words; these hold some")
     color = wants_color("auto", sys.stdout, os.environ)
     for hit in found.hits:
-        text = _json(_hit(hit)) if as_json else _line(hit, " ".join(query), color)
+        text = _hit_json(hit) if as_json else _line(hit, words, color)
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
     return 0 if found.hits else NOTHING_FOUND
-
-
-def _found(
-    archive_dir: str | None, query: Sequence[str], only: Filter, limit: int, start: IndexStart, console: Console
-) -> SearchResult:
-    """What is found, with a bar while archives are indexed."""
-    named = [folder for folder in archives(archive_dir) if archive_dir or folder.is_dir()]
-    if not named:
-        console.warn("there is no archive yet")
-    with Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
-        return searched(
-            named, " ".join(query), only=only, limit=limit, start=start, progress=lambda done, total: bar.advance(1)
-        )
 
 
 def _moment(text: str | None, where: str) -> int | None:
@@ -141,12 +136,6 @@ def _moment(text: str | None, where: str) -> int | None:
 
 def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
-
-
-def _expanded(original: ExpandedRecord) -> dict[str, Any]:
-    when = {"time": original.message.timestamp} if original.message.timestamp else {}
-    name = {"id": original.id, "transcript": original.sha256, "record": original.number}
-    return {**name, **when, **message_fields(original.message)}
 
 
 def _shown(original: ExpandedRecord) -> str:
@@ -174,9 +163,9 @@ def _parts(message: Message) -> Iterator[str]:
             yield f"({part.kind}, {part.size_bytes:,} bytes)"
 
 
-def _hit(hit: Hit) -> dict[str, Any]:
-    value = dataclasses.asdict(hit) | {"archive": str(hit.archive), "record": hit.record + 1, "time": _iso(hit.time)}
-    return {"id": hit.id, **value}
+def _hit_json(hit: Hit) -> str:
+    shown = {"archive": str(hit.archive), "record": hit.record + 1, "time": _iso(hit.time)}
+    return _json({"id": hit.id, **dataclasses.asdict(hit), **shown})
 
 
 def _line(hit: Hit, query: str, color: bool) -> str:
@@ -233,17 +222,18 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
     unknown: set[str] = set()
     found = sorted(_left_out(file, dialect, folders, unknown), key=lambda left: -left.thing.score)
     shown = found[: limit or (len(found) if as_json else MOST_SHOWN)]
-    total = _total(file, len(found), len(shown), ", ".join(sorted(unknown)))
-    text = "".join(map(_thing_json, shown)) if as_json else _table(shown) + total
+    text = "".join(map(_thing_json, shown))
+    if not as_json:
+        things = ((left.thing, left.id) for left in shown)
+        rows = [(f"{thing.score:.0%}", thing.kind, _clipped(thing.text), name or None) for thing, name in things]
+        more = f", {len(shown):,} shown (more: --limit)" if len(shown) < len(found) else ""
+        missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
+        count = counted(len(found), "thing") if found else "nothing"
+        text = table(("need", "kind", "what", "record"), rows) if rows else ""
+        text += f"{visible(file)}: {count} left out{more}{missing}\n"
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
     return 0
-
-
-def _total(file: str, total: int, shown: int, unknown: str) -> str:
-    more = f", {shown:,} shown (more: --limit)" if shown < total else ""
-    missing = f"; what was left out before {unknown} is in no archive" if unknown else ""
-    return f"{visible(file)}: {counted(total, 'thing') if total else 'nothing'} left out{more}{missing}\n"
 
 
 def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str]) -> Iterator[_Left]:
@@ -314,13 +304,7 @@ def _newest_marker(transcript: Transcript) -> Marker | None:
 
 def _thing_json(left: _Left) -> str:
     thing = left.thing
-    value = {"id": left.id, "kind": thing.kind, "score": thing.score, "text": thing.text}
-    return json.dumps(value, ensure_ascii=False) + "\n"
-
-
-def _table(found: Sequence[_Left]) -> str:
-    rows = [(f"{left.thing.score:.0%}", left.thing.kind, _clipped(left.thing.text), left.id or None) for left in found]
-    return table(("need", "kind", "what", "record"), rows) if rows else ""
+    return _json({"id": left.id, "kind": thing.kind, "score": thing.score, "text": thing.text})
 
 
 def _clipped(text: str) -> str:

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,6 @@ from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
     from compactor_cli.cli.views import PageFile
-    from compactor_cli.model.report import Compaction
-    from compactor_cli.model.transcript import Transcript
     from compactor_cli.run.planfile import PlanFile
     from compactor_cli.run.resume import UnchangedCache
 
@@ -83,7 +81,11 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     for warning in configuration.warnings:
         console.warn(warning)
     console.why(f"settings from: {', '.join(configuration.sources)}")
-    plan_file = _plan_file(run_options)
+    plan_file: PlanFile | None = None
+    if run_options.plan:
+        from compactor_cli.run.planfile import read_plan_file
+
+        plan_file = read_plan_file(run_options.plan)
     settings = plan_file.settings if plan_file else configuration.settings
     settings = run_report.settings = untouched(settings) if run_options.no_compact else settings
     check_names(settings, run_options)
@@ -150,14 +152,6 @@ def _what_keeps_secrets(run_options: RunOptions) -> str:
     elif run_options.originals is Originals.NOT_KEPT:
         keeps = "no original is kept"
     return f"kept records that hold secrets do not stay byte for byte; {keeps}"
-
-
-def _plan_file(run_options: RunOptions) -> PlanFile | None:
-    if not run_options.plan:
-        return None
-    from compactor_cli.run.planfile import read_plan_file
-
-    return read_plan_file(run_options.plan)
 
 
 def _exit_code(reports: Sequence[InputReport], run_options: RunOptions) -> int:
@@ -259,7 +253,7 @@ def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile
         limits=run_options.limits,
         plans=plan_file.by_sha256 if plan_file else None,
         view=_view(run_options),
-        page=partial(_page, settings=settings) if run_options.html else None,
+        page=_page(settings) if run_options.html else None,
         shape=run_options.shape,
         redacts_output=run_options.redact_output,
     )
@@ -284,10 +278,10 @@ def _view(run_options: RunOptions) -> View | None:
     return None
 
 
-def _page(transcript: Transcript, row: Compaction, *, settings: Settings) -> str:
+def _page(settings: Settings) -> View:
     from compactor_cli.cli.views import session_view
 
-    return session_view(transcript, row, settings)
+    return partial(session_view, settings=settings)
 
 
 def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
@@ -331,14 +325,11 @@ def _batch(
 ) -> Generator[InputReport, None, None]:
     """The inputs one by one, what comes up on the way shown, saved and reported."""
     single = len(jobs) == 1
-    progress = stack.enter_context(
-        Progress(
-            label=console.program,
-            total=_size_bytes(jobs[0]) if single else len(jobs),
-            unit="B" if single else "file",
-            shown=console.watched,
-        )
-    )
+    path = Path(jobs[0].source.path) if single else Path()
+    size_bytes = path.stat().st_size if path.is_file() else 0
+    total, unit = (size_bytes, "B") if single else (len(jobs), "file")
+    shown = Progress(label=console.program, total=total, unit=unit, shown=console.watched)
+    progress = stack.enter_context(shown)
     console.before_line = progress.make_room
     wording = ReportWording(
         purpose=run_config.purpose,
@@ -356,11 +347,9 @@ def _batch(
         page=page.add_session if page and single else None,
         show=_show if run_config.view else None,
         save=_plan_saver(run_options, run_config, stack),
-        training_rows=stack.enter_context(_private(run_options.summary_rows)).write
-        if run_options.summary_rows
-        else None,
+        training_rows=_private(run_options.summary_rows, stack).write if run_options.summary_rows else None,
         emit=run_report.emit if run_report.wants_all or (single and console.watched) else None,
-        late=partial(_late, run_report),
+        late=run_report.add_late,
     )
     after_failure = AfterFailure.GO_ON if run_options.keep_going else AfterFailure.STOP
     run = run_batch(
@@ -397,11 +386,6 @@ def _page_file(run_options: RunOptions, run_config: RunConfig, run_report: RunRe
     return page
 
 
-def _late(run_report: RunReport, report: InputReport) -> None:
-    run_report.inputs = (*run_report.inputs, report)
-    run_report.emit(InputEnded(report=report))
-
-
 def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -> UnchangedCache | None:
     """What earlier runs found unchanged, where many files stay where they are and nobody looks at each.
 
@@ -433,9 +417,9 @@ def _show(text: str) -> None:
         raise output_error(error, "standard output") from error
 
 
-def _private(path: str) -> AbstractContextManager[IO[bytes]]:
+def _private(path: str, stack: ExitStack) -> IO[bytes]:
     """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
-    return output_file(path, mode=PRIVATE_FILE_MODE)
+    return stack.enter_context(output_file(path, mode=PRIVATE_FILE_MODE))
 
 
 def _plan_saver(run_options: RunOptions, run_config: RunConfig, stack: ExitStack) -> Any:
@@ -444,11 +428,6 @@ def _plan_saver(run_options: RunOptions, run_config: RunConfig, stack: ExitStack
         return None
     from compactor_cli.run.planfile import header_line
 
-    file = stack.enter_context(_private(run_options.plan_out))
+    file = _private(run_options.plan_out, stack)
     file.write(header_line(run_config.settings))
     return file.write
-
-
-def _size_bytes(job: Job) -> int:
-    path = Path(job.source.path)
-    return path.stat().st_size if path.is_file() else 0

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import IO, Any, Self
 
 import orjson
@@ -144,8 +143,13 @@ class RunReport:
         for listener in self.listeners:
             listener(event)
 
+    def add_late(self, report: InputReport) -> None:
+        """An input that was done when the run was stopped."""
+        self.inputs = (*self.inputs, report)
+        self.emit(InputEnded(report=report))
+
     def close(self, exit_code: int, error: str) -> None:
-        """The run is over: tell it, and write the report."""
+        """The run is over: say so to all listeners, and write the report."""
         self.emit(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
         if self.report:
             run = RunRecord(
@@ -189,6 +193,8 @@ _ENDED = (
     "outcome reason tokens_before tokens_after bytes_before bytes_after kept covered summary_source summary_tokens"
     " fell_back warnings"
 ).split()
+_CALL = "transcript model reply input_tokens output_tokens cost_usd seconds error".split()
+_CALL = "transcript model reply input_tokens output_tokens cost_usd seconds error".split()
 _INPUT = (
     "outcome reason tokens_before tokens_after bytes_before bytes_after sha256 archive output counts exit_code"
 ).split()
@@ -213,23 +219,19 @@ class EventFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         os.close(self._descriptor)
 
     def __call__(self, event: Event) -> None:
         """Write what there is to say of it."""
         with self._lock:
-            for line in self._lines(event):
-                self._write(json.dumps(line).encode() + b"\n")
-
-    def _write(self, data: bytes) -> None:
-        try:
-            while data and not self.trouble:
-                data = data[os.write(self._descriptor, data) :]
-        except OSError as error:
-            self.trouble = error.strerror or str(error)
+            try:
+                for line in self._lines(event):
+                    data = json.dumps(line).encode() + b"\n"
+                    while data and not self.trouble:
+                        data = data[os.write(self._descriptor, data) :]
+            except OSError as error:
+                self.trouble = error.strerror or str(error)
 
     def _lines(self, event: Event) -> Iterator[dict[str, Any]]:
         match event:
@@ -245,13 +247,20 @@ class EventFile:
                 yield _line("plan", event.at, **_transcript(event.path, report), **_picked(report, _PLANNED))
             case ModelCalled():
                 self._costs_usd[event.transcript] += event.cost_usd or 0.0
-                yield _line("call", event.at, **_call(event))
+                values = {name: getattr(event, name) for name in _CALL}
+                yield _line("call", event.at, **values | {"seconds": round(event.seconds, 3)})
             case TranscriptEnded():
                 yield from self._transcript_ended(event)
             case InputEnded():
                 yield from self._input_ended(event.report, event.at)
             case RunEnded():
-                yield from _run_ended(event)
+                if event.error:
+                    yield _line("error", event.at, error=event.error, exit_code=event.exit_code)
+                sizes = ("tokens_before", "tokens_after")
+                tokens = {name: sum(getattr(item, name) for item in event.inputs) for name in sizes}
+                cost_usd = float(str((event.model or {}).get("cost_usd") or 0.0))
+                values = {"inputs": len(event.inputs), "exit_code": event.exit_code}
+                yield _line("done", event.at, **values, **tokens, cost_usd=cost_usd)
 
     def _transcript_ended(self, event: TranscriptEnded) -> Iterator[dict[str, Any]]:
         report = event.report
@@ -270,14 +279,6 @@ class EventFile:
         yield _line("end", at, path=report.path, **_picked(report, _INPUT), cost_usd=cost_usd)
 
 
-def _run_ended(event: RunEnded) -> Iterator[dict[str, Any]]:
-    if event.error:
-        yield _line("error", event.at, error=event.error, exit_code=event.exit_code)
-    cost_usd = float(str((event.model or {}).get("cost_usd") or 0.0))
-    tokens = {name: sum(getattr(item, name) for item in event.inputs) for name in ("tokens_before", "tokens_after")}
-    yield _line("done", event.at, inputs=len(event.inputs), exit_code=event.exit_code, **tokens, cost_usd=cost_usd)
-
-
 def _line(name: str, at: float, **values: Any) -> dict[str, Any]:
     moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {"event": name, "time": moment, **values}
@@ -290,12 +291,6 @@ def _transcript(path: str, report: TranscriptReport) -> dict[str, Any]:
 def _picked(report: TranscriptReport | InputReport, names: list[str]) -> dict[str, Any]:
     found = {name: getattr(report, name) for name in names}
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
-
-
-def _call(event: ModelCalled) -> dict[str, Any]:
-    values = {"transcript": event.transcript, "model": event.model, "reply": event.reply.value}
-    tokens = {"input_tokens": event.input_tokens, "output_tokens": event.output_tokens}
-    return {**values, **tokens, "cost_usd": event.cost_usd, "seconds": round(event.seconds, 3), "error": event.error}
 
 
 def _opened(where: str) -> int:

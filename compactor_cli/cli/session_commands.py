@@ -200,7 +200,15 @@ def _print(measured: Sequence[MeasuredSession], known: Sequence[Client], *, left
 
 def _table(measured: Sequence[MeasuredSession], width: int) -> str:
     """The rows, the project clipped to what a terminal of this width leaves, the path in full where it fits."""
-    rows = [_row(number, item) for number, item in enumerate(measured, 1)]
+    rows: list[tuple[object, ...]] = []
+    for number, item in enumerate(measured, 1):
+        session = item.session
+        share = f"{item.tokens / item.window_tokens:.0%}" if item.window_tokens else None
+        sizes = (None, None, None) if item.error else (item.tokens, share, item.saved_tokens or None)
+        seconds = time.time() - session.modified
+        age = next((f"{int(seconds // unit)} {name}" for unit, name in _AGES if seconds >= unit), "now")
+        name = home_path(item.project) or "?"
+        rows.append((number, session.client.title, name, age, *sizes, session.id[:_ID_CHARS]))
     paths = [(*row[:-1], home_path(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
     if _width(paths) <= width:
         return table(HEAD, paths)
@@ -210,23 +218,6 @@ def _table(measured: Sequence[MeasuredSession], width: int) -> str:
 
 def _width(rows: Sequence[Sequence[object]]) -> int:
     return max(map(len, table(HEAD, rows).splitlines()))
-
-
-def _row(number: int, item: MeasuredSession) -> tuple[object, ...]:
-    session = item.session
-    sizes: tuple[object, ...] = (item.tokens, _share(item), item.saved_tokens or None)
-    if item.error:
-        sizes = (None, None, None)
-    age = _age(time.time() - session.modified)
-    return (number, session.client.title, home_path(item.project) or "?", age, *sizes, session.id[:_ID_CHARS])
-
-
-def _share(item: MeasuredSession) -> str | None:
-    return f"{item.tokens / item.window_tokens:.0%}" if item.window_tokens else None
-
-
-def _age(seconds: float) -> str:
-    return next((f"{int(seconds // unit)} {name}" for unit, name in _AGES if seconds >= unit), "now")
 
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:
@@ -354,18 +345,16 @@ def _add(found: TranscriptStats, transcript: Transcript, counter: Counter) -> No
 
 def _stats_table(counted: Sequence[TranscriptStats]) -> str:
     """The largest first; of several, the total last."""
-    rows = [_stats_row(item) for item in sorted(counted, key=lambda item: -item.tokens)]
+    rows: list[tuple[object, ...]] = []
+    for item in sorted(counted, key=lambda item: -item.tokens):
+        share = None if item.pressure_ratio is None else f"{item.pressure_ratio:.0%}"
+        counts = (item.turns, item.exchanges, item.orphans, item.messages, item.records, item.conversations)
+        name = "standard input" if item.path == STDIN else home_path(item.path)
+        rows.append((item.tokens, share, *counts, ", ".join(item.formats), name))
     if len(rows) > 1:
         sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
         rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
     return fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL)
-
-
-def _stats_row(found: TranscriptStats) -> tuple[object, ...]:
-    share = None if found.pressure_ratio is None else f"{found.pressure_ratio:.0%}"
-    name = "standard input" if found.path == STDIN else home_path(found.path)
-    counts = (found.turns, found.exchanges, found.orphans, found.messages, found.records, found.conversations)
-    return (found.tokens, share, *counts, ", ".join(found.formats), name)
 
 
 @click.command()
@@ -381,37 +370,28 @@ def view(file: str, dialect: str) -> int:
     with open_stream(file) as stream:
         records = records_in(stream, OnInvalid.KEEP)
         for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
-            for line in _lines(transcript):
-                click.echo(line)
+            for i, message in sent_messages(transcript):
+                line = json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False)
+                # A half of a surrogate pair has no bytes in UTF-8.
+                click.echo(line.encode("utf-8", "replace").decode())
     return 0
-
-
-def _lines(transcript: Transcript) -> Iterator[str]:
-    for i, message in sent_messages(transcript):
-        value = {"record": i + 1, **message_fields(message)}
-        # A half of a surrogate pair has no bytes in UTF-8.
-        yield json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def message_fields(message: Message) -> dict[str, Any]:
     """What a message says, as a JSON object; what is empty is left out."""
     parts = message.parts
+    # Images and files, those in results too; reasoning that is encrypted is neither.
+    media = sum(isinstance(part, Media) and part.kind not in OPAQUE_KINDS for part in parts)
     found: dict[str, Any] = {
         "role": message.role.value,
         "content": message.text,
         "thinking": "\n".join(part.text for part in parts if isinstance(part, Thinking)),
         "calls": [_call(part) for part in parts if isinstance(part, ToolCall)],
         "results": [_result(part) for part in parts if isinstance(part, ToolResult)],
-        "media": _media(message),
+        "media": media + sum(result.media_count for result in message.results),
     }
     kept = ("role", "content") if any(isinstance(part, Text) for part in parts) else ("role",)
     return {key: value for key, value in found.items() if value or key in kept}
-
-
-def _media(message: Message) -> int:
-    """How many images and files there are, those in results too; reasoning that is encrypted is neither."""
-    shown = sum(isinstance(part, Media) and part.kind not in OPAQUE_KINDS for part in message.parts)
-    return shown + sum(result.media_count for result in message.results)
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

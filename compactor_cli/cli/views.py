@@ -27,7 +27,7 @@ from compactor_cli.model.report import (
     TranscriptReport,
 )
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
-from compactor_cli.model.transcript import Container, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Container, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.finish import COUNTER, OUTDATED
 from compactor_cli.plan.strategies import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED
 from compactor_cli.read.streams import STDIN
@@ -68,7 +68,11 @@ def plan_view(transcript: Transcript, plan: Plan) -> str:
     if not plan.changes:
         return f"{head}: unchanged ({plan.reason or 'nothing to do'})\n"
     most = plan.tokens_kept + plan.summary_tokens
-    lines = [f"{head} → at most {most:,}{_aim(plan)}"]
+    aim = [f"target {plan.target_tokens:,}"] if plan.target_tokens else []
+    if plan.window_tokens:
+        share = plan.tokens_before / plan.window_tokens
+        aim.append(f"{share:.0%} of the window of {plan.window_tokens:,} was full")
+    lines = [f"{head} → at most {most:,}" + (f" ({', '.join(aim)})" if aim else "")]
     lines += [f"  why: {plan.reason}"] if plan.reason else []
     lines += [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
     if plan.summary_tokens:
@@ -115,8 +119,7 @@ def _clipped(line: str, most_chars: int) -> str:
 
 def _regions(plan: Plan) -> list[tuple[Span, ...]]:
     """Runs of kept spans, and runs of all others: bookkeeping between covered records is no news."""
-    runs = groupby(plan.spans, key=_is_kept)
-    return [tuple(spans) for _, spans in runs]
+    return [tuple(spans) for _, spans in groupby(plan.spans, key=_is_kept)]
 
 
 def _is_kept(span: Span) -> bool:
@@ -133,13 +136,11 @@ def _fate(region: tuple[Span, ...]) -> str:
     if _is_kept(region[0]):
         reset = counts.get((Action.PRUNE, COUNTER), 0)
         return f"keep {sum(counts.values()):,}" + (f" ({counted(reset, 'token counter')} reset)" if reset else "")
-    return ", ".join(_phrase(action, name).format(f"{count:,}") for (action, name), count in counts.items())
-
-
-def _phrase(action: Action, name: str) -> str:
-    if name in _LEFT_OUT:
-        return _LEFT_OUT[name]
-    return "summarise {}" if action is Action.COVER else f"shorten {{}} ({name})"
+    words: list[str] = []
+    for (action, name), count in counts.items():
+        other = "summarise {}" if action is Action.COVER else f"shorten {{}} ({name})"
+        words.append(_LEFT_OUT.get(name, other).format(f"{count:,}"))
+    return ", ".join(words)
 
 
 def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Iterator[str]:
@@ -163,7 +164,11 @@ def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: b
     shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
     ends = shown if len(shown) <= SHOWN_RECORDS else [*shown[: SHOWN_RECORDS // 2], -1, *shown[-SHOWN_RECORDS // 2 :]]
     for index in ends:
-        description = _excerpt(transcript.messages[index]) if index >= 0 else f"… {len(shown) - SHOWN_RECORDS:,} more …"
+        description = f"… {len(shown) - SHOWN_RECORDS:,} more …"
+        if index >= 0:
+            message = transcript.messages[index]
+            text = " ".join(filter(None, map(_part, message.parts)))
+            description = f"{message.role.value}: {_short(text)}"
         yield painted(f"- {description}", Color.RED, color)
         if index in edits:
             yield painted(f"+ {_short(edits[index].text)}", Color.GREEN, color)
@@ -171,11 +176,6 @@ def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: b
 
 def _added(summary: str, color: bool) -> Iterator[str]:
     return (painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines())
-
-
-def _excerpt(message: Message) -> str:
-    description = " ".join(filter(None, (_part(part) for part in message.parts)))
-    return f"{message.role.value}: {_short(description)}"
 
 
 def _part(part: object) -> str:
@@ -189,21 +189,12 @@ def _part(part: object) -> str:
 
 
 def _short(text: str) -> str:
-    line = visible(" ".join(text[: EXCERPT_CHARS * 3].split()))
-    return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
+    return _clipped(visible(" ".join(text[: EXCERPT_CHARS * 3].split())), EXCERPT_CHARS)
 
 
 def _range(region: tuple[Span, ...]) -> str:
     first, last = region[0].start + 1, region[-1].stop
     return f"{first:,}" if first == last else f"{first:,}-{last:,}"
-
-
-def _aim(plan: Plan) -> str:
-    parts = [f"target {plan.target_tokens:,}"] if plan.target_tokens else []
-    if plan.window_tokens:
-        share = plan.tokens_before / plan.window_tokens
-        parts.append(f"{share:.0%} of the window of {plan.window_tokens:,} was full")
-    return f" ({', '.join(parts)})" if parts else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,7 +414,9 @@ class PageFile:
         if isinstance(event, TranscriptEnded):
             self._add(event.path, event.report)
         elif isinstance(event, RunEnded) and (event.inputs or not event.error):
-            self._write(self._page(event))
+            page = self._page(event)
+            with output_file(self._path) as file:
+                file.write(page.encode())
 
     def _add(self, path: str, report: TranscriptReport) -> None:
         self._before.append(report.tokens_before)
@@ -456,10 +449,6 @@ class PageFile:
             title=f"{Path(one).name} compacted" if one and one != STDIN else "What was compacted",
         )
 
-    def _write(self, page: str) -> None:
-        with output_file(self._path) as file:
-            file.write(page.encode())
-
 
 def session_view(transcript: Transcript, row: Compaction, settings: Settings) -> str:
     """The page of one transcript; empty for the rows of a dataset but the first."""
@@ -469,10 +458,9 @@ def session_view(transcript: Transcript, row: Compaction, settings: Settings) ->
     from compactor_cli.plan.tokens import counter_for
     from compactor_cli.render.page import printable, session_page
 
-    plan: Plan = row.plan
     counter = counter_for(settings.tokenizer, transcript.model)
     title = printable(Path(_name(place.path)).name)
-    return session_page(transcript, plan, row.summary_text, row.report, counter=counter, title=title)
+    return session_page(transcript, row.plan, row.summary_text, row.report, counter=counter, title=title)
 
 
 def _name(path: str) -> str:
