@@ -44,13 +44,15 @@ class Artefacts:
 def artefacts_of(events: Sequence[Event]) -> Artefacts:
     """The distinct artefacts of these events."""
     edited = dict.fromkeys(_paths(events, ToolKind.EDIT))
+    # A file that was read may just talk of errors.
+    failing = (event for event in events if event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT))
     return Artefacts(
         edited=tuple(edited),
         read=tuple(path for path in dict.fromkeys(_paths(events, ToolKind.READ)) if path not in edited),
         commands=tuple(dict.fromkeys(_commands(events))),
         todos=tuple(dict.fromkeys(_open_items(events))),
         decisions=tuple(dict.fromkeys(_telling_lines(events, EventKind.ASSISTANT, _decision()))),
-        errors=tuple(dict.fromkeys(_telling_lines(filter(_may_fail, events), EventKind.RESULT, _error()))),
+        errors=tuple(dict.fromkeys(_telling_lines(failing, EventKind.RESULT, _error()))),
     )
 
 
@@ -102,22 +104,16 @@ def _paths(events: Iterable[Event], tool: ToolKind) -> Iterator[str]:
             path = argument(event.arguments, PATH_KEYS).removeprefix("./").rstrip("/")
             if path and "\n" not in path and ("/" in path or "." in path.strip(".")):
                 yield path
-            if tool is ToolKind.EDIT:
-                yield from _patched(event.text)
-
-
-def _patched(text: str) -> Iterator[str]:
-    """The files that an ``apply_patch`` text names, except for the names that it gives them."""
-    found = patched_files(text) if "*** Begin Patch" in text else ()
-    return (path for action, path in found if action is not FileAction.MOVE)
+            if tool is ToolKind.EDIT and "*** Begin Patch" in event.text:
+                # All but the names that a patch gives to files.
+                yield from (path for action, path in patched_files(event.text) if action is not FileAction.MOVE)
 
 
 def _commands(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
-        if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND:
-            first = next(lines_of(command_of(event.arguments)), "")
-            if first:
-                yield " ".join(words(first)[:COMMAND_WORDS])
+        is_command = event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
+        if is_command and (first := next(lines_of(command_of(event.arguments)), "")):
+            yield " ".join(words(first)[:COMMAND_WORDS])
 
 
 def _open_items(events: Sequence[Event]) -> Iterator[str]:
@@ -136,11 +132,6 @@ def _items(arguments: Mapping[str, Any] | str) -> list[Mapping[str, Any]]:
     lists = (arguments.get(key) for key in _LIST_KEYS)
     found = next((value for value in lists if isinstance(value, (list, tuple))), ())
     return [item for item in found if isinstance(item, Mapping)]
-
-
-def _may_fail(event: Event) -> bool:
-    """Whether an error line in this event is one that happened: a file that was read may just talk of errors."""
-    return event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT)
 
 
 def _telling_lines(events: Iterable[Event], kind: EventKind, cue: re.Pattern[str]) -> Iterator[str]:
@@ -202,7 +193,9 @@ def _flat(events: Iterable[Event]) -> str:
 
 
 def _facts(event: Event) -> Iterator[str]:
-    texts = _values(event.arguments) if event.kind is EventKind.CALL else _named(event.text)
+    # Of a text: amounts, numbers and codes with a digit, and capitalised names of two or more words.
+    is_call = event.kind is EventKind.CALL
+    texts = _values(event.arguments) if is_call else (found[0] for found in _fact().finditer(event.text))
     for text in texts:
         found = words(text)
         if 0 < len(found) <= MOST_ANSWER_WORDS and len(text) > 1 and not _TRIVIAL.issuperset(found):
@@ -218,11 +211,6 @@ def _values(arguments: Any) -> Iterator[str]:
             yield from _values(value)
     elif not isinstance(arguments, bool) and arguments is not None:
         yield str(arguments)
-
-
-def _named(text: str) -> Iterator[str]:
-    """Amounts, numbers and codes with a digit, and capitalised names of two or more words."""
-    return (found[0] for found in _fact().finditer(text))
 
 
 @cache

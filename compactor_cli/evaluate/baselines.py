@@ -13,8 +13,9 @@ import os
 import shlex
 import subprocess
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import orjson
@@ -41,22 +42,17 @@ class Method(Protocol):
         """The name in tables and options."""
         ...
 
-    def prepare(self, case: EvalCase, count: Count) -> Write:
+    def prepare(self, case: EvalCase, count: Count, /) -> Write:
         """A function from a budget in tokens to the summary's text, at most that long."""
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Baseline:
     """A baseline made of one function."""
 
     name: str
-    about: str
-    function: Callable[[EvalCase, Count], Write]
-
-    def prepare(self, case: EvalCase, count: Count) -> Write:
-        """See `Method`."""
-        return self.function(case, count)
+    prepare: Callable[[EvalCase, Count], Write]
 
 
 _LABELS = {EventKind.USER: "User: ", EventKind.ASSISTANT: "Assistant: ", EventKind.CALL: "Call: "}
@@ -87,13 +83,12 @@ def _middle_out(case: EvalCase, count: Count) -> Write:
     def make(chars: int) -> str:
         return "\n".join(_shortened(text, chars) for text in texts) if chars else ""
 
-    return lambda budget: _filled(make, longest, budget, count, texts)
+    def write(budget: int) -> str:
+        chars = most(longest, make, budget, count)
+        # Where not even a scrap of each fits, the newest scraps.
+        return make(chars) if chars else last(make(1), budget, count)
 
-
-def _filled(make: Callable[[int], str], longest: int, budget: int, count: Count, texts: list[str]) -> str:
-    """Every text as long as fits; where not even a scrap of each fits, the newest scraps."""
-    chars = most(longest, make, budget, count)
-    return make(chars) if chars else last("\n".join(_shortened(text, 1) for text in texts), budget, count)
+    return write
 
 
 def _shortened(text: str, chars: int) -> str:
@@ -109,15 +104,17 @@ def _masking(case: EvalCase, count: Count) -> Write:
 
 
 def _lexrank(case: EvalCase, count: Count) -> Write:
-    return _lines(lexrank_order(_numbered_lines(case)), count)
+    return partial(best, lexrank_order(_numbered_lines(case)), count=count)
 
 
 def _mmr(case: EvalCase, count: Count) -> Write:
-    return _lines(mmr_order(_numbered_lines(case), _query(case)), count)
+    asked = [event.text for event in case.prefix_events if event.kind is EventKind.USER]
+    query = "\n".join([*asked[-1:], _whole(case.tail_events)])
+    return partial(best, mmr_order(_numbered_lines(case), query), count=count)
 
 
 def _log_frequency(case: EvalCase, count: Count) -> Write:
-    return _lines(coverage_order(case.middle_events, _numbered_lines(case)), count)
+    return partial(best, coverage_order(case.middle_events, _numbered_lines(case)), count=count)
 
 
 def _bare_list(case: EvalCase, count: Count) -> Write:
@@ -133,16 +130,7 @@ def _bare_list(case: EvalCase, count: Count) -> Write:
 
 
 def _prose(case: EvalCase, count: Count) -> Write:
-    return lambda budget: prose(case, budget, count)
-
-
-def _query(case: EvalCase) -> str:
-    asked = [event.text for event in case.prefix_events if event.kind is EventKind.USER]
-    return "\n".join([*asked[-1:], _whole(case.tail_events)])
-
-
-def _lines(ranked: Sequence[Line], count: Count) -> Write:
-    return lambda budget: best(ranked, budget, count)
+    return partial(prose, case, count=count)
 
 
 def _numbered_lines(case: EvalCase) -> list[Line]:
@@ -160,21 +148,16 @@ def _whole(events: Iterable[Event]) -> str:
 
 
 BASELINES = (
-    Baseline(name="head-tail", about="first and last part of the middle", function=_head_tail),
-    Baseline(name="tail", about="last part of the middle", function=_tail),
-    Baseline(name="middle-out", about="every message shortened around its middle", function=_middle_out),
-    Baseline(name="prose", about="the user's words and whole texts of the assistant, newest first", function=_prose),
-    Baseline(name="masking", about="tool results masked, the newest of the rest", function=_masking),
-    Baseline(name="lexrank", about="central lines of the graph of similar lines", function=_lexrank),
-    Baseline(name="mmr", about="lines near the tail and unlike each other", function=_mmr),
-    Baseline(name="log-frequency", about="lines that cover the most frequent atoms", function=_log_frequency),
-    Baseline(name="bare-list", about="nothing but atoms: a probe that games FUR", function=_bare_list),
+    Baseline("head-tail", _head_tail),  # first and last part of the middle
+    Baseline("tail", _tail),  # last part of the middle
+    Baseline("middle-out", _middle_out),  # every message shortened around its middle
+    Baseline("prose", _prose),  # the user's words and whole texts of the assistant, newest first
+    Baseline("masking", _masking),  # tool results masked, the newest of the rest
+    Baseline("lexrank", _lexrank),  # central lines of the graph of similar lines
+    Baseline("mmr", _mmr),  # lines near the tail and unlike each other
+    Baseline("log-frequency", _log_frequency),  # lines that cover the most frequent atoms
+    Baseline("bare-list", _bare_list),  # nothing but atoms: a probe that wins FUR and carries no information
 )
-
-
-def baseline_names() -> tuple[str, ...]:
-    """The names that `choose` knows, besides ``all``."""
-    return tuple(baseline.name for baseline in BASELINES)
 
 
 def choose(names: Iterable[str], extra: Iterable[Method] = ()) -> tuple[Method, ...]:
@@ -183,17 +166,12 @@ def choose(names: Iterable[str], extra: Iterable[Method] = ()) -> tuple[Method, 
     Raises UsageError for a name that nothing has.
     """
     known: dict[str, Method] = {method.name: method for method in (*BASELINES, *extra)}
-    return tuple(known[name] for name in dict.fromkeys(_expanded(names, known)))
-
-
-def _expanded(names: Iterable[str], known: dict[str, Method]) -> Iterator[str]:
+    chosen: dict[str, Method] = {}
     for name in names:
-        if name == "all":
-            yield from known
-        elif name in known:
-            yield name
-        else:
+        if name != "all" and name not in known:
             raise UsageError(f"no baseline is called {name!r}", next_step=f"known: all, {', '.join(known)}")
+        chosen |= known if name == "all" else {name: known[name]}
+    return tuple(chosen.values())
 
 
 BUDGET_VARIABLE = "COMPACT_BUDGET_TOKENS"
@@ -323,8 +301,8 @@ def best(ranked: Sequence[Line], budget_tokens: int, count: Count) -> str:
 
 
 USER_RATIO = 0.3
-# Texts of this many characters come first: long ones explain, short ones announce.
-CLASSES_CHARS = (200, 60, 0)
+# Texts of 200 characters come first, then those of 60: long ones explain, short ones announce.
+LONG_CHARS = (200, 60)
 
 
 def prose(case: EvalCase, budget_tokens: int, count: Count) -> str:
@@ -335,15 +313,11 @@ def prose(case: EvalCase, budget_tokens: int, count: Count) -> str:
     texts = {place: event.text for place, event in enumerate(case.middle_events)}
     users = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.USER]
     replies = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.ASSISTANT]
-    replies.sort(key=lambda place: _class(texts[place]))
+    replies.sort(key=lambda place: sum(len(texts[place]) < chars for chars in LONG_CHARS))
     chosen: dict[int, str] = {}
     left = budget_tokens - _take(users, texts, int(budget_tokens * USER_RATIO), chosen, count, cut=True)
     _take(replies, texts, left, chosen, count)
     return "\n".join(text for _, text in sorted(chosen.items()))
-
-
-def _class(text: str) -> int:
-    return next(number for number, chars in enumerate(CLASSES_CHARS) if len(text) >= chars)
 
 
 def _take(
@@ -387,7 +361,9 @@ def lexrank_order(lines: Sequence[Line]) -> list[Line]:
 
     Erkan and Radev, "LexRank: Graph-based Lexical Centrality as Salience in Text Summarization", JAIR 22 (2004).
     """
-    sampled = _evenly([line for line in lines if len(words(line[1])) >= LEAST_WORDS])
+    sampled = [line for line in lines if len(words(line[1])) >= LEAST_WORDS]
+    if len(sampled) > MOST_LINES:
+        sampled = [sampled[i * len(sampled) // MOST_LINES] for i in range(MOST_LINES)]
     graph = _graph(_vectors([text for _, text in sampled]))
     rank = _centrality(graph)
     central = sorted(range(len(sampled)), key=lambda i: (-rank[i], sampled[i][0]))
@@ -402,7 +378,8 @@ def mmr_order(lines: Sequence[Line], query: str) -> list[Line]:
     worded = [line for line in lines if len(words(line[1])) >= LEAST_WORDS]
     vectors = _vectors([text for _, text in worded])
     asked = _normal(Tally(words(query)))
-    relevance = [_dot(vector, asked) for vector in vectors]
+    shared = (((asked[word], value) for word, value in vector.items() if word in asked) for vector in vectors)
+    relevance = [math.fsum(one * other for one, other in pairs) for pairs in shared]
     near = sorted(range(len(worded)), key=lambda i: (-relevance[i], -i))[:MOST_LINES]
     graph = _graph([vectors[i] for i in near])
     chosen = [worded[near[i]] for i in _marginal([relevance[i] for i in near], graph)]
@@ -412,12 +389,6 @@ def mmr_order(lines: Sequence[Line], query: str) -> list[Line]:
 def _rest(lines: Sequence[Line], taken: Iterable[Line]) -> list[Line]:
     seen = {position for position, _ in taken}
     return [line for line in reversed(lines) if line[0] not in seen]
-
-
-def _evenly(lines: list[Line]) -> list[Line]:
-    if len(lines) <= MOST_LINES:
-        return lines
-    return [lines[i * len(lines) // MOST_LINES] for i in range(MOST_LINES)]
 
 
 def _normal(weights: Mapping[str, float]) -> dict[str, float]:
@@ -432,13 +403,7 @@ def _vectors(texts: Sequence[str]) -> list[dict[str, float]]:
     return [_normal({word: number * idf[word] for word, number in count.items()}) for count in counts]
 
 
-def _dot(one: Vector, other: Vector) -> float:
-    if len(one) > len(other):
-        one, other = other, one
-    return math.fsum(value * other[word] for word, value in one.items() if word in other)
-
-
-def _graph(vectors: Sequence[Vector]) -> list[dict[int, float]]:
+def _graph(vectors: Sequence[Mapping[str, float]]) -> list[dict[int, float]]:
     """The cosines above the threshold, both ways."""
     postings: dict[str, list[int]] = {}
     for i, vector in enumerate(vectors):
@@ -530,6 +495,3 @@ def atom_list(events: Iterable[Event]) -> list[Line]:
     weights = _weights(events)
     positions = {atom: i for i, atom in enumerate(sorted(weights))}
     return sorted(((positions[atom], atom) for atom in weights), key=lambda pair: (-weights[pair[1]], pair))
-
-
-Vector = Mapping[str, float]

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -190,19 +190,16 @@ def _case(
 ) -> EvalCase | None:
     everything, future = found
     before = [point for point in safe if point <= at]
-    head = _head_end(everything, before)
+    # After the first message of the user, or after the summary that stands in its place.
+    opening = (event.record for event in everything if event.kind in (EventKind.USER, EventKind.SUMMARY))
+    first = next(opening, -1)
+    head = next((point for point in before if point > first), 0)
     most = min(rule.tail_tokens, int(sum(sizes[:at]) * rule.tail_ratio))
     tail = next((point for point in before if sum(sizes[point:at]) <= most), at)
     middle_tokens = sum(sizes[head:tail])
     if tail <= head or middle_tokens < rule.least_middle_tokens:
         return None
     return _made(session, rule.protocol, part_of(segment, 0, at), (head, tail), sizes[:at], (everything, future))
-
-
-def _head_end(found: Sequence[Event], safe: Sequence[int]) -> int:
-    """After the first message of the user, or after the summary that stands in its place."""
-    first = next((event.record for event in found if event.kind in (EventKind.USER, EventKind.SUMMARY)), -1)
-    return next((point for point in safe if point > first), 0)
 
 
 def _made(
@@ -268,7 +265,14 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     """
     with open_stream(str(path)) as stream:
         records = list(records_in(stream, OnInvalid.KEEP))
-    prefix = _array_before(records, cut) or _lines_before(records, cut)
+    first = next(open_transcripts(records))
+    if first.frame.container is Container.ARRAY and len(records) == 1:
+        prefix: Transcript | None = part_of(first, 0, cut - 1)
+    else:
+        # The session that reaches up to the line, read without knowing what follows.
+        before = [record for record in records if record.place.line < cut]
+        found = tuple(open_transcripts(before)) if before else ()
+        prefix = found[-1] if found else None
     if not prefix or not prefix.messages:
         raise InputError(f"nothing stands before record {cut}", next_step="check the cut", place=str(path))
     return QuestionCut(
@@ -277,34 +281,16 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     )
 
 
-def _array_before(records: Sequence[Record], cut: int) -> Transcript | None:
-    """The first elements, where the whole input is one document with an array of records."""
-    first = next(open_transcripts(records))
-    is_document = first.frame.container is Container.ARRAY and len(records) == 1
-    return part_of(first, 0, cut - 1) if is_document else None
-
-
-def _lines_before(records: Sequence[Record], cut: int) -> Transcript | None:
-    """The session that reaches up to the line, read without knowing what follows."""
-    before = [record for record in records if record.place.line < cut]
-    found = tuple(open_transcripts(before)) if before else ()
-    return found[-1] if found else None
-
-
 def _case_before(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) -> EvalCase:
     messages = prefix.messages
     sizes = [0 if message.is_meta else count(message) for message in messages]
     safe = group(messages).borders
-    head = _answered_head(messages, safe)
+    # After the first record of the user, whatever it says: a notice of the client among them.
+    first = next((i for i, message in enumerate(messages) if message.role is Role.USER), -1)
+    head = next((border for border in safe if border > first), 0)
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), len(messages))
     return _made(name, Protocol.SESSION, prefix, (head, tail), sizes, (plain_events(prefix), ()))
-
-
-def _answered_head(messages: Sequence[Message], safe: Sequence[int]) -> int:
-    """After the first record of the user, whatever it says: a notice of the client among them."""
-    first = next((i for i, message in enumerate(messages) if message.role is Role.USER), -1)
-    return next((border for border in safe if border > first), 0)
 
 
 def _client_summary(records: Sequence[Record], cut: int) -> str:
@@ -322,9 +308,9 @@ def _client_summary(records: Sequence[Record], cut: int) -> str:
 
 # Blocks that a client fills itself, and marks that it sets around what somebody said or a program printed.
 _BLOCKS = ("system-reminder", "command-message", "local-command-caveat")
-_MARKS = (
-    "bash-input|bash-stdout|bash-stderr|command-name|command-args|local-command-stdout|local-command-stderr"
-    "|persisted-output|tool_use_error|task-notification|task-id|tool-use-id|output-file|user-prompt-submit-hook"
+_MARK = re.compile(
+    "</?(?:bash-input|bash-stdout|bash-stderr|command-name|command-args|local-command-stdout|local-command-stderr"
+    "|persisted-output|tool_use_error|task-notification|task-id|tool-use-id|output-file|user-prompt-submit-hook)>"
 )
 
 
@@ -349,20 +335,11 @@ def schema_words(events: Iterable[Event]) -> frozenset[str]:
 
 def _plain(event: Event) -> Event:
     text = "\n".join((event.name, *_values(event.arguments))) if event.kind is EventKind.CALL else event.text
-    return replace(event, text=_without_harness(text))
-
-
-def _without_harness(text: str) -> str:
-    if "<" not in text:
-        return text
-    for tag in _BLOCKS:
-        text = without_block(text, tag)
-    return _marks().sub("", text)
-
-
-@cache
-def _marks() -> re.Pattern[str]:
-    return re.compile(rf"</?(?:{_MARKS})>")
+    if "<" in text:
+        for tag in _BLOCKS:
+            text = without_block(text, tag)
+        text = _MARK.sub("", text)
+    return replace(event, text=text)
 
 
 def _is_parameter(name: str) -> bool:

@@ -98,15 +98,11 @@ class View:
     @cached_property
     def by_atom(self) -> dict[str, list[str]]:
         """The short lines that hold an atom."""
-        return _by_atom(self.short_lines) if self.atoms else {}
-
-
-def _by_atom(lines: tuple[str, ...]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in lines:
-        for atom in atom_texts(line):
-            found.setdefault(atom, []).append(line)
-    return found
+        found: dict[str, list[str]] = {}
+        for line in self.short_lines if self.atoms else ():
+            for atom in atom_texts(line):
+                found.setdefault(atom, []).append(line)
+        return found
 
 
 class SummaryView(View):
@@ -210,12 +206,13 @@ class Needs:
 
 def needs_of(case: EvalCase) -> Needs:
     """The needs of the four measures of recall, none of which holds a name of a tool's parameter."""
-    schema = _unspoken(case.schema)
+    # The names that are no plain words, as they stand among words: `description` may be used of anything.
+    schema = {name.lower() for name in case.schema if not name.isalpha() or name.lower() != name}
     known = _atoms(case.head_events) | _atoms(case.tail_events)
     candidates = _atoms(case.middle_events) - known - case.schema
     return Needs(
         uses=_uses(case.future_events, candidates),
-        reused=_reused(case.future_events, candidates),
+        reused=frozenset(candidates & _atoms(event for event in case.future_events if event.kind in _AGENT)),
         pairs=frozenset(pair for pair in _pairs(case, candidates) if pair[1] not in schema),
         phrases=frozenset(phrase for phrase in _phrases(case) if schema.isdisjoint(phrase.split())),
         shingles=tuple(dict.fromkeys(shingles(case.middle_events))),
@@ -230,15 +227,11 @@ def score(needs: Needs, summary: SummaryView) -> dict[Measure, Share]:
         Measure.FUR: Share(kept=len(targets & summary.atoms), total=len(targets)),
         Measure.FUR_ANY: Share(kept=len(needs.reused & summary.atoms), total=len(needs.reused)),
         Measure.PAIRS: _held(needs.pairs, summary),
-        Measure.PAIRS_STRICT: _held(filter(_is_strict, needs.pairs), summary),
+        # Where the word is part of the atom, the atom alone holds the pair.
+        Measure.PAIRS_STRICT: _held((pair for pair in needs.pairs if pair[1] not in words(pair[0])), summary),
         Measure.PHRASES: Share(kept=len(needs.phrases & summary.grams), total=len(needs.phrases)),
         Measure.USER: Share(kept=quoted, total=len(needs.shingles)),
     }
-
-
-def _unspoken(schema: Set[str]) -> frozenset[str]:
-    """The names that are no plain words, as they stand among words: `description` may be said of anything."""
-    return frozenset(name.lower() for name in schema if not name.isalpha() or name.lower() != name)
 
 
 def _atoms(events: Iterable[Event]) -> set[str]:
@@ -261,21 +254,17 @@ def _uses(future: Iterable[Event], candidates: set[str]) -> tuple[Use, ...]:
     return tuple(found.values())
 
 
-def _reused(future: Iterable[Event], candidates: set[str]) -> frozenset[str]:
-    return frozenset(candidates & _atoms(event for event in future if event.kind in _AGENT))
-
-
 def _pairs(case: EvalCase, candidates: set[str]) -> frozenset[tuple[str, str]]:
     """(atom, word) that share a line of the agent's future and one of the middle."""
     wanted: dict[str, set[str]] = {}
     for event in case.future_events:
         if event.kind in _AGENT:
-            for atom, words_beside in _adjacent(event, candidates):
-                wanted.setdefault(atom, set()).update(words_beside)
+            for atom, near in _adjacent(event, candidates):
+                wanted.setdefault(atom, set()).update(near)
     found: set[tuple[str, str]] = set()
     for event in case.middle_events:
-        for atom, words_beside in _adjacent(event, wanted.keys()):
-            found.update((atom, word) for word in words_beside & wanted[atom])
+        for atom, near in _adjacent(event, wanted.keys()):
+            found.update((atom, word) for word in near & wanted[atom])
     return frozenset(found)
 
 
@@ -285,12 +274,6 @@ def _adjacent(event: Event, atoms: Set[str]) -> Iterator[tuple[str, frozenset[st
     for atom in here.atoms & atoms:
         for line in here.by_atom.get(atom, ()):
             yield atom, line_words(line)
-
-
-def _is_strict(pair: tuple[str, str]) -> bool:
-    """Whether the word is no part of the atom itself, so that the atom alone cannot hold the pair."""
-    atom, word = pair
-    return word not in words(atom)
 
 
 def _held(pairs: Iterable[tuple[str, str]], summary: SummaryView) -> Share:

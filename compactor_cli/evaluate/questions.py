@@ -31,8 +31,6 @@ from compactor_cli.plan.tokens import Counter, count_message, counter_for
 NEAR_CHARS = 400
 MOST_PLACES = 60
 
-Span = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -96,24 +94,18 @@ def _patterns(values: Sequence[Any]) -> tuple[re.Pattern[str], ...]:
 
 def score_answer(question: Question, text: str) -> float:
     """1 where all keys lie within NEAR_CHARS of one another, 0.5 where all are found but scattered, else 0."""
-    found = [_spans(key, text) for key in question.keys]
+    found = [[match.span() for match in islice(key.finditer(text), MOST_PLACES)] for key in question.keys]
     if not all(found):
         return 0.0
-    starts = (start for start, _ in chain.from_iterable(found))
-    return 1.0 if any(all(_is_near(start, spans) for spans in found) for start in starts) else 0.5
+    for start, _ in chain.from_iterable(found):
+        if all(any(start <= first and last <= start + NEAR_CHARS for first, last in spans) for spans in found):
+            return 1.0
+    return 0.5
 
 
 def is_misled(question: Question, text: str) -> bool:
     """Whether the text says what the question knows to be wrong."""
     return any(pattern.search(text) for pattern in question.wrong)
-
-
-def _spans(pattern: re.Pattern[str], text: str) -> list[Span]:
-    return [match.span() for match in islice(pattern.finditer(text), MOST_PLACES)]
-
-
-def _is_near(start: int, spans: Sequence[Span]) -> bool:
-    return any(start <= first and last <= start + NEAR_CHARS for first, last in spans)
 
 
 CLIENT = "client"
@@ -143,7 +135,7 @@ class QuestionOptions:
     tokenizer: str = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One question read against one method's summary at one budget."""
 
@@ -201,7 +193,10 @@ def run_questions(
         else:
             for text in _summaries(found, questions[0], methods, options, counter.count):
                 written.append(text)
-                readings += (_read(question, text, found.case.dialect) for question in questions)
+                for question in questions:
+                    score, misled = score_answer(question, text.text), is_misled(question, text.text)
+                    reading = Reading(question, found.case.dialect, text.method, text.budget, score, misled)
+                    readings.append(reading)
         forget()
         if progress:
             progress(done, len(asked))
@@ -238,7 +233,9 @@ def _summaries(
     if options.at_client and count(cut.client_summary) < LEAST_BUDGET_TOKENS:
         return
     writers = {method.name: method.prepare(cut.case, count) for method in methods}
-    for name, budget in _budgets(cut, options, count):
+    sizes = ((label(size), size.of(cut.case.middle_tokens), size.ratio) for size in options.budgets)
+    budgets = [(name, max(tokens, LEAST_BUDGET_TOKENS) if ratio else tokens) for name, tokens, ratio in sizes]
+    for name, budget in [(CLIENT, count(cut.client_summary))] if options.at_client else budgets:
         for method, text in _texts(cut, writers, budget, options.at_client, count):
             yield WrittenSummary(
                 file=question.file,
@@ -249,15 +246,6 @@ def _summaries(
                 tokens=count(text),
                 text=text,
             )
-
-
-def _budgets(cut: QuestionCut, options: QuestionOptions, count: Count) -> Iterator[tuple[str, int]]:
-    if options.at_client:
-        yield CLIENT, count(cut.client_summary)
-        return
-    for size in options.budgets:
-        tokens = size.of(cut.case.middle_tokens)
-        yield label(size), max(tokens, LEAST_BUDGET_TOKENS) if size.ratio else tokens
 
 
 def _texts(
@@ -272,17 +260,6 @@ def _texts(
     room = max(budget - frame_tokens(cut.case, budget, count), 0)
     for name, write_within in writers.items():
         yield name, f"{frame}\n{write_within(room)}"
-
-
-def _read(question: Question, text: WrittenSummary, dialect: str) -> Reading:
-    return Reading(
-        question=question,
-        dialect=dialect,
-        method=text.method,
-        budget=text.budget,
-        score=score_answer(question, text.text),
-        misled=is_misled(question, text.text),
-    )
 
 
 _NOTE = """\
@@ -312,7 +289,11 @@ def _table(result: QuestionsResult, budget: str) -> str:
     rows = [[f"at {budget}", "questions", *(cell for method in result.methods for cell in (method, "misled"))]]
     for name, group in _groups(readings):
         rows.append([name, str(_asked(group)), *_cells(result.methods, group)])
-    rows.append(["tokens, mean", "", *_tokens(result, budget)])
+    last = ["tokens, mean", ""]
+    for method in result.methods:
+        sizes = (text.tokens for text in result.written if (text.method, text.budget) == (method, budget))
+        last += [f"{mean(sizes):,.0f}", ""]
+    rows.append(last)
     return columns(rows)
 
 
@@ -336,13 +317,6 @@ def _cells(methods: Sequence[str], group: Sequence[Reading]) -> Iterator[str]:
         yield f"{sum(reading.misled for reading in watched)}/{len(watched)}"
 
 
-def _tokens(result: QuestionsResult, budget: str) -> Iterator[str]:
-    for method in result.methods:
-        found = [text.tokens for text in result.written if (text.method, text.budget) == (method, budget)]
-        yield f"{mean(found):,.0f}"
-        yield ""
-
-
 def _misses(result: QuestionsResult) -> Iterator[str]:
     """What the digest does not answer, or misleads about."""
     for reading in result.readings:
@@ -360,7 +334,7 @@ def questions_json(result: QuestionsResult) -> dict[str, Any]:
         "methods": list(result.methods),
         "tokens": result.token_method,
         "figures": [figure for budget in budgets for figure in _figures(result, budget)],
-        "readings": [_reading(reading) for reading in result.readings],
+        "readings": [_reading_json(reading) for reading in result.readings],
         "summaries": [
             {key: value for key, value in dataclasses.asdict(text).items() if key != "text"} for text in result.written
         ],
@@ -384,18 +358,9 @@ def _figures(result: QuestionsResult, budget: str) -> Iterator[dict[str, Any]]:
             }
 
 
-def _reading(reading: Reading) -> dict[str, Any]:
-    return {
-        "id": reading.question.id,
-        "type": reading.question.type,
-        "file": reading.question.file,
-        "cut": reading.question.cut,
-        "dialect": reading.dialect,
-        "method": reading.method,
-        "budget": reading.budget,
-        "score": reading.score,
-        "misled": reading.misled,
-    }
+def _reading_json(reading: Reading) -> dict[str, Any]:
+    asked = {name: getattr(reading.question, name) for name in ("id", "type", "file", "cut")}
+    return asked | {name: getattr(reading, name) for name in ("dialect", "method", "budget", "score", "misled")}
 
 
 def write_summaries(result: QuestionsResult, folder: str) -> None:
@@ -411,8 +376,5 @@ def write_summaries(result: QuestionsResult, folder: str) -> None:
             if (text.method, text.budget) == (method, budget)
         ]
         lines = b"".join(orjson.dumps(row) + b"\n" for row in rows)
-        (Path(folder) / f"{_file_name(method)}@{budget}.jsonl").write_bytes(lines)
-
-
-def _file_name(method: str) -> str:
-    return "".join(char if char.isalnum() or char in "-_." else "_" for char in method)
+        name = re.sub(r"[^\w.-]", "_", method)
+        Path(folder, f"{name}@{budget}.jsonl").write_bytes(lines)

@@ -197,7 +197,9 @@ def paired(ours: Mapping[str, float], theirs: Mapping[str, float], resamples: in
     differences = [ours[session] - theirs[session] for session in sorted(ours.keys() & theirs.keys())]
     if not differences:
         return None
-    drawn = _resampled(differences, resamples, seed)
+    chance = random.Random(seed)  # noqa: S311 -- statistics, not secrets
+    size = len(differences)
+    drawn = sorted(sum(chance.choices(differences, k=size)) / size for _ in range(resamples))
     below = sum(mean <= 0 for mean in drawn) / resamples
     above = sum(mean >= 0 for mean in drawn) / resamples
     return Difference(
@@ -207,13 +209,6 @@ def paired(ours: Mapping[str, float], theirs: Mapping[str, float], resamples: in
         p=min(1.0, max(2 * min(below, above), 1 / resamples)),
         sessions=len(differences),
     )
-
-
-def _resampled(values: Sequence[float], resamples: int, seed: str) -> list[float]:
-    """The sorted means of this many draws with replacement."""
-    chance = random.Random(seed)  # noqa: S311 -- statistics, not secrets
-    size = len(values)
-    return sorted(sum(chance.choices(values, k=size)) / size for _ in range(resamples))
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:

@@ -51,29 +51,20 @@ def read_scenario(value: Any, path: str) -> Scenario | None:
     if not isinstance(value, Mapping) or not isinstance(value.get("questions"), list):
         return None
     history = next((value[key] for key in HISTORY_KEYS if isinstance(value.get(key), list)), None)
-    questions = tuple(_questions(value["questions"]))
+    questions: list[RetentionQuestion] = []
+    for number, item in enumerate(value["questions"], 1):
+        texts = (item.get(key) for key in ANSWER_KEYS) if isinstance(item, Mapping) else ()
+        if expected := next((text for text in texts if isinstance(text, str)), ""):
+            questions.append(RetentionQuestion(id=str(item.get("id") or number), expected=expected.lower()))
     if not history or not questions:
         return None
     name = str(value.get("scenarioId") or value.get("id") or path)
-    return Scenario(name=name, transcript=_transcript(history, path), questions=questions)
-
-
-def _questions(values: Sequence[Any]) -> Iterator[RetentionQuestion]:
-    for number, value in enumerate(values, 1):
-        if isinstance(value, Mapping) and (expected := _first(value, ANSWER_KEYS)):
-            yield RetentionQuestion(id=str(value.get("id") or number), expected=expected.lower())
-
-
-def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
-    return next((found for key in keys if isinstance(found := value.get(key), str)), "")
-
-
-def _transcript(history: Sequence[Any], path: str) -> Transcript:
     records = tuple(
-        Record(raw=orjson.dumps(value), ending=b"\n", value=value, place=Place(path=path, line=number))
-        for number, value in enumerate(history, 1)
+        Record(raw=orjson.dumps(item), ending=b"\n", value=item, place=Place(path=path, line=number))
+        for number, item in enumerate(history, 1)
     )
-    return Transcript(dialect="question-set", records=records, messages=tuple(map(_message, history)))
+    transcript = Transcript(dialect="question-set", records=records, messages=tuple(map(_message, history)))
+    return Scenario(name=name, transcript=transcript, questions=tuple(questions))
 
 
 _ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}

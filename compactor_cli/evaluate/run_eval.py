@@ -77,7 +77,9 @@ def run_eval(
     )
     bench = replace(bench, methods=(bench.digest, *bench.methods))
     sources = find_sources(paths, recursive=True, walk=Walk(include=INCLUDE))
-    chosen = _spread(sources, options.limit)
+    chosen: Sequence[InputSource] = sources
+    if 0 < options.limit < len(sources):
+        chosen = [sources[i * len(sources) // options.limit] for i in range(options.limit)]
     files: list[FileResult] = []
     for file in _evaluated(chosen, bench):
         files.append(file)
@@ -89,12 +91,6 @@ def run_eval(
         token_method=bench.counter.method,
         files=tuple(files),
     )
-
-
-def _spread(sources: Sequence[InputSource], limit: int) -> Sequence[InputSource]:
-    if not limit or limit >= len(sources):
-        return sources
-    return [sources[i * len(sources) // limit] for i in range(limit)]
 
 
 def _evaluated(sources: Sequence[InputSource], bench: _Bench) -> Iterator[FileResult]:
@@ -126,7 +122,8 @@ def evaluate_file(source: InputSource, bench: _Bench) -> FileResult:
             records = list(records_in(stream, OnInvalid.KEEP))
         scenario = read_scenario(records[0].value, path) if len(records) == 1 else None
         if scenario is not None:
-            asked = ask(scenario, bench.methods, _ratios(bench), bench.counter.count, _counting(bench))
+            ratios = [budget for budget in bench.options.budgets if budget.ratio]
+            asked = ask(scenario, bench.methods, ratios, bench.counter.count, _counting(bench))
             notes = tuple(f"not in the history: {name}" for name in unanswerable(scenario))
             return FileResult(path=path, retention=tuple(asked), notes=notes)
         transcripts = tuple(open_transcripts(records))
@@ -134,10 +131,6 @@ def evaluate_file(source: InputSource, bench: _Bench) -> FileResult:
         return FileResult(path=path, skipped=error.what)
     cases = tuple(result for case in _cases(transcripts, path, bench) for result in _evaluate(case, bench))
     return FileResult(path=path, cases=cases, skipped="" if cases else "too short to be cut")
-
-
-def _ratios(bench: _Bench) -> list[Size]:
-    return [budget for budget in bench.options.budgets if budget.ratio]
 
 
 def _counting(bench: _Bench) -> Callable[..., int]:

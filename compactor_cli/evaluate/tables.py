@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from compactor_cli.evaluate.cuts import Protocol
-from compactor_cli.evaluate.digested import Carry, Gates
-from compactor_cli.evaluate.measures import Measure
+from compactor_cli.evaluate.digested import Carry
+from compactor_cli.evaluate.measures import Measure, Share
 from compactor_cli.evaluate.results import (
     DIGEST,
     TOTAL,
@@ -85,7 +85,8 @@ def gate_table(result: EvalResult) -> str:
     if not gates:
         return ""
     rows = [["gate", "digests", "broken", "worst"]]
-    rows.append(_gate("budget", (gate.budget_ratio > 1 for gate in gates), percent(_most_used(gates)) + " %"))
+    most_used = percent(max(gate.budget_ratio for gate in gates))
+    rows.append(_gate("budget", (gate.budget_ratio > 1 for gate in gates), f"{most_used} %"))
     rows.append(_gate("invented atoms", (bool(gate.invented) for gate in gates), _longest(g.invented for g in gates)))
     rows.append(_gate("structure", (bool(gate.malformed) for gate in gates), _longest(g.malformed for g in gates)))
     repeats = [case.repeat for case in result.cases if case.repeat]
@@ -99,10 +100,6 @@ def gate_table(result: EvalResult) -> str:
 def _gate(name: str, broken: Iterable[bool], worst: str) -> list[str]:
     every = list(broken)
     return [name, str(len(every)), str(sum(every)), worst]
-
-
-def _most_used(gates: Sequence[Gates]) -> float:
-    return max(gate.budget_ratio for gate in gates)
 
 
 def _longest(lists: Iterable[Sequence[str]]) -> str:
@@ -149,35 +146,10 @@ def retention_table(result: EvalResult) -> str:
     return columns(rows) if len(rows) > 1 else ""
 
 
-RECALL = (
-    Measure.FUR,
-    Measure.FUR_ANY,
-    Measure.PAIRS,
-    Measure.PAIRS_STRICT,
-    Measure.PHRASES,
-    Measure.USER,
-    Measure.RETRIEVAL,
-)
-ARTEFACTS = (
-    Measure.EDITED,
-    Measure.READ,
-    Measure.COMMANDS,
-    Measure.TODOS,
-    Measure.DECISIONS,
-    Measure.ERRORS,
-    Measure.CHAT,
-)
-_COMPARED = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL, Measure.CHAT)
-_BY_DIALECT = (
-    Measure.FUR,
-    Measure.PAIRS,
-    Measure.PHRASES,
-    Measure.USER,
-    Measure.RETRIEVAL,
-    Measure.EDITED,
-    Measure.READ,
-    Measure.CHAT,
-)
+RECALL, ARTEFACTS = tuple(Measure)[:7], tuple(Measure)[7:]
+_MOST_TELLING = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL)
+_COMPARED = (*_MOST_TELLING, Measure.CHAT)
+_BY_DIALECT = (*_MOST_TELLING, Measure.EDITED, Measure.READ, Measure.CHAT)
 _NOTE = """\
 Cells: micro %/macro % ± standard error over sessions; - nothing to measure. Every method has the same budget in tokens,
 its frame (preface and marker) paid from it; used: the mean share of the rest that was taken. The measures are read
@@ -204,24 +176,19 @@ def _head(result: EvalResult) -> str:
 def _group_blocks(result: EvalResult, group: CaseGroup) -> Iterator[str]:
     yield f"== {group.title}"
     for measures in (RECALL, ARTEFACTS):
-        measured = [measure for measure in measures if _is_measured(group, measure)]
-        if measured:
-            yield _methods(result, group, measured)
+        if measured := [measure for measure in measures if _is_measured(group, measure)]:
+            rows = [["method", "at", *measured, "used"]]
+            for budget in budgets_of(result, group.cases):
+                for method in result.methods:
+                    cells = _cells(group, method, budget, measured)
+                    rows.append([method, budget, *cells, f"{used(group.cases, method, budget)[0]:.2f}"])
+            yield columns(rows)
     if len(result.methods) > 1:
         yield _comparison(result, group)
 
 
 def _is_measured(group: CaseGroup, measure: Measure) -> bool:
     return any(score.shares[measure].total for case in group.cases for score in case.scores)
-
-
-def _methods(result: EvalResult, group: CaseGroup, measures: Sequence[Measure]) -> str:
-    rows = [["method", "at", *measures, "used"]]
-    for budget in budgets_of(result, group.cases):
-        for method in result.methods:
-            cells = _cells(group, method, budget, measures)
-            rows.append([method, budget, *cells, f"{used(group.cases, method, budget)[0]:.2f}"])
-    return columns(rows)
 
 
 def _cells(group: CaseGroup, method: str, budget: str, measures: Sequence[Measure]) -> list[str]:
@@ -292,7 +259,7 @@ def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:
             for method in result.methods
         ],
         "digest_minus": [
-            {"method": method, "budget": budget, "measure": measure.value, **_difference(difference)}
+            {"method": method, "budget": budget, "measure": measure.value, **_rounded(dataclasses.asdict(difference))}
             for budget in budgets_of(result, group.cases)
             for (method, measure), difference in differences(result, group, budget).items()
         ],
@@ -302,25 +269,20 @@ def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:
 def _figures(group: CaseGroup, method: str, budget: str) -> dict[str, Any]:
     mean, highest = used(group.cases, method, budget)
     measured = {measure.value: _cell(group, method, budget, measure) for measure in Measure}
-    return {"used": _round(mean), "most_used": _round(highest), "measures": {k: v for k, v in measured.items() if v}}
+    sizes = _rounded({"used": mean, "most_used": highest})
+    return {**sizes, "measures": {name: value for name, value in measured.items() if value}}
 
 
 def _cell(group: CaseGroup, method: str, budget: str, measure: Measure) -> dict[str, Any]:
     found = cell(shares(group.cases, method, budget, measure))
     if found is None:
         return {}
-    return {
-        "micro": _round(found.micro),
-        "macro": _round(found.macro.value),
-        "error": _round(found.macro.error),
-        "cuts": found.cases,
-        "sessions": found.macro.sessions,
-    }
+    figures = _rounded({"micro": found.micro, "macro": found.macro.value, "error": found.macro.error})
+    return {**figures, "cuts": found.cases, "sessions": found.macro.sessions}
 
 
-def _difference(difference: Difference) -> dict[str, Any]:
-    values = dataclasses.asdict(difference)
-    return {key: _round(value) if isinstance(value, float) else value for key, value in values.items()}
+def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: round(value, _DIGITS) if isinstance(value, float) else value for key, value in values.items()}
 
 
 def _case(case: CaseResult) -> dict[str, Any]:
@@ -333,29 +295,25 @@ def _case(case: CaseResult) -> dict[str, Any]:
             {
                 "method": score.method,
                 "budget": score.budget,
-                "used": _round(score.budget_ratio),
-                "kept_of": {measure.value: [s.kept, s.total] for measure, s in score.shares.items() if s.total},
+                "used": round(score.budget_ratio, _DIGITS),
+                "kept_of": _kept_of(score.shares),
             }
             for score in case.scores
         ],
         "gates": {budget: dataclasses.asdict(gates) for budget, gates in case.gates.items()},
         "repeat": dataclasses.asdict(case.repeat) if case.repeat else None,
         "drift": [
-            {
-                "rounds": point.rounds,
-                "carry": point.carry.value,
-                "kept_of": {measure.value: [s.kept, s.total] for measure, s in point.shares.items() if s.total},
-            }
+            {"rounds": point.rounds, "carry": point.carry.value, "kept_of": _kept_of(point.shares)}
             for point in case.drift
         ],
     }
 
 
-def _round(value: float) -> float:
-    return round(value, _DIGITS)
+def _kept_of(found: Mapping[Measure, Share]) -> dict[str, list[int]]:
+    return {measure.value: [share.kept, share.total] for measure, share in found.items() if share.total}
 
 
-PANELS = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL, Measure.DECISIONS)
+PANELS = (*_MOST_TELLING, Measure.DECISIONS)
 PANEL_WIDTH, PANEL_HEIGHT = 300, 210
 LEFT, TOP, GAP, LEGEND = 46, 58, 52, 150
 LEGEND_CHARS = 18

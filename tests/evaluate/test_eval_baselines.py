@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.evaluate.baselines import (
+    BASELINES,
     Baseline,
-    baseline_names,
     best,
     choose,
     first,
@@ -17,6 +17,7 @@ from compactor_cli.evaluate.baselines import (
 )
 from compactor_cli.model.errors import UsageError
 
+NAMES = [baseline.name for baseline in BASELINES]
 MIDDLE = (
     user("first words of the user about config_file"),
     *(
@@ -31,20 +32,20 @@ MIDDLE = (
 )
 
 
-@pytest.mark.parametrize("name", baseline_names())
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("budget", [1, 7, 40, 200, 100_000])
 def test_no_baseline_is_over_its_budget(name: str, budget: int) -> None:
     write = choose([name])[0].prepare(case(MIDDLE, tail=(user("what of module_3"),)), count_words)
     assert count_words(write(budget)) <= budget
 
 
-@pytest.mark.parametrize("name", [name for name in baseline_names() if name not in ("bare-list", "masking")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("bare-list", "masking")])
 def test_baselines_use_the_budget_they_have(name: str) -> None:
     write = choose([name])[0].prepare(case(MIDDLE, tail=(user("what of module_3"),)), count_words)
     assert count_words(write(120)) >= 100
 
 
-@pytest.mark.parametrize("name", baseline_names())
+@pytest.mark.parametrize("name", NAMES)
 def test_baselines_repeat_themselves_and_bear_an_empty_middle(name: str) -> None:
     method = choose([name])[0]
     probed = case(MIDDLE)
@@ -66,11 +67,11 @@ def test_each_baseline_does_what_it_is_named_for() -> None:
     assert set(_text("bare-list", 500).split()) >= {"config_file", "module_7", "src/module_7.py", "7777"}
 
 
-def test_all_is_every_baseline_and_unknown_names_are_told() -> None:
-    extra = Baseline(name="mine", about="", function=lambda case, count: lambda budget: "")
+def test_all_is_every_baseline_and_unknown_names_are_errors() -> None:
+    extra = Baseline("mine", lambda case, count: lambda budget: "")
     first_of_all, *_ = choose(["tail", "all"], [extra])
     assert first_of_all.name == "tail"
-    assert {method.name for method in choose(["all"], [extra])} == {*baseline_names(), "mine"}
+    assert {method.name for method in choose(["all"], [extra])} == {*NAMES, "mine"}
     with pytest.raises(UsageError, match="no baseline is called 'tial'"):
         choose(["tial"])
 
