@@ -98,15 +98,10 @@ def _run(command: str, payload: Mapping[str, Any], seconds: float) -> tuple[int,
             step = "give it more time: --set hook-timeout=5m"
             raise OutputError(f"the hook {words[0]} took more than {seconds:g} seconds", next_step=step) from error
         finally:
-            _end(process)
+            if process.poll() is None:  # it and what it started are ended where they still run
+                os.killpg(process.pid, signal.SIGKILL)
     first = complaint.decode(errors="replace").strip().partition("\n")[0][:_SHOWN_CHARS]
     return process.returncode, answer.decode(errors="replace"), f": {first}" if first else ""
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it and what it started, where it still runs."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 # Stands for the name of the input, without folder and extensions.
@@ -163,7 +158,6 @@ def by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str]
     """The note as the summary, unless there is none, or somebody said what the summary is to be like."""
 
     def summariser(guidance: str) -> Summariser:
-
         return otherwise(guidance) if guidance or not note else SessionNoteSummariser(note, otherwise(guidance))
 
     return summariser

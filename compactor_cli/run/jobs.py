@@ -6,7 +6,7 @@ the source is replaced. Whatever fails leaves the source as it was. Rows of a da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -38,7 +38,6 @@ from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import (
     DEFAULT_LIMITS,
     STDIN,
-    Observer,
     ReadLimits,
     Stream,
     look_at,
@@ -57,8 +56,8 @@ if TYPE_CHECKING:
     from compactor_cli.run.planfile import Saved
 
 
-class Account:
-    """Tells of each transcript's plan, once and before its end. Without a listener it does nothing."""
+class PlanEvents:
+    """Emits each transcript's plan, once and before its end. Without a listener it does nothing."""
 
     def __init__(self, path: str, emit: Listener | None) -> None:
         self._path = path
@@ -66,7 +65,7 @@ class Account:
         self._announced: set[str] = set()
 
     def planned(self, transcript: Transcript, plan: Plan) -> None:
-        """A plan is about to be carried out; said at once only where that takes long. From any thread."""
+        """A plan is about to be carried out; called only where that takes long. From any thread."""
         if self._emit and transcript.sha256 not in self._announced:
             self._announced.add(transcript.sha256)
             self._emit(Planned(path=self._path, report=planned_report(transcript, plan)))
@@ -179,7 +178,9 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
     try:
         return _compact(job, run_config, outputs, processes)
     except (UnknownShape, InvalidLine) as error:
-        return _passed_over(job) if job.source.is_candidate else failed(job, error)
+        if job.source.is_candidate:
+            return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
+        return failed(job, error)
     except CompactError as error:
         return failed(job, error)
     except BrokenPipeError:
@@ -192,11 +193,6 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
 
         defect = CompactError(f"{type(error).__name__}: {error}", next_step="this is a defect, please report it")
         return failed(job, defect, reason=traceback.format_exc())
-
-
-def _passed_over(job: Job) -> InputReport:
-    """The report of a file of a tree that has a transcript's name and holds none."""
-    return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
 
 
 def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
@@ -222,9 +218,11 @@ def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) 
         _prepare(job, run_config)
     folder = partial(_archive_dir, job, run_config)
     keeps = run_config.purpose is Purpose.ACT and run_config.archives(job)
+    emit = outputs.emit
+    listening = (lambda piece: emit(BytesRead(path=path, size_bytes=len(piece))),) if emit else ()
     with (
         ArchiveOnChange(folder if keeps else None, path) as on_change,
-        open_stream(path, (on_change.watch, *_watchers(path, outputs)), limits=run_config.limits) as stream,
+        open_stream(path, (on_change.watch, *listening), limits=run_config.limits) as stream,
     ):
         if keeps:
             on_change.begin(can_be_read_again=stream.look is not None and path != STDIN)
@@ -232,17 +230,21 @@ def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) 
         records = records_in(stream, run_config.on_invalid)
         tally = Tally(records=records, written_as=run_config.shape.dialect if run_config.shape else "")
         with closing(_rows(job, run_config, outputs, records, tally, processes)) as rows:
-            output = (
-                write_rows(job.target, rows, tally, on_change, stream)
-                if run_config.purpose is Purpose.ACT
-                else _exhaust(rows)
-            )
+            output = ""
+            if run_config.purpose is Purpose.ACT:
+                output = write_rows(job.target, rows, tally, on_change, stream)
+            for _ in rows:
+                pass  # what is only looked at
     report = tally.report(path=path, content=on_change.content, output=output, archive=on_change.stored)
-    return _with_originals(report, run_config)
+    hooks = run_config.hooks
+    if hooks is None or run_config.purpose is not Purpose.ACT or report.outcome is not Outcome.COMPACTED:
+        return report
+    fault = hooks.emit(report)
+    return replace(report, warnings=(*report.warnings, fault)) if fault else report
 
 
 def _prepare(job: Job, run_config: RunConfig) -> None:
-    """Leave a file to the next run that somebody has open; make good what a killed run began to append to it."""
+    """Leave a file that somebody has open to the next run; complete what a killed run began to append to it."""
     from compactor_cli.archive.live_file import check_no_writer
     from compactor_cli.archive.recover import finish_append
 
@@ -251,19 +253,6 @@ def _prepare(job: Job, run_config: RunConfig) -> None:
         check_no_writer(file.fileno(), path, quick=True)
     if run_config.archives(job):
         finish_append(path, _archive_dir(job, run_config))
-
-
-def _with_originals(report: InputReport, run_config: RunConfig) -> InputReport:
-    """The report, once the hook after has heard of it; what went wrong with that is a warning."""
-    if run_config.hooks is None or run_config.purpose is not Purpose.ACT or report.outcome is not Outcome.COMPACTED:
-        return report
-    trouble = run_config.hooks.emit(report)
-    return replace(report, warnings=(*report.warnings, trouble)) if trouble else report
-
-
-def _watchers(path: str, outputs: Outputs) -> tuple[Observer, ...]:
-    emit = outputs.emit
-    return (lambda piece: emit(BytesRead(path=path, size_bytes=len(piece))),) if emit else ()
 
 
 def _rows(
@@ -275,9 +264,9 @@ def _rows(
         from compactor_cli.llm.model import Examples
 
         maker.example = Examples(template=run_config.settings.template)
-    account = Account(job.source.path, outputs.emit)
+    plan_events = PlanEvents(job.source.path, outputs.emit)
     if outputs.emit and run_config.models:
-        maker.planned = account.planned
+        maker.planned = plan_events.planned
     finish = Finisher(
         make=maker.plan if run_config.purpose is Purpose.PLAN else maker.compact,
         view=run_config.view if outputs.show else None,
@@ -305,7 +294,7 @@ def _rows(
         made = run_config.models.mapped(finish, transcripts) if run_config.models else map(finish, transcripts)
     for finished in made:
         tally.add(finished.report)
-        account.ended(finished.report)
+        plan_events.ended(finished.report)
         if run_config.view and outputs.show:
             outputs.show(finished.shown)
         if outputs.save:
@@ -383,12 +372,6 @@ def write_rows(
         path = output.finish(tally.is_altered, on_change)
         tally.warnings += output.warnings
         return path
-
-
-def _exhaust(rows: Iterator[FinishedRow]) -> str:
-    for _ in rows:
-        pass
-    return ""
 
 
 def _archive_dir(job: Job, run_config: RunConfig) -> Path:

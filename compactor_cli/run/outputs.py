@@ -8,8 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive.live_file import check_unchanged
 from compactor_cli.archive.targets import Target, TargetKind, open_target
@@ -63,9 +62,7 @@ class ArchiveOnChange:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stack.close()
 
     def watch(self, piece: memoryview) -> None:
@@ -145,16 +142,12 @@ class ArchiveOnChange:
             assert self._folder is not None  # noqa: S101 -- for the type checker; callers look
             self._archive = Archive(self._folder())
             self._writer = self._stack.enter_context(self._archive.writer())
-            if self.content.size_bytes:
-                self._catch_up(self._writer)
+            if missing := self.content.size_bytes:
+                with open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
+                    while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
+                        self._writer(piece)
+                        missing -= len(piece)
         return self._archive, self._writer
-
-    def _catch_up(self, writer: ArchiveWriter) -> None:
-        missing = self.content.size_bytes
-        with open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
-            while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
-                writer(piece)
-                missing -= len(piece)
 
     def _list_part(self) -> None:
         if self._part is not None and self._writer is not None:
@@ -210,10 +203,8 @@ class Output:
             self._open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
 
     def write(self, data: bytes, changed: bool) -> None:
         """The next transcript."""
@@ -232,7 +223,9 @@ class Output:
         ``on_change`` lists what it archived when it is known what takes its place, and before that happens.
         """
         if self._target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND) and not altered:
-            self._abandon()
+            with suppress(OutputError):  # the target stays as it is
+                self._stack.__exit__(OutputError, OutputError("abandoned"), None)
+            self._stack.pop_all()
             return ""
         self._on_change = on_change
         if self._target.kind is TargetKind.APPEND:
@@ -275,13 +268,6 @@ class Output:
                 self._file.write(data)
             self._held.clear()
             self._held_bytes = 0
-
-    def _abandon(self) -> None:
-        """Leave the target as it is."""
-        abandoned = OutputError("abandoned")
-        with suppress(OutputError):
-            self._stack.__exit__(OutputError, abandoned, None)
-        self._stack.pop_all()
 
 
 # Odd rows are listed wherever they stand, within reason.
@@ -335,13 +321,19 @@ class Tally:
     def report(self, *, path: str, content: ContentHash, output: str, archive: str) -> InputReport:
         """The report of the whole input."""
         failed = self.counts[Outcome.FAILED]
+        outcome = Outcome.FAILED if failed else Outcome.UNCHANGED
+        reason = "" if self.count else "empty"
+        if self.dropped:
+            reason = f"{self.dropped:,} lines that are not JSON were left out"
+        elif self.count == 1 and self._listed:
+            reason = self._listed[0].reason
         return InputReport(
             path=path,
-            outcome=self._outcome(),
+            outcome=Outcome.COMPACTED if self.is_altered else outcome,
             output=output,
             archive=archive,
             sha256=content.sha256,
-            reason=self._reason(),
+            reason=reason,
             error=f"{path}: {failed:,} of {self.count:,} conversations failed and were passed on unchanged"
             if failed
             else "",
@@ -357,15 +349,3 @@ class Tally:
             transcripts=tuple(self._listed),
             warnings=tuple(self.warnings),
         )
-
-    def _outcome(self) -> Outcome:
-        if self.is_altered:
-            return Outcome.COMPACTED
-        return Outcome.FAILED if self.counts[Outcome.FAILED] else Outcome.UNCHANGED
-
-    def _reason(self) -> str:
-        if self.dropped:
-            return f"{self.dropped:,} lines that are not JSON were left out"
-        if not self.count:
-            return "empty"
-        return self._listed[0].reason if self.count == 1 and self._listed else ""

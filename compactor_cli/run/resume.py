@@ -12,7 +12,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
@@ -30,20 +30,24 @@ _TICK_SECONDS = 2.0
 _MOST = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SeenInput:
-    """What an input was when it needed nothing. ``size_bytes`` is of its unpacked content."""
+_SEEN_TYPES = (int, int, int, int, str, int, int, int)
 
-    look: Look
+
+class _SeenInput(NamedTuple):
+    """What an input was when it needed nothing, as the file has it. ``size_bytes`` is of its unpacked content."""
+
+    device: int
+    inode: int
+    packed_bytes: int
+    mtime_ns: int
     sha256: str
     size_bytes: int
     tokens: int
     transcripts: int
 
-    def packed(self) -> list[Any]:
-        look = self.look
-        place = (look.device, look.inode, look.size_bytes, look.mtime_ns)
-        return [*place, self.sha256, self.size_bytes, self.tokens, self.transcripts]
+    @property
+    def look(self) -> Look:
+        return Look(device=self.device, inode=self.inode, size_bytes=self.packed_bytes, mtime_ns=self.mtime_ns)
 
 
 class UnchangedCache:
@@ -69,7 +73,7 @@ class UnchangedCache:
         if entry is None or (entry.look != look and not self._is_same(path, entry, look)):
             return None
         if entry.look != look:
-            self._enter(path, entry.sha256, entry.size_bytes, entry.tokens, entry.transcripts)
+            self._enter(path, *entry[4:])
         if job.source.is_candidate and not entry.transcripts:
             return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
         return InputReport(
@@ -87,7 +91,9 @@ class UnchangedCache:
     def note(self, job: Job, report: InputReport) -> None:
         """An input that was not dismissed is done."""
         path = str(Path(job.source.path).absolute())
-        if report.outcome is Outcome.UNCHANGED and not _has_content(report):
+        # Of what a person should see each time, no entry is made.
+        is_odd = report.exit_code or any(item.warnings or item.over_target for item in report.transcripts)
+        if report.outcome is Outcome.UNCHANGED and not is_odd:
             self._enter(path, report.sha256, report.bytes_before, report.tokens_before, sum(report.counts.values()))
         elif report.reason == PASSED_OVER:
             self._enter(path, "", 0, 0, 0)
@@ -102,19 +108,20 @@ class UnchangedCache:
         with suppress(CompactError):
             make_folders(self._file.parent, PRIVATE_FOLDER_MODE)
             # In ASCII: names of files may hold bytes that are not UTF-8.
-            text = json.dumps({path: entry.packed() for path, entry in newest}, separators=(",", ":"))
+            text = json.dumps(dict(newest), separators=(",", ":"))
             with atomic_writer(self._file, mode=PRIVATE_FILE_MODE) as file:
                 file.write(text.encode())
 
     def _enter(self, path: str, sha256: str, size_bytes: int, tokens: int, transcripts: int) -> None:
         look = self._looks.get(path)
-        if look is None or look.age_seconds() < _TICK_SECONDS or not _is_still(path, look):
+        if look is None or look.age_seconds() < _TICK_SECONDS:
             return
-        self._entries.pop(path, None)  # so that it is the newest
-        self._entries[path] = _SeenInput(
-            look=look, sha256=sha256, size_bytes=size_bytes, tokens=tokens, transcripts=transcripts
-        )
-        self._changed = True
+        with suppress(CompactError):
+            if look_at(path) == look:
+                self._entries.pop(path, None)  # so that it is the newest
+                place = (look.device, look.inode, look.size_bytes, look.mtime_ns)
+                self._entries[path] = _SeenInput(*place, sha256, size_bytes, tokens, transcripts)
+                self._changed = True
 
     def _is_same(self, path: str, entry: _SeenInput, look: Look) -> bool:
         """Whether a file that was touched, or put in another one's place, holds the same bytes."""
@@ -125,7 +132,7 @@ class UnchangedCache:
 
 
 def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
-    """The file for these orders: it differs whenever another outcome is possible."""
+    """The file for this configuration: it differs whenever another outcome is possible."""
     models = run_config.models.run_config.model_options if run_config.models else ""
     identity = (
         __version__,
@@ -139,35 +146,13 @@ def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
     return cache_folder / "seen" / f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}.json"
 
 
-def _has_content(report: InputReport) -> bool:
-    """Whether a person should be told of it each time."""
-    return bool(report.exit_code or any(item.warnings or item.over_target for item in report.transcripts))
-
-
-def _is_still(path: str, look: Look) -> bool:
-    try:
-        return look_at(path) == look
-    except CompactError:
-        return False
-
-
 def _read(file: Path) -> dict[str, _SeenInput]:
     """The entries of a file; none where it is missing or damaged."""
     try:
-        return {path: _entry(values) for path, values in json.loads(file.read_bytes()).items()}
+        found = json.loads(file.read_bytes()).items()
+        return {path: _SeenInput(*values) for path, values in found if tuple(map(type, values)) == _SEEN_TYPES}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def _entry(values: list[Any]) -> _SeenInput:
-    device, inode, packed_bytes, mtime_ns, sha256, size_bytes, tokens, transcripts = values
-    return _SeenInput(
-        look=Look(device=int(device), inode=int(inode), size_bytes=int(packed_bytes), mtime_ns=int(mtime_ns)),
-        sha256=str(sha256),
-        size_bytes=int(size_bytes),
-        tokens=int(tokens),
-        transcripts=int(transcripts),
-    )
 
 
 FORMAT = 1

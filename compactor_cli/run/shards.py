@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli import __version__
@@ -209,11 +208,11 @@ class ShardOptions:
 
     def fingerprint(self) -> str:
         """16 hex digits that differ whenever two options may give different output."""
-        parts = [__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, self._asked()]
+        parts = [__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, self._models()]
         parts += ["redacts"] if self.redacts_output else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
-    def _asked(self) -> Any:
+    def _models(self) -> Any:
         if self.models is None:
             return None
         from compactor_cli.llm.prompts import version
@@ -233,7 +232,7 @@ class ShardOptions:
         ]
 
     def model_config(self) -> ModelConfig | None:
-        """The orders for models with the keys of this machine."""
+        """The configuration of models with the keys of this machine."""
         if self.models is None or not self.key_file:
             return self.models
         from compactor_cli.llm.model_calls import read_keys
@@ -316,11 +315,9 @@ class FailedRows:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-        if kind is None and self._file is None:
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
+        if raised[0] is None and self._file is None:
             try:
                 self._path.unlink(missing_ok=True)
             except OSError as reason:
