@@ -61,8 +61,8 @@ def _run(rows: Any, folder: Path, run_config: RunConfig = CONFIG, processes: int
     target = Target(path=str(out), kind=TargetKind.FILE, existing=Existing.REPLACE)
     job = Job(source=InputSource(path=str(source), name=source.name, root=str(folder)), target=target)
     run_config = replace(run_config, archive_dir=str(folder / "archive"))
-    (done,) = run_batch([job], run_config, processes=processes)
-    return done.report, out.read_bytes() if out.exists() else b""
+    (report,) = run_batch([job], run_config, processes=processes)
+    return report, out.read_bytes() if out.exists() else b""
 
 
 def test_rows_that_need_nothing_are_read_as_far_as_the_report_lists_them(tmp_path: Path, read: list[Any]) -> None:
