@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compactor_cli.digest import memory as states
@@ -15,6 +15,7 @@ from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, read_text
 from compactor_cli.digest.open import Attached, PlanState, attached, plan_state
+from compactor_cli.digest.outcomes import Outcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, score
 from compactor_cli.digest.settled import Decision, decisions, overturned
 from compactor_cli.digest.statements import Statement
@@ -35,7 +36,8 @@ class Analysis:
     """What is known. ``state_used`` says how an earlier summary by compact came back: none, table or text.
 
     ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
-    ``taken_back``: of those that the user overturned. ``remembered``: statements of records that are gone.
+    ``taken_back``: of those that the user overturned. ``outcomes``: what came of the user's messages, by turn.
+    ``remembered``: statements of records that are gone.
     """
 
     events: tuple[Event, ...]
@@ -60,6 +62,7 @@ class Analysis:
     finals: frozenset[int]
     taken_back: frozenset[int]
     work: WorkState
+    outcomes: Mapping[int, Outcome]
     attached: Attached
     restore_files: int = 0
     kept_by: str = ""
@@ -133,11 +136,12 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
     operations, ran, plan = file_operations(found), runs(found), plan_state(found)
     files = replay(operations, memory.file_states())
     turns, taken_back = turns_of(found), overturned(found)
+    words, work = words_of(language), work_state(found, ran, operations, files)
     return Analysis(
         events=found,
         kept=kept,
         language=language,
-        words=words_of(language),
+        words=words,
         memory=memory,
         own_summaries=earlier.records,
         state_used=earlier.state_used,
@@ -155,7 +159,8 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         turns=turns,
         finals=finals(turns),
         taken_back=taken_back,
-        work=work_state(found, ran, operations, files),
+        work=work,
+        outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
         attached=attached(found, kept, _notices(request), memory.attached()),
         restore_files=request.restore_files,
         kept_by=request.kept_by,

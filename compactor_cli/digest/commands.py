@@ -94,7 +94,7 @@ _REPORT_STARTS = (
 )
 _REPORT_PARTS = (
     *(" passed", " passing", " test ok", " tests ok", " file changed", " files changed", "BUILD SUCC", "Success"),
-    *("->", "/pull/", "/issues/"),
+    *("->", "/pull/", "/issues/", " issues", " errors", " problems", "compiled successfully"),
 )
 
 
@@ -109,7 +109,7 @@ _REPORT = re.compile(
     r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
     r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
-    r"|^(?:Deleted|Created) |^HEAD is now at "
+    r"|^(?:Deleted|Created) |^HEAD is now at |\b(?:0|[Nn]o) (?:issues|errors|problems)\b|compiled successfully"
 )
 
 
@@ -135,7 +135,10 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     command = command_of(event.arguments).strip()
     key = command_key(command)
     look = _is_look(_bare(command))
-    outcome, code = _outcome(result, look, _error_filter(command) and not look)
+    shows_errors = _error_filter(command) and not look
+    outcome, code = _outcome(result, look, shows_errors)
+    if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
+        outcome = _outcome_by_output(command, result.text)
     return Run(
         command=command,
         key=key,
@@ -144,7 +147,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         result_record=result.record if result else event.record,
         outcome=outcome,
         code=code,
-        line=_line(result.text, outcome, look) if result else "",
+        line=_line(result.text, outcome, look) if result and not result.is_refusal else "",
         is_look=look,
     )
 
@@ -213,6 +216,43 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
     return CommandOutcome.OK, code
 
 
+def code_is_of_another(command: str) -> bool:
+    """Whether a command ends with one that only shows (`| tail`, `|| true`, `; echo`): the exit code is that one's."""
+    plain = _IN_QUOTES.sub(" q ", command.partition("<<")[0]).strip()
+    parts = re.split(r"(&&|\|\||;|\||\n)", plain)
+    if len(parts) < 3 or not _looks(parts[-1].split()) or ("pipefail" in plain and parts[-2] == "|"):
+        return False
+    before = [part for part in parts[:-2:2] if not _looks(part.split())]
+    return bool(before) and (parts[-2] != "&&" or ("|" in parts[:-2] and code_is_of_another("".join(parts[:-2]))))
+
+
+def _outcome_by_output(command: str, text: str) -> CommandOutcome:
+    """How a command ended whose exit code is not shown: by what it reports, else unknown.
+
+    A head that is full holds no failure that comes later. A build without output found nothing wrong.
+    """
+    lines = [line.strip() for line in _edges(text) if line.strip()]
+    if any(map(_TROUBLE.search, lines)):
+        return CommandOutcome.FAILED
+    # Data is an answer.
+    cut = _HEAD.search(command)
+    is_whole = not cut or len(lines) < int(cut[1] or 10)
+    is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
+    if is_data or (is_whole and any(map(_reports, lines))):
+        return CommandOutcome.OK
+    is_silent = not lines or (len(lines) == 1 and lines[0].strip("()").lower().endswith("no output"))
+    return CommandOutcome.OK if is_silent and _SAYS_ONLY_ERRORS.search(command) else CommandOutcome.UNKNOWN
+
+
+_HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
+
+
+_TROUBLE = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^(?:error|ERROR)\b|\berror(?:\[\w+\])?: ")
+
+
+_SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
+
+
 def _is_error_line(line: str) -> bool:
     """Whether a line that a search for errors found tells of one: a number other than 0, or the error itself."""
     line = line.strip()
@@ -240,7 +280,7 @@ def _edges(text: str) -> list[str]:
 def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
     if outcome is CommandOutcome.FAILED:
         return error_line(text)
-    if look or outcome is CommandOutcome.UNKNOWN:
+    if look:
         return ""
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.

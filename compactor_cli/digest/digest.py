@@ -17,6 +17,7 @@ from compactor_cli.digest.salience import focus_names
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import Statement, TokenCache
+from compactor_cli.digest.wants import outcome_of
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
@@ -67,7 +68,7 @@ def _memory(analysis: Analysis) -> Memory:
     """What the next digest is to know of these records: all that is small, not only what was shown."""
     lines = (line_of(turn, analysis.events, _LINE_CHARS) for turn in analysis.turns)
     return Memory(
-        users=tuple(message.text for message in analysis.messages if message.text),
+        users=tuple(message.text + outcome_of(message, analysis)[0] for message in analysis.messages if message.text),
         files=carried_files(analysis.files),
         todos=tuple((todo.state.value, todo.text) for todo in analysis.plan.todos),
         plan=analysis.plan.text,
@@ -168,7 +169,8 @@ class _Writer:
         )
         # What a turn is opened by is quoted there, with what came of it.
         opened = {item.text.partition(" → ")[0] for item in history if item.depth == 0}
-        unquoted = tuple(item for item in sections.get(Section.USER, ()) if f'"{item.text}"' not in opened)
+        wants = sections.get(Section.USER, ())
+        unquoted = tuple(item for item in wants if f'"{item.text.partition(" → ")[0]}"' not in opened)
         return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.choice import Choice
@@ -18,11 +18,12 @@ from compactor_cli.model.summary import Item
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# The arguments of a call are shown in this many characters: the first of these that leaves half of the room to other
-# calls, else the last.
-_SIZES_CHARS = (240, 120, 60)
+# The arguments of a call are shown in as many characters as leave half of the room to other texts, within these.
+_SIZES_CHARS = (80, 400)
 _CHARS_PER_TOKEN = 4
-_MAX_ARGUMENT_CHARS = 60
+# What actions may take of the section where the rest is what was looked up.
+_ACTIONS_RATIO = 0.65
+_MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
 _MAX_VALUE_CHARS = 48
 _MAX_COMMAND_CHARS = 120
 _MAX_LINES = 200
@@ -41,9 +42,13 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if text.partition("` ")[0].strip("`") not in known
     ]
     shown_runs = [(run, times) for run, times in ranked if not _is_shown_elsewhere(run, analysis)]
-    world = [_run_item(run, times, words) for run, times in shown_runs if run.changes_world]
-    rest = [_run_item(run, times, words) for run, times in shown_runs if not run.changes_world]
-    actions = action_items(analysis.events, budget_tokens // 2 if ranked else budget_tokens, token_cache, words)
+    older = {run.event for run, _ in analysis.work.stale}
+    items = [(run, _run_item(run, times, words, is_older=run.event in older)) for run, times in shown_runs]
+    world = [item for run, item in items if run.changes_world]
+    rest = [item for run, item in items if not run.changes_world]
+    actions = action_items(
+        analysis.events, int(budget_tokens * (0.5 if ranked else _ACTIONS_RATIO)), token_cache, words
+    )
     left = budget_tokens - sum(map(token_cache.item, actions))
     values = () if ranked else value_items(analysis, left, token_cache)
     if analysis.work.branch:
@@ -64,7 +69,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     """The newest run of each command that acts, with how many ended as it did; tests first, then the newest."""
     by_key: dict[str, list[Run]] = {}
     for run in runs:
-        if not run.is_look and run.outcome is not CommandOutcome.UNKNOWN:
+        if not run.is_look and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
             by_key.setdefault(_same_action(run), []).append(run)
     groups = sorted(by_key.values(), key=lambda group: (not is_test(group[-1].command), -group[-1].event))
     return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in groups]
@@ -77,10 +82,13 @@ def _same_action(run: Run) -> str:
     return re.sub(r"\d+", "0", re.split(r"[\"']", run.key, maxsplit=1)[0])
 
 
-def _run_item(run: Run, times: int, words: FixedWords) -> Item:
+def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False) -> Item:
     line = opening(shown(run.acting_part), _MAX_COMMAND_CHARS)
     often = f" ×{times}" if times > 1 else ""
+    if run.outcome is CommandOutcome.UNKNOWN:
+        return Item(text=f"`{line}`{often} → {run.line}" if line else "", records=records_of((run.result_record,)))
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
+    often += f" {words.older}" if is_older else ""
     detail = f"{words.colon}{run.line}" if run.line else ""
     # That something went well says little, unless it changed the world or checked the work.
     is_telling = bool(detail) or run.changes_world or is_test(run.command)
@@ -99,53 +107,113 @@ def remembered_commands(analysis: Analysis) -> tuple[str, ...]:
 def action_items(
     events: Sequence[Event], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """Calls that changed something through other tools than files and shell, newest first: ``name(…) → outcome``."""
+    """Calls that changed something through other tools than files and shell, newest first: ``name(…) → outcome``.
+
+    A call that failed is left out where a later one of the same tool went well.
+    """
     results = results_of(events)
     found: dict[str, Item] = {}
+    went_well: set[str] = set()
     left = budget_tokens
-    chars = next((size for size in _SIZES_CHARS if size <= budget_tokens * _CHARS_PER_TOKEN // 2), _SIZES_CHARS[-1])
+    acting = [e for e in events if e.kind is EventKind.CALL and e.tool is ToolKind.OTHER and not is_lookup(e.name)]
+    chars = min(max(budget_tokens * _CHARS_PER_TOKEN // max(1, 2 * len(acting)), _SIZES_CHARS[0]), _SIZES_CHARS[1])
     for number in range(len(events) - 1, -1, -1):
         call = events[number]
         if call.kind is not EventKind.CALL or call.tool is not ToolKind.OTHER:
             continue
         if is_lookup(call.name) or is_own(call.name):
             continue
-        item = _action_item(call, results.get(number), chars, words)
+        result = results.get(number)
+        failed = result is not None and _is_failure(result)
+        if failed and call.name in went_well:
+            continue
+        if result and not failed:
+            went_well.add(call.name)
+        item = _action_item(call, result, chars, words)
         if item.text not in found and (cost := token_cache.item(item)) <= left:
             found[item.text] = item
             left -= cost
     return tuple(found.values())
 
 
+def _is_failure(result: Event) -> bool:
+    return result.is_error or ERROR_PATTERN.search(result.text.lstrip().partition("\n")[0]) is not None
+
+
 def _action_item(call: Event, result: Event | None, chars: int, words: FixedWords) -> Item:
-    given = words.comma.join(_given(call.text.split("\n")[1:], chars))
-    text = f"{call.name}({given})"
+    text = f"{call.name}({words.comma.join(_fitting(_given(call.arguments), chars))})"
     if result is None:
         return Item(text=text, records=records_of((call.record,)))
-    first = result.text.lstrip().partition("\n")[0]
-    failed = result.is_error or ERROR_PATTERN.search(first) is not None
-    if failed:
+    if _is_failure(result):
         outcome = f"{words.failed}{words.colon}{opening(error_line(result.text), chars)}"
     else:
-        outcome = _ids_of(result.text) or words.ok
+        outcome = _reported(result.text, call.text, words) or words.ok
     return Item(text=f"{text} → {outcome}", records=records_of((call.record, result.record)))
 
 
-def _given(lines: Sequence[str], chars: int) -> Iterator[str]:
-    """The arguments as far as they fit, each shortened where it is long; empty ones are left out."""
-    for line in (line for line in lines if not line.endswith("=")):
-        part = opening(line, _MAX_ARGUMENT_CHARS)
-        chars -= len(part)
-        if chars < 0:
-            yield ELLIPSIS
-            return
-        yield part
+def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
+    """The arguments of a call, each as ``key=value``; of a list of objects each object by its values."""
+    if isinstance(arguments, str):
+        yield opening(arguments, _MAX_ARGUMENT_CHARS)
+        return
+    for key, value in arguments.items():
+        parts = value if isinstance(value, list | tuple) else (value,)
+        texts = (
+            " ".join(filter(None, (_member(name, one) for name, one in part.items())))
+            if isinstance(part, Mapping)
+            else _scalar(part)
+            for part in parts
+        )
+        if text := "; ".join(filter(None, texts)):
+            yield opening(f"{key}={text}", _MAX_ARGUMENT_CHARS * len(parts))
 
 
-def _ids_of(text: str) -> str:
-    """The first line of an answer that is short enough to stand whole; else nothing."""
+# Keys of what a call is about and what it costs: they stand where not all arguments fit.
+_TELLING_KEY = re.compile(
+    r"(?:^|_)(?:status|id|ids|number|amount|total|price|cost|refund|quantity|reason|title|flights|items"
+    r"|payment\w*)s?$"
+)
+
+
+_AMOUNT_KEY = re.compile(r"(?:^|_)(?:status|amount|total|refund)$")
+
+
+def _fitting(parts: Iterable[str], chars: int) -> list[str]:
+    """The parts that fit, in order, those with telling keys before others; an ellipsis where one is left out."""
+    found = list(parts)
+    ranked = sorted(range(len(found)), key=lambda place: not _TELLING_KEY.match(found[place].partition("=")[0]))
+    taken: set[int] = set()
+    for place in ranked:
+        if len(found[place]) <= chars:
+            taken.add(place)
+            chars -= len(found[place])
+    return [part for place, part in enumerate(found) if place in taken] + [ELLIPSIS] * (len(taken) < len(found))
+
+
+def _reported(text: str, given: str, words: FixedWords) -> str:
+    """What an answer tells that the call did not say: of an object its status, ids and amounts; else its first line."""
     line = text.strip().partition("\n")[0]
-    return opening(line, 100) if line and (len(line) <= 100 or not line.startswith(("{", "["))) else ""
+    if text.lstrip()[:1] not in "{[":
+        return opening(line, _MAX_REPORTED_CHARS) if line else ""
+    try:
+        members = list(dict.fromkeys(_members(json.loads(text))))
+    except ValueError:
+        return line if len(line) <= _MAX_REPORTED_CHARS else ""
+    new = [f"{key} {value}" for key, value in members if value not in given]
+    ranked = sorted(new, key=lambda part: not part.startswith("status"))
+    return words.comma.join(_fitting(ranked, _MAX_REPORTED_CHARS)).removesuffix(f"{words.comma}{ELLIPSIS}")
+
+
+def _members(value: Any, *, is_outer: bool = True) -> Iterator[tuple[str, str]]:
+    """The members of an object that have telling keys, then the states and amounts of what it holds."""
+    inner = value if isinstance(value, list) else []
+    if isinstance(value, dict):
+        stated = (key for key, one in value.items() if _is_scalar(one) and one not in (None, "", False))
+        wanted = _TELLING_KEY if is_outer else _AMOUNT_KEY
+        yield from ((key, _scalar(value[key])) for key in stated if wanted.search(key))
+        inner = [one for one in value.values() if not _is_scalar(one)]
+    for one in inner:
+        yield from _members(one, is_outer=False)
 
 
 def value_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -228,7 +296,7 @@ def _is_brief(value: Any) -> bool:
 
 def _member(key: str, value: Any) -> str:
     """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return f"{key} {' '.join(filter(None, (_member(name, item) for name, item in value.items())))}"
     if value is None or value == "":
         return ""
@@ -242,7 +310,7 @@ _SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]
 
 
 def _is_scalar(value: Any) -> bool:
-    return not isinstance(value, (dict, list))
+    return not isinstance(value, (Mapping, list, tuple))
 
 
 def _scalar(value: Any) -> str:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.names import short_names
+from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
+    QUESTION_MARKS,
     Statement,
     StatementForm,
     TokenCache,
@@ -108,19 +110,30 @@ def history_items(
     """
     items: list[Item] = []
     by_turn: dict[int, list[Statement]] = {}
+    agreed = {
+        message.turn: message
+        for message in analysis.messages
+        if is_assent(message.text) and message.replies_to.endswith(QUESTION_MARKS)
+    }
     for statement in chosen:
         if statement.event >= 0:
             by_turn.setdefault(analysis.events[statement.event].turn, []).append(statement)
     for turn in analysis.turns:
         statements = by_turn.get(turn.number, [])
-        opening = lines.get(turn.number)
-        made = analysis.work.made.get(turn.number, ())
-        if with_names and opening is None and (statements or made) and (name := name_of(turn)):
-            text = " → ".join((name, analysis.words.comma.join(made))) if made else name
-            opening = Item(text=text, records=records_of((analysis.events[turn.first].record,)))
-        if opening is not None:
-            items.append(opening)
-        items.extend(_grouped(statements, 1 if opening else 0, analysis))
+        line = lines.get(turn.number)
+        outcome = analysis.outcomes.get(turn.number)
+        if with_names and line is None and (statements or (outcome and outcome.is_made)) and (name := name_of(turn)):
+            # A few words say by what they reply to what they asked for.
+            replied = agreed.get(turn.number)
+            # What is not quoted whole here stands, with what came of it, among the user's words.
+            is_told = outcome and (outcome.is_made or ELLIPSIS not in name)
+            came = outcome.text if outcome and is_told else ""
+            parts = (opening(replied.replies_to, _NAME_CHARS) if replied else "", name, came)
+            text = " → ".join(filter(None, parts))
+            line = Item(text=text, records=records_of((analysis.events[turn.first].record,)))
+        if line is not None:
+            items.append(line)
+        items.extend(_grouped(statements, 1 if line else 0, analysis))
     return tuple(items)
 
 

@@ -52,6 +52,9 @@ class FixedWords:
     skills: str
     background: str
     since: str
+    answered: str
+    older: str
+    earlier_state: str
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon: str = ": "
     comma: str = ", "
@@ -101,6 +104,9 @@ branch: branch | 分支 | ブランチ
 skills: Skills in use | 使用中的技能 | 使用中のスキル
 background: Running in the background | 后台运行中 | バックグラウンドで実行中
 since: then done | 之后已做 | その後実施
+answered: answered | 已回答 | 回答済み
+older: before the newest edits | 在最新改动之前 | 最新の編集より前
+earlier_state: Said before the newest steps | 在最新步骤之前说的 | 最新の手順の前の発言
 """
 LANGUAGES = ("en", "zh", "ja")
 

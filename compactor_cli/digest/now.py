@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.commands import CommandOutcome
-from compactor_cli.digest.events import Event, EventKind, ToolKind, is_own, parameters
+from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters
 from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -16,7 +17,6 @@ from compactor_cli.digest.statements import (
     StatementForm,
     TokenCache,
     chosen,
-    clipped,
     head,
     is_narration,
     is_noise,
@@ -27,7 +27,15 @@ from compactor_cli.digest.statements import (
     statements_of,
     tail,
 )
-from compactor_cli.digest.wants import UserMessage, call_words, last_question, newest_request
+from compactor_cli.digest.wants import (
+    UserMessage,
+    call_words,
+    condensed,
+    joined,
+    last_question,
+    newest_request,
+    outcome_of,
+)
 from compactor_cli.model.summary import Item
 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
@@ -39,14 +47,12 @@ _MAX_CALL_CHARS = 160
 _REQUEST_RATIO = 0.55
 _CHARS_PER_TOKEN = 4
 _MAX_LOOKED_BACK = 30
-_MAX_STEPS = 3
+_MAX_STEPS = 4
 _MIN_TELLING_CHARS = 60
 _MAX_OPTION_CHARS = 110
 # What the options and the question at the end of a message may take of the room for it.
 _ASKED_RATIO = 0.7
 _SAME_CHARS = 40
-# Below this, a request is cut to its beginning and its end.
-_MIN_CHOSEN_TOKENS = 120
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -96,24 +102,11 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
     words = analysis.words
-    text = _shortened(message.text, max(12, budget_tokens - 10), analysis, token_cache)
+    room = max(12, budget_tokens - 10)
+    text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
     stopped = f" ({words.stopped}{words.colon}`{message.stopped}`)" if message.stopped else ""
-    return Item(text=f"{label}{words.colon}{text}{stopped}", records=records_of((message.record,)))
-
-
-def _shortened(text: str, tokens: int, analysis: Analysis, token_cache: TokenCache) -> str:
-    """A request whole where it fits; a long one by how it begins and the statements that hold most of the rest."""
-    cut = clipped(text, tokens, token_cache)
-    if cut == text or tokens < _MIN_CHOSEN_TOKENS:
-        return cut
-    beginning = head(text, len(cut) // 3)
-    pieces = [
-        Statement(text=piece, event=0, place=place, form=form)
-        for place, (piece, form, _) in enumerate(statements_of(text[len(beginning) :]))
-        if not is_noise(piece)
-    ]
-    rest = _chosen_pieces(pieces, [beginning], tokens - token_cache.text(beginning) - 4, analysis, token_cache)
-    return f"{beginning} {ELLIPSIS} {rest}" if rest else cut
+    ended, records = outcome_of(message, analysis)
+    return Item(text=f"{label}{words.colon}{text}{stopped}{ended}", records=records_of((message.record, *records)))
 
 
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
@@ -121,15 +114,18 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     words = analysis.words
     last, is_since = _last_telling(analysis)
     ending_text = _gist(last.text, budget_tokens * 3 // 5, analysis, token_cache) if last else ""
+    steps, is_acted = _steps_since(analysis, last)
     if last and ending_text and is_since:
-        yield Item(text=f"{words.stood}{words.colon}{ending_text}", records=(last.record,))
+        # What was said before something was done is no state any more.
+        label = words.earlier_state if is_acted else words.stood
+        yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
     if step := analysis.plan.next_step:
         # A step that the user stopped is not simply the next one.
         stops = [m for m in analysis.messages if m.stopped and step.record < m.record]
         stopped = f" ({words.stopped}{words.colon}`{stops[-1].stopped}`)" if stops else ""
         records = records_of((step.record, *(m.record for m in stops[-1:])))
         yield Item(text=f"{words.step}{words.colon}{step.text}{stopped}", records=records)
-    if steps := _steps_since(analysis, last):
+    if steps:
         yield steps
     for number in analysis.work.without_result[-2:]:
         call = analysis.events[number]
@@ -161,23 +157,14 @@ def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenC
         if form is not StatementForm.CODE and not is_noise(piece) and not is_narration(piece)
         if piece not in question and not any(piece.startswith(one[:_SAME_CHARS]) for one in options)
     ]
-    found = _chosen_pieces(pieces, [shown], left, analysis, token_cache)
+    found = joined(_chosen_pieces(analysis, token_cache, pieces, shown, left))
     return " ".join([found, *asked]).strip() or whole
 
 
 def _chosen_pieces(
-    pieces: Sequence[Statement], shown: Iterable[str], tokens: int, analysis: Analysis, token_cache: TokenCache
-) -> str:
-    """The pieces that hold most, in order; an ellipsis where some were left out between two."""
-    text = ""
-    before: Statement | None = None
-    for one in Choice(pieces, shown, analysis.worth, token_cache.text).choose(tokens):
-        if before and one.place > before.place + 1:
-            text += f" {ELLIPSIS} "
-        elif before:
-            text += " · " if one.form is before.form is StatementForm.ITEM else " "
-        text, before = text + one.text, one
-    return text
+    analysis: Analysis, token_cache: TokenCache, pieces: Sequence[Statement], shown: str, tokens: int
+) -> list[Statement]:
+    return Choice(pieces, [shown], analysis.worth, token_cache.text).choose(tokens)
 
 
 def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
@@ -190,7 +177,7 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     since = [event for event in spoken if event.record > asked]
     if since and last_question(since[-1].text):
         return since[-1], True
-    telling = [(event, _telling_chars(event.text)) for event in since[-_MAX_LOOKED_BACK:]]
+    telling = [(event, sum(map(len, _telling(event.text)))) for event in since[-_MAX_LOOKED_BACK:]]
     for least in (_MIN_TELLING_CHARS, 1):
         if found := next((event for event, chars in reversed(telling) if chars >= least), None):
             return found, True
@@ -202,30 +189,44 @@ def _asked_record(analysis: Analysis) -> int:
     return max((event.record for event in analysis.events if event.kind is EventKind.USER), default=-1)
 
 
-def _telling_chars(text: str) -> int:
-    return sum(len(piece) for piece in sentences(text) if not is_narration(piece))
+def _telling(text: str) -> list[str]:
+    return [piece for piece in sentences(text) if not is_narration(piece)]
 
 
-def _steps_since(analysis: Analysis, last: Event | None) -> Item | None:
-    """The newest calls after what was said last and after the request, oldest first: where the work stopped."""
+def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, bool]:
+    """The newest calls and remarks after what was said last and after the request, oldest first: where work stopped.
+
+    And whether something acted among them: an edit, or a command that does not only look.
+    """
     since = max(last.record if last else -1, _asked_record(analysis))
-    done = [event for event in analysis.events if event.kind is EventKind.CALL and event.record > since]
     # Calls without a result are named as such.
-    open_calls = [analysis.events[number] for number in analysis.work.without_result]
-    done = [event for event in done if event.tool is not ToolKind.PLAN and not is_own(event.name)]
-    done = [event for event in done if event not in open_calls]
-    outcomes = {run.record: run.outcome for run in analysis.runs}
-    newest = list(dict.fromkeys(_call_words(event) + _ended(outcomes.get(event.record), analysis) for event in done))
-    newest = newest[-_MAX_STEPS:]
-    if not newest:
-        return None
+    open_calls = {id(analysis.events[number]) for number in analysis.work.without_result}
+    ran = {run.record: run for run in analysis.runs}
+    done: dict[str, None] = {}
+    is_acted, record = False, -1
+    for event in analysis.events:
+        if event.record <= since or event is last or id(event) in open_calls:
+            continue
+        if event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
+            run = ran.get(event.record)
+            acts = event.tool is ToolKind.EDIT or (run is not None and not run.is_look)
+            acts = acts or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
+            is_acted, record = is_acted or acts, event.record
+            text = _call_words(event) + (_ended(run, analysis) if acts and run else "")
+        elif event.kind is EventKind.ASSISTANT and (telling := _telling(event.text)):
+            text, record = analysis.words.quoted(opening(" ".join(telling), _MAX_CALL_CHARS)), event.record
+        else:
+            continue
+        done.pop(text, None)
+        done[text] = None
+    newest = list(done)[-_MAX_STEPS:]
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
-    return Item(text=text, records=records_of((done[-1].record,)))
+    return (Item(text=text, records=records_of((record,))) if newest else None), is_acted
 
 
-def _ended(outcome: CommandOutcome | None, analysis: Analysis) -> str:
+def _ended(run: Run, analysis: Analysis) -> str:
     words = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
-    return f" → {words[outcome]}" if outcome in words else ""
+    return f" → {words[run.outcome]}" if run.outcome in words else ""
 
 
 def _call_words(call: Event) -> str:

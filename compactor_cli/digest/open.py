@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.commands import MERGE_CONFLICT, conflicting_files, shown
+from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
@@ -218,6 +218,8 @@ def _records(records: Iterable[int]) -> tuple[int, ...]:
 
 
 _MAX_PATHS = 4
+# Checks of the same age, and lines of such, that are told of.
+_MAX_STALE = 3
 
 
 _MAX_COMMAND_CHARS = 90
@@ -245,10 +247,13 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
     if work.stashed:
         text = f"{words.stashed}{words.colon}{_listed(work.stashed, 2 * _MAX_PATHS)}"
         yield Item(text=text, records=records_of((work.stash_record,)))
+    by_paths: dict[str, list[Run]] = {}
     for run, since in work.stale:
-        paths = _listed(tuple(dict.fromkeys(operation.path for operation in since)), _MAX_PATHS)
-        text = f"{words.stale} {paths}{words.colon}`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`"
-        yield Item(text=text, records=records_of((run.result_record, since[-1].record)))
+        by_paths.setdefault(_listed(tuple(dict.fromkeys(one.path for one in since)), _MAX_PATHS), []).append(run)
+    for paths, older in list(by_paths.items())[:_MAX_STALE]:
+        checks = words.comma.join(f"`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
+        records = records_of(run.result_record for run in older[:_MAX_STALE])
+        yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:

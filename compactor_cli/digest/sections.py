@@ -125,7 +125,7 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
     SectionPlan(section=Section.DECISIONS, build=settled_items, large=0.05, small=0.0, conversation=0.02, drop=2),
     SectionPlan(section=Section.COMMANDS, build=fact_items, large=0.08, small=0.05, conversation=0.34, drop=1),
-    SectionPlan(section=Section.USER, build=wants_items, large=0.17, small=0.10, conversation=0.15, drop=8),
+    SectionPlan(section=Section.USER, build=wants_items, large=0.20, small=0.10, conversation=0.15, drop=8),
 )
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (

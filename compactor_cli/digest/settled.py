@@ -161,7 +161,7 @@ def _owns_to_error() -> re.Pattern[str]:
     )
 
 
-def _takes_back(words: str, before: str) -> bool:
+def takes_back(words: str, before: str) -> bool:
     """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
     if any(mark in words for mark in QUESTION_MARKS):
         return False
@@ -201,7 +201,7 @@ def overturned(events: Sequence[Event]) -> frozenset[int]:
                 explained, turn = number, event.turn
             spoken = number
         elif spoken >= 0 and (
-            event.is_refusal or (event.kind is EventKind.USER and _takes_back(event.text, events[spoken].text))
+            event.is_refusal or (event.kind is EventKind.USER and takes_back(event.text, events[spoken].text))
         ):
             found.add(spoken)
             if event.refusal:
@@ -314,7 +314,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     options = options_of(before.text)
     chosen = _chosen_options(answer, options)
     asked = opening(question, _MAX_CHARS)
-    if not chosen and _assent().fullmatch(answer) and _ASKS_OF_THE_TEXT.search(question):
+    if not chosen and is_assent(answer) and _ASKS_OF_THE_TEXT.search(question):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
         rest = tuple(opening(text, 60) for key, text in options.items() if key not in chosen)
@@ -338,13 +338,19 @@ def _passes_over(question: str, answer: str) -> bool:
     return set(terms(question)).isdisjoint(terms(answer))
 
 
+def is_assent(words: str) -> bool:
+    """Whether a message of the user only agrees."""
+    return _assent().fullmatch(one_line(words)) is not None
+
+
 @cache
 def _assent() -> re.Pattern[str]:
     words = (
         "yes|yeah|yep|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on|go ahead|let'?s go"
-        "|please"
+        "|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))|proceed|correct|right"
+        "|好的?|可以|继续|是的?|はい"
     )
-    return re.compile(rf"(?:(?:{words})\b[\s,.!-]*)+", re.IGNORECASE)
+    return re.compile(rf"\W*(?:(?:{words})\b[\s,.!-]*)+", re.IGNORECASE)
 
 
 _ASKS_OF_THE_TEXT = re.compile(

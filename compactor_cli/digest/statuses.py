@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
@@ -23,8 +23,6 @@ _MAX_STEPS_TO_OTHER_WAY = 3
 _MAX_LATER = 300
 # An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
-# Outcomes that are named of one turn.
-_MAX_MADE = 3
 _SLIPS = re.compile(
     r"Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string"
     r"|String to replace not found"
@@ -238,10 +236,11 @@ def _tool_runs(events: Sequence[Event]) -> list[Run]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A commit that a run made: its branch and hash as git wrote them, and where the run stands."""
+    """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands."""
 
     branch: str
     hash: str
+    subject: str
     event: int
     record: int
 
@@ -265,15 +264,15 @@ class WorkState:
     without_result: tuple[int, ...] = ()
     stashed: tuple[str, ...] = ()
     stash_record: int = -1
-    made: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\]", re.MULTILINE)
+_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
 
 
 _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix"
-    r"|dotnet|swift|deno|gradlew?|rake|mise run) (?:run )?(?:test|check|lint|verify)\S*|\btest:\w+|\blint\b|\btsc\b"
+    r"|dotnet|swift|deno|gradlew?|rake|mise run) (?:run )?(?:test|check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
+    r"|\btsc\b|\b(?:ruff check|mypy|pyright|flake8|eslint|golangci-lint)\b"
 )
 
 
@@ -325,22 +324,7 @@ def work_state(
         stash_record=stash.result_record if stash else -1,
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in results),
-        made=_made(events, runs, commits),
     )
-
-
-def _made(events: Sequence[Event], runs: Sequence[Run], commits: Sequence[Commit]) -> dict[int, tuple[str, ...]]:
-    hashes = {commit.event: commit.hash for commit in commits}
-    found: dict[int, dict[str, None]] = {}
-    for run in runs:
-        address = _ADDRESS.search(run.line) if run.outcome is CommandOutcome.OK else None
-        made = hashes.get(run.event) or (address[0] if address and run.changes_world else "")
-        if made:
-            found.setdefault(events[run.event].turn, {})[made] = None
-    return {turn: tuple(made)[-_MAX_MADE:] for turn, made in found.items()}
-
-
-_ADDRESS = re.compile(r"https?://\S+/(?:pull|issues|merge_requests|releases?)/[^\s\"'#,)]+")
 
 
 def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int) -> None:
@@ -391,14 +375,46 @@ def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
         if result is None or "commit" not in run.command or run.outcome is CommandOutcome.FAILED:
             continue
         if line := _COMMIT.search(result.text):
-            found.append(Commit(branch=line[1], hash=line[2], event=run.event, record=result.record))
+            found.append(
+                Commit(branch=line[1], hash=line[2], subject=line[3].strip(), event=run.event, record=result.record)
+            )
     return found
 
 
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
-    """The newest passing test run, where files changed after it and none passed since."""
-    passed = [run for run in runs if run.outcome is CommandOutcome.OK and is_test(run.command)]
-    if not passed:
-        return []
-    since = tuple(change for change in changes if change.event > passed[-1].event)
-    return [(passed[-1], since)] if since else []
+    """The newest passing run of each check, newest first, where what it covers changed after it.
+
+    A check that a later passing run contains is not told of again.
+    """
+    passed: list[Run] = []
+    for run in reversed(runs):
+        is_passed = run.outcome is CommandOutcome.OK and is_test(run.command)
+        if is_passed and not any(contains(later.key, run.key) for later in passed):
+            passed.append(run)
+    found = ((run, tuple(one for one in changes if one.event > run.event and covers(run, one))) for run in passed)
+    return [(run, since) for run, since in found if since]
+
+
+# What a check of one language does not look at: prose, and the sources of the others.
+_PROSE = (".md", ".txt", ".rst", ".adoc")
+_SOURCES = {
+    "go": (".go",),
+    "py": (".py", ".pyi"),
+    "js": (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"),
+    "rs": (".rs",),
+}
+_CHECKERS = {
+    "go": re.compile(r"\bgo (?:test|vet|build)\b|\bgolangci-lint\b"),
+    "py": re.compile(r"\b(?:pytest|unittest|tox|nox|ruff|mypy)\b"),
+    "js": re.compile(r"\b(?:npm|npx|yarn|pnpm|bun|jest|vitest|mocha|tsc|eslint)\b"),
+    "rs": re.compile(r"\bcargo\b"),
+}
+
+
+def covers(run: Run, change: FileOperation) -> bool:
+    """Whether a check may look at a file: not at prose, nor at the sources of another language alone."""
+    if change.path.endswith(_PROSE):
+        return False
+    language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
+    checked = [name for name, pattern in _CHECKERS.items() if pattern.search(run.command)]
+    return not language or not checked or language in checked

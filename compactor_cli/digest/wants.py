@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of
+from compactor_cli.digest.events import (
+    PATH_KEYS,
+    Event,
+    EventKind,
+    FileAction,
+    ToolKind,
+    argument,
+    command_of,
+    results_of,
+)
 from compactor_cli.digest.language import dense_share
 from compactor_cli.digest.statements import (
+    COLONS,
+    ELLIPSIS,
     QUESTION_MARKS,
+    Statement,
+    StatementForm,
     TokenCache,
+    chosen,
     clipped,
+    is_noise,
     opening,
     records_of,
     sentences,
+    statements_of,
     verbatim,
     water_level,
 )
@@ -35,6 +51,10 @@ _MAX_REPLY_CHARS = 80
 _ENDING_CHARS = 1_500
 _MAX_CALL_CHARS = 100
 _MIN_QUOTE_TOKENS = 24
+# What rules may take of the section, and the length from which a message may not be quoted whole.
+_RULES_RATIO, _LONG_CHARS = 0.3, 400
+# What the requests of a long message may take of its room.
+_ASKED_RATIO = 0.7
 # Shorter replies (yes, go on) are shown with what they reply to only.
 _MIN_SHORT_CHARS = 14
 
@@ -134,6 +154,112 @@ def last_words(text: str) -> str:
     return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
 
 
+# How a sentence begins that asks for something, and what makes a rule of one.
+_VERBS = (
+    "add|fix|make|write|implement|create|change|update|remove|delete|rename|move|use|run|check|test|find|look|explain"
+    "|investigate|show|tell|review|refactor|replace|keep|build|generate|convert|analy[sz]e|summari[sz]e|commit|push"
+    "|deploy|install|verify|compare|try|give|set|put|extract|merge|split|document|improve|handle|support|list|help"
+    "|address|ensure|make sure|avoid|stop|leave|start|continue|go|read|return|print|answer|do"
+)
+_REQUEST = re.compile(
+    rf"^\W*(?:\d+[.)]\s*)?(?:(?:and|then|also|so|but|now|ok(?:ay)?|first|next|finally)[, ]+)*(?:(?:{_VERBS})\b"
+    r"|please\b|(?:can|could|would|will) (?:you|we)\b|let'?s\b|i(?:'d| would) like\b|i (?:want|need)\b"
+    r"|(?:we|you|it) (?:should|must|need|have to)\b)|\bplease\b|[?\uff1f]\W*$|请|帮我|ください",
+    re.IGNORECASE,
+)
+_RULE = re.compile(
+    r"\b(?:NEVER|MUST(?:N'T)?|DO NOT|DON'T|ALWAYS)\b|^\W*(?:[Nn]ever|[Dd]o not|[Dd]on't|[Aa]lways|[Mm]ust not)\b"
+    r"|\b(?:must|should) (?:never|always)\b|\bmust not\b|绝不|必须|禁止|不得"
+)
+
+
+def is_rule(sentence: str) -> bool:
+    """Whether a sentence forbids something, or demands it always."""
+    return _RULE.search(sentence) is not None
+
+
+# Files in which a project tells agents how to work, and how such a file opens where a client sends it by itself.
+_PROJECT_FILE = re.compile(
+    r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md|\.(?:cursor|windsurf|cline)rules)$"
+)
+_SENT_FILE = re.compile(r"# (AGENTS\.md) instructions|<(user_instructions|INSTRUCTIONS|REPOSITORY_INSTRUCTIONS)>")
+_RULE_CHARS = range(12, 240)
+
+
+def rules_of(analysis: Analysis) -> Iterator[Item]:
+    """The rules that the project's files state, as they were read or sent last, and those of the user's messages.
+
+    Left out is what the kept records say anyway.
+    """
+    kept = "\n".join(event.text for event in analysis.kept)
+    results = results_of(analysis.events)
+    files: dict[str, Event] = {}
+    for event in analysis.events:
+        if event.kind is EventKind.RESULT and event.call < 0 and (found := _SENT_FILE.search(event.text[:500])):
+            files[found[1] or found[2]] = event
+    for operation in analysis.operations:
+        named = _PROJECT_FILE.search(operation.path)
+        if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
+            files[named[1]] = result
+    sources = [(f"{name}{analysis.words.colon}", event.text, event.record) for name, event in files.items()]
+    sources += [("", message.text, message.record) for message in reversed(analysis.messages)]
+    for label, text, record in sources:
+        for sentence in sentences(text):
+            is_whole = len(sentence) in _RULE_CHARS and not sentence.endswith(COLONS)
+            if is_whole and is_rule(sentence) and sentence not in kept:
+                yield Item(text=f"{label}{sentence}", records=records_of((record,)))
+
+
+def condensed(
+    text: str, tokens: int, token_cache: TokenCache, more: Callable[[list[Statement], str, int], list[Statement]]
+) -> str:
+    """A message whole where it fits; else how it begins, its rules and requests in order, and what ``more`` chooses.
+
+    ``more`` gets the pieces that are left, what is taken, and the tokens that are left. An ellipsis stands for every
+    gap. A message that has no sentences is cut to its beginning and its end.
+    """
+    cut = clipped(text, tokens, token_cache)
+    if cut == text:
+        return text
+    pieces = [
+        Statement(text=piece, event=0, place=place, form=form)
+        for place, (piece, form, _) in enumerate(statements_of(text))
+        if not is_noise(piece)
+    ]
+    spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
+    asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
+    first = _fitting([*spoken[:1], *asked], int(tokens * _ASKED_RATIO), token_cache)
+    if not any(one in first for one in asked):
+        return cut
+    shown_text = " ".join(one.text for one in first)
+    left = tokens - token_cache.text(shown_text) - 2 * len(first)
+    rest = more([one for one in pieces if one not in first], shown_text, left)
+    return joined(sorted({*first, *rest}, key=lambda one: one.place))
+
+
+def _fitting(pieces: Iterable[Statement], tokens: int, token_cache: TokenCache) -> list[Statement]:
+    """As many of the pieces as fit when taken in this order, the same words once."""
+    found: dict[str, Statement] = {}
+    for one in pieces:
+        if one.text not in found and (cost := token_cache.text(f"{one.text} {ELLIPSIS} ")) <= tokens:
+            found[one.text] = one
+            tokens -= cost
+    return list(found.values())
+
+
+def joined(pieces: Iterable[Statement]) -> str:
+    """The pieces in order; an ellipsis where some were left out between two."""
+    text = ""
+    before: Statement | None = None
+    for one in pieces:
+        if before and one.place > before.place + 1:
+            text += f" {ELLIPSIS} "
+        elif before:
+            text += " · " if one.form is before.form is StatementForm.ITEM else " "
+        text, before = text + one.text, one
+    return text
+
+
 def wants_items(
     analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[str] = ()
 ) -> tuple[Item, ...]:
@@ -148,6 +274,13 @@ def wants_items(
     shown_messages = [
         m for m in analysis.messages if m.stopped or not (m is newest or any(m.text in text for text in quoted))
     ]
+    # What a message that is quoted whole says needs no line of its own.
+    quoted_text = "\n".join(
+        (*quoted, *(m.text for m in _affordable(shown_messages, budget_tokens) if len(m.text) < _LONG_CHARS))
+    )
+    rules = dict.fromkeys(item for item in rules_of(analysis) if item.text not in quoted_text)
+    ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
+    budget_tokens -= sum(map(token_cache.item, ruled))
     places = {id(message): place for place, message in enumerate(shown_messages)}
     kept = _affordable([m for m in shown_messages if not m.is_short], budget_tokens)
     costs = [
@@ -156,7 +289,16 @@ def wants_items(
     level = water_level(costs, budget_tokens)
     items = {
         places[id(message)]: _user_item(
-            message, message.text if cost <= level else clipped(message.text, level - 8, token_cache), analysis
+            message,
+            message.text
+            if cost <= level
+            else condensed(
+                message.text,
+                level - 8 - token_cache.text(outcome_of(message, analysis)[0]),
+                token_cache,
+                lambda pieces, _, left: _fitting(pieces, left, token_cache),
+            ),
+            analysis,
         )
         for message, cost in zip(kept, costs, strict=True)
     }
@@ -166,7 +308,7 @@ def wants_items(
         if places[id(message)] not in items and (cost := token_cache.item(item)) <= left:
             items[places[id(message)]] = item
             left -= cost
-    return tuple(items[place] for place in sorted(items) if items[place].text)
+    return (*ruled, *(items[place] for place in sorted(items) if items[place].text))
 
 
 def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
@@ -174,7 +316,15 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     if message.stopped:
         quoted = f" → {words.quoted(text)}" if text else ""
         text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}"
-    return Item(text=text, records=records_of((message.record,)))
+        return Item(text=text, records=records_of((message.record,)))
+    ended, records = outcome_of(message, analysis)
+    return Item(text=f"{text}{ended}" if text else "", records=records_of((message.record, *records)))
+
+
+def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:
+    """What came of a request, with an arrow before it, and the records that show it; empty if none does."""
+    outcome = None if message.stopped or message.record < 0 else analysis.outcomes.get(message.turn)
+    return (f" → {outcome.text}", outcome.records) if outcome else ("", ())
 
 
 def _affordable(messages: Sequence[UserMessage], budget_tokens: int) -> list[UserMessage]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conversation import call, events_of, ran
+from conversation import call, conversation, digest, events_of, ran, texts, user
 
 from compactor_cli.digest.commands import CommandOutcome, command_key, error_line, runs, shown
+from compactor_cli.model.summary import Section
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,30 @@ def test_a_run_without_a_result_or_turned_down_by_the_user_has_no_outcome() -> N
 )
 def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
     assert runs(events_of(ran("make all", output)))[0].line == line
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "outcome"),
+    [
+        ("pytest -q | tail -3", "1 failed, 11 passed in 2s", CommandOutcome.FAILED),
+        ("pytest -q | tail -3", "12 passed in 2s", CommandOutcome.OK),
+        ("pytest -q | tail -3", "collecting", CommandOutcome.UNKNOWN),
+        ("./migrate.sh || true", "connecting", CommandOutcome.UNKNOWN),
+        ("./migrate.sh; echo done", "done", CommandOutcome.UNKNOWN),
+        ("./migrate.sh && echo done", "done", CommandOutcome.OK),
+        ("set -o pipefail; ./migrate.sh | tail -3", "connecting", CommandOutcome.OK),
+        ("npm test | head -2", "3 passed\nmore to come", CommandOutcome.UNKNOWN),
+        ("npm test | head -5", "3 passed", CommandOutcome.OK),
+        ("go build ./... 2>&1 | head -20", "", CommandOutcome.OK),
+        ("ruff check . 2>&1 | tail -1", "Found 2 errors.", CommandOutcome.FAILED),
+    ],
+)
+def test_where_the_exit_code_is_that_of_a_pipe_the_output_decides(
+    command: str, output: str, outcome: CommandOutcome
+) -> None:
+    assert runs(events_of(ran(command, output)))[0].outcome is outcome
+
+
+def test_a_run_of_unknown_outcome_is_shown_by_its_output_and_without_a_status() -> None:
+    one = digest(conversation(user("load the gauges"), ran("./load.sh | tail -1", "412 rows loaded")), 2_000)
+    assert texts(one, Section.COMMANDS) == ["`./load.sh | tail -1` → 412 rows loaded"]

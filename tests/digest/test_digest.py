@@ -109,7 +109,8 @@ def test_the_task_stands_first() -> None:
     one = digest(WORK)
     assert one.summary.sections[0].section is Section.TASK
     assert texts(one, Section.TASK) == [
-        "Asked: now write the docs, but never touch docs/legacy.md because the old site still reads it",
+        "Asked: now write the docs, but never touch docs/legacy.md because the old site still reads it"
+        " → edited login.md",
         "Where it stands: I wrote docs/login.md. Shall I release version 2.4.1 now?",
         "Next open step: Update docs/login.md",
     ]
@@ -130,7 +131,6 @@ def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     assert texts(one, Section.PLAN) == [
         "in progress: Update docs/login.md",
         "open: Release version 2.4.1",
-        "Passed before the newest edits of docs/login.md: `pytest tests/test_login.py`",
         "done: Rename the function",
     ]
 

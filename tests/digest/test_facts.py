@@ -96,3 +96,22 @@ def test_a_failure_that_is_open_is_no_fact_as_well() -> None:
 
 def test_a_branch_that_was_entered_is_named_once() -> None:
     assert facts(ran("git checkout main && ls", "Switched to branch 'main'\na.py")) == ["branch main"]
+
+
+def test_a_booking_that_is_too_long_keeps_what_it_is_paid_with_and_what_came_of_it() -> None:
+    passengers = [{"first_name": f"Ana{number}", "last_name": "Li", "dob": "1981-05-26"} for number in range(9)]
+    booked = call(
+        "book_trip", "1", user_id="ana_li_12", cabin="economy", passengers=passengers, remarks="window " * 60,
+        payment_methods=[{"payment_id": "credit_card_9074831", "amount": 628}],
+    )  # fmt: skip
+    told = '{"reservation_id": "HATHAT", "user_id": "ana_li_12", "payments": [{"amount": 628}], "status": "booked"}'
+    (shown,) = facts(booked, answer(told, "1"))
+    assert "payment_methods=credit_card_9074831 amount 628" in shown
+    assert shown.endswith(" → status booked, reservation_id HATHAT")
+
+
+def test_a_call_that_failed_gives_way_to_a_later_one_of_the_same_tool_that_went_well() -> None:
+    tried = [call("book_trip", "1", amount=274), answer("Error: the payment does not add up", "1")]
+    assert facts(*tried, call("book_trip", "2", amount=628), answer("booked", "2")) == [
+        "book_trip(amount=628) → booked"
+    ]

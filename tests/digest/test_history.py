@@ -129,14 +129,6 @@ def test_what_another_model_reported_is_quoted_by_its_sentences() -> None:
     assert "for resuming" not in shown_text
 
 
-def test_a_turn_is_opened_by_what_was_asked_and_what_was_made_of_it() -> None:
-    committed = ran("git commit -am fix", "[utc 7e00b6e] Store UTC\n 1 file changed")
-    opened = ran("gh pr create --fill", "https://github.com/a/b/pull/136")
-    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
-    one = digest(conversation(user("store UTC"), edit, user("commit it, and open a PR"), committed, opened, user("ok")))
-    assert '"commit it, and open a PR" → 7e00b6e, https://github.com/a/b/pull/136' in texts(one, Section.HISTORY)
-
-
 FOUND = """What happened:
 
 1. You committed 43c285d

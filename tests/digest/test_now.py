@@ -95,6 +95,29 @@ def test_an_answer_that_is_an_object_with_one_text_is_that_text() -> None:
     )
 
 
+BROKEN = says("The test of the drift fails, because clock.py reads the time of the north gauge as local time.")
+MENDED = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+
+
+def test_what_was_said_before_something_was_done_is_no_state_any_more() -> None:
+    one = digest(conversation(user(ASKED), BROKEN, MENDED, ran("make test", "12 passed")), 900)
+    assert texts(one, Section.TASK)[1:] == [
+        f"Said before the newest steps: {BROKEN.text}",
+        "then done: Edit clock.py · `make test` → ok",
+    ]
+
+
+def test_a_short_word_after_it_stands_beside_what_was_said_before() -> None:
+    passed = says("All tests pass now.")
+    one = digest(conversation(user(ASKED), BROKEN, MENDED, ran("make test", "12 passed"), passed), 900)
+    assert texts(one, Section.TASK)[2] == 'then done: Edit clock.py · `make test` → ok · "All tests pass now."'
+
+
+def test_what_only_looked_has_no_status_and_leaves_the_state_as_it_was() -> None:
+    one = digest(conversation(user(ASKED), BROKEN, ran("git status", "nothing to commit")), 900)
+    assert texts(one, Section.TASK)[1:] == [f"Where it stands: {BROKEN.text}", "then done: `git status`"]
+
+
 def test_a_call_without_a_result_is_no_step_that_was_done() -> None:
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), edit, call("Bash", "1", command="make export")), 900)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from conversation import conversation, digest, events_of, items, ran, says, texts, user
+from conversation import answer, call, conversation, digest, events_of, items, ran, says, texts, user
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.statements import water_level
 from compactor_cli.digest.wants import user_messages
-from compactor_cli.model.summary import Section
+from compactor_cli.model.summary import Item, Section
 
 LONG = "please keep the public names of the module as they are and write a test for each of them "
 REFUSED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
@@ -105,3 +105,51 @@ def test_a_message_that_opens_a_turn_in_the_history_is_not_listed_again() -> Non
     )
     said = "\n".join(item.text for part in one.summary.sections for item in part.items)
     assert said.count(wish) == 1
+
+
+def test_of_a_long_message_the_requests_are_kept_before_what_it_tells() -> None:
+    told = "The readings of the gauges came in late and the table on the page was empty for most of the night. "
+    asked = "Please keep the old page until the new one is accepted."
+    long = f"Here is what happened yesterday. {told * 9}{asked} {told.replace('gauges', 'valves') * 9}"
+    session = conversation(user(f"First, {LONG}"), user(long), user(LONG + "last"))
+    shown = texts(digest(session, 600), Section.USER)
+    assert any(asked in text and "…" in text for text in shown)
+
+
+RULES = "# Gauges\n\nThe readings come from twelve gauges.\n\n- NEVER write to the live database.\n- Run `make lint`.\n"
+
+
+def test_a_rule_of_the_project_file_that_was_read_is_carried_with_the_name_of_the_file() -> None:
+    read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(RULES, "r"))
+    one = digest(conversation(user(LONG), read, says("I begin.")), 1_500)
+    assert [item for item in items(one, Section.USER) if "NEVER" in item.text] == [
+        Item(text="AGENTS.md: NEVER write to the live database.", records=(2,))
+    ]
+
+
+def test_a_rule_of_the_project_file_that_the_client_sent_is_carried() -> None:
+    sent = user(f"# AGENTS.md instructions for /srv/gauges\n\n<INSTRUCTIONS>\n{RULES}</INSTRUCTIONS>")
+    one = digest(conversation(sent, user(LONG), says("I begin.")), 1_500)
+    assert "AGENTS.md: NEVER write to the live database." in texts(one, Section.USER)
+
+
+def test_a_rule_in_another_file_that_was_read_is_no_rule_of_the_project() -> None:
+    read = (call("Read", "r", file_path="/srv/gauges/vendor/README.md"), answer(RULES, "r"))
+    one = digest(conversation(user(LONG), read, says("I begin.")), 1_500)
+    assert not any("NEVER" in text for text in texts(one, Section.USER))
+
+
+def test_a_rule_that_the_kept_records_hold_is_not_told_again() -> None:
+    sent = user(f"# AGENTS.md instructions for /srv/gauges\n\n<INSTRUCTIONS>\n{RULES}</INSTRUCTIONS>")
+    read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(RULES, "r"))
+    session = conversation(sent, user(LONG), read, says("I begin."))
+    one = digest(session, 1_500, covered=(1, 2, 3, 4), kept=(0,))
+    assert not any("NEVER" in text for text in texts(one, Section.USER))
+
+
+def test_a_rule_of_the_user_is_told_even_where_there_is_no_room_for_the_message() -> None:
+    filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. "
+    ruled = user(f"{filler * 12}You MUST NOT touch the fixtures. {filler * 12}")
+    others = [user(f"{LONG}number {number}") for number in range(40)]
+    one = digest(conversation(user(LONG), ruled, *others), 1_000)
+    assert any("You MUST NOT touch the fixtures." in text for text in texts(one, Section.USER))

@@ -41,6 +41,28 @@ def test_tests_that_passed_before_the_newest_edits_are_said_to_be_older() -> Non
     assert is_open(STORE, TESTS, CLOCK) == ["Passed before the newest edits of clock.py: `pytest -q`"]
 
 
+def test_every_check_that_is_older_than_the_edits_is_said_to_be_so_not_only_the_newest() -> None:
+    lint = ran("ruff check .", "All checks passed!")
+    one = digest(conversation(user("store the times in UTC"), STORE, lint, CLOCK, TESTS, STORE), 3_000)
+    assert "Passed before the newest edits of store.py: `pytest -q`" in texts(one, Section.PLAN)
+    assert "Passed before the newest edits of clock.py, store.py: `ruff check .`" in texts(one, Section.PLAN)
+    assert texts(one, Section.COMMANDS) == [
+        "`pytest -q` → ok before the newest edits: 212 passed in 3s",
+        "`ruff check .` → ok before the newest edits: All checks passed!",
+    ]
+
+
+def test_a_check_is_not_older_than_edits_of_prose_or_of_another_language() -> None:
+    notes = (call("Edit", "n", file_path="NOTES.md", old_string="a", new_string="b"), answer("ok", "n"))
+    page = (call("Edit", "p", file_path="web/page.ts", old_string="a", new_string="b"), answer("ok", "p"))
+    assert is_open(STORE, TESTS, notes, page) == []
+
+
+def test_a_narrow_check_that_a_later_one_contains_is_not_told_of_again() -> None:
+    narrow = ran("pytest -q tests/test_store.py", "3 passed in 1s")
+    assert is_open(narrow, STORE, TESTS) == []
+
+
 def test_tests_that_passed_after_the_newest_edits_are_no_open_matter() -> None:
     assert is_open(STORE, TESTS, CLOCK, TESTS) == []
 

@@ -1,0 +1,154 @@
+"""Outcomes: what came of each request as far as a record shows it. Nothing here says that a request is done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from compactor_cli.digest.commands import CommandOutcome, Run, shown
+from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.settled import is_assent, takes_back
+from compactor_cli.digest.statements import ELLIPSIS, QUESTION_MARKS, opening, records_of, sentences
+from compactor_cli.digest.statuses import Commit, covers, is_test
+from compactor_cli.digest.wants import last_question
+
+# What is named of one request.
+_MAX_MADE, _MAX_EDITED = 3, 2
+_MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS, _MAX_THANKS_CHARS = 60, 40, 60
+# A shorter answer may be a remark on the way to one.
+_MIN_ANSWER_CHARS = 80
+_ADDRESS = re.compile(r"https?://\S+/(?:pull|issues|merge_requests|releases?)/[^\s\"'#,)]+")
+# How a message begins that accepts what was done before it.
+_ACCEPTS = re.compile(
+    r"\W*(?:thanks\b|thank you|(?:(?:it|that|this|all|now it|everything) )?(?:works|worked)\b(?! (?:on|for|in|with|if))"
+    r"|perfect\b|great\b|excellent\b|awesome\b|nice\b|lgtm\b|looks good|all good|good job|well done"
+    r"|谢谢|太好了|很好|可以了|ありがと)",
+    re.IGNORECASE,
+)
+_BUT = re.compile(r"\b(?:but|however|except|still|although|not quite)\b|但是?|不过", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a request, in words, and the records that show it; ``is_made``: a commit or an address did."""
+
+    text: str
+    records: tuple[int, ...]
+    is_made: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What was done for a request: its runs, the changes of files, and where the assistant's last message stands."""
+
+    asked: str
+    runs: tuple[Run, ...]
+    changes: tuple[FileOperation, ...]
+    closing: int
+
+
+def outcomes(
+    events: Sequence[Event],
+    runs: Sequence[Run],
+    operations: Sequence[FileOperation],
+    commits: Sequence[Commit],
+    taken_back: frozenset[int],
+    words: FixedWords,
+) -> Mapping[int, Outcome]:
+    """What came of the messages of the user, by turn, where a record shows it.
+
+    What a yes set going is that of the request before it, too. Of what the user takes back in the next message only
+    what was made is told (commits, addresses).
+    """
+    by_turn = _by_turn(events, runs, operations)
+    made_by = {commit.event: commit for commit in commits}
+    found: dict[int, Outcome] = {}
+    after: _Work | None = None  # what was done after a yes, for the request before it
+    reply = next_reply = ""
+    for turn, work in reversed(by_turn.items()):
+        if after is not None:
+            work = _Work(
+                asked=work.asked,
+                runs=(*work.runs, *after.runs),
+                changes=(*work.changes, *after.changes),
+                closing=max(work.closing, after.closing),
+            )
+        else:
+            reply = next_reply
+        closing = events[work.closing].text if work.closing >= 0 else ""
+        is_refused = work.closing in taken_back or takes_back(reply, closing)
+        made = list(_made(work, made_by))[-_MAX_MADE:]
+        more = [] if is_refused else list(_shown(work, closing, events, words, with_edits=not made))
+        parts = [text for text, _ in (*dict(made).items(), *more)]
+        if parts:
+            accepted = () if is_refused else _accepted(reply)
+            text = words.comma.join((*parts, *map(words.quoted, accepted)))
+            found[turn] = Outcome(text=text, records=records_of([(*made, *more)[-1][1]]), is_made=bool(made))
+        after = work if is_assent(work.asked) else None
+        next_reply = work.asked
+    return found
+
+
+def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
+    asked: dict[int, list[str]] = {}
+    closing: dict[int, int] = {}
+    for number, event in enumerate(events):
+        if event.kind is EventKind.USER:
+            asked.setdefault(event.turn, []).append(event.text)
+        elif event.kind is EventKind.ASSISTANT:
+            closing[event.turn] = number
+    ran: dict[int, list[Run]] = {}
+    for run in runs:
+        ran.setdefault(events[run.event].turn, []).append(run)
+    changed: dict[int, list[FileOperation]] = {}
+    for one in operations:
+        if one.action is not FileAction.READ and not is_throwaway(one.path):
+            changed.setdefault(events[one.event].turn, []).append(one)
+    return {
+        turn: _Work(
+            asked="\n".join(texts),
+            runs=tuple(ran.get(turn, ())),
+            changes=tuple(changed.get(turn, ())),
+            closing=closing.get(turn, -1),
+        )
+        for turn, texts in asked.items()
+    }
+
+
+def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int]]:
+    """The commits by hash and subject, and the addresses of what was opened on a server."""
+    for run in work.runs:
+        address = _ADDRESS.search(run.line) if run.outcome is CommandOutcome.OK and run.changes_world else None
+        if commit := commits.get(run.event):
+            subject = opening(commit.subject, _MAX_SUBJECT_CHARS)
+            yield (f'{commit.hash} "{subject}"' if subject else commit.hash), run.result_record
+        elif address:
+            yield address[0], run.result_record
+
+
+def _shown(
+    work: _Work, closing: str, events: Sequence[Event], words: FixedWords, *, with_edits: bool
+) -> Iterator[tuple[str, int]]:
+    """How the newest check of what was edited ended; else which files were edited, or that a question is answered."""
+    checks = (run for run in reversed(work.runs) if run.outcome is not CommandOutcome.UNKNOWN and is_test(run.command))
+    check = next(checks, None)
+    if check and not any(one.event > check.event and covers(check, one) for one in work.changes):
+        ended = words.ok if check.outcome is CommandOutcome.OK else words.failed
+        yield f"`{opening(shown(check.key), _MAX_COMMAND_CHARS)}` {ended}", check.result_record
+    elif work.changes and with_edits:
+        names = list(dict.fromkeys(one.path.rpartition("/")[2] for one in reversed(work.changes)))
+        more = f" {ELLIPSIS}" if len(names) > _MAX_EDITED else ""
+        yield f"{words.edited} {words.comma.join(names[:_MAX_EDITED])}{more}", work.changes[-1].record
+    is_answered = work.asked.rstrip().endswith(QUESTION_MARKS) and len(closing) >= _MIN_ANSWER_CHARS
+    if with_edits and not work.changes and not check and is_answered and not last_question(closing):
+        yield words.answered, events[work.closing].record
+
+
+def _accepted(reply: str) -> Iterator[str]:
+    """How the next message of the user accepts what was done, where it does so without a but."""
+    first = next(iter(sentences(reply)), "")
+    if _ACCEPTS.match(reply) and len(first) <= _MAX_THANKS_CHARS and not _BUT.search(reply):
+        yield first

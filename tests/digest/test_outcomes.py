@@ -1,0 +1,83 @@
+"""Outcomes: what came of each request, where a record shows it, and nothing where none does."""
+
+from __future__ import annotations
+
+from conversation import answer, call, conversation, digest, ran, says, texts, user
+
+from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
+
+STORE = (call("Edit", "s", file_path="src/store.py", old_string="a", new_string="b"), answer("ok", "s"))
+COMMIT = ran("git commit -am 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed")
+TESTS = ran("pytest -q", "212 passed in 3s")
+ASKED = "please store the times of all the gauges in UTC"
+NEXT = user("now describe in the handbook how the gauges are read")
+
+
+def wanted(*messages: Message | tuple[Message, ...]) -> str:
+    """What stands behind the first request, where it is quoted."""
+    one = digest(conversation(user(ASKED), *messages, NEXT), 3_000)
+    found = (*texts(one, Section.USER), *texts(one, Section.HISTORY))
+    return next(text for text in found if ASKED in text).partition(ASKED)[2].removeprefix('"')
+
+
+def test_a_request_is_shown_with_the_commit_that_came_of_it() -> None:
+    assert wanted(STORE, COMMIT) == ' → 4f1c2aa "Store UTC"'
+
+
+def test_a_request_is_shown_with_the_pull_request_that_came_of_it() -> None:
+    opened = ran("gh pr create --fill", "https://github.com/a/b/pull/136")
+    assert wanted(STORE, COMMIT, opened) == ' → 4f1c2aa "Store UTC", https://github.com/a/b/pull/136'
+
+
+def test_a_request_is_shown_with_the_check_that_passed_after_its_edits() -> None:
+    assert wanted(STORE, TESTS) == " → `pytest -q` ok"
+
+
+def test_a_check_before_the_last_edit_of_a_request_is_no_evidence_for_it() -> None:
+    assert wanted(TESTS, STORE) == " → edited store.py"
+
+
+def test_a_check_that_failed_is_what_came_of_a_request_too() -> None:
+    assert wanted(STORE, ran("pytest -q", "1 failed", is_error=True)) == " → `pytest -q` failed"
+
+
+def test_what_the_user_says_to_it_stands_with_what_came_of_a_request() -> None:
+    assert wanted(STORE, user("Thanks, works!")) == ' → edited store.py, "Thanks, works!"'
+
+
+def test_thanks_with_a_but_are_no_sign_that_a_request_is_done() -> None:
+    assert wanted(STORE, user("great, but the export is still wrong")) == " → edited store.py"
+
+
+def test_a_request_whose_work_the_user_takes_back_has_no_outcome() -> None:
+    assert wanted(STORE, TESTS, says("It is stored in UTC."), user("no, that's not what I asked for")) == ""
+
+
+def test_a_request_without_a_record_of_what_came_of_it_has_no_outcome() -> None:
+    assert wanted(says("I will do that.")) == ""
+
+
+def test_what_a_yes_set_going_came_of_the_request_before_it() -> None:
+    assert wanted(says("Shall I change store.py?"), user("yes, do it"), STORE, COMMIT) == ' → 4f1c2aa "Store UTC"'
+
+
+def test_a_short_yes_is_told_with_what_it_agreed_to_so_that_its_commit_does_not_stand_for_more() -> None:
+    asked = says("I would change store.py first and the export later. Shall I start with store.py?")
+    done = says("The times are stored in UTC now, since sqlite's date functions ignore the offset of a time.")
+    one = digest(conversation(user(ASKED), asked, user("yeah, do it all"), STORE, COMMIT, done, NEXT), 3_000)
+    line = 'Shall I start with store.py? → "yeah, do it all" → 4f1c2aa "Store UTC"'
+    assert line in texts(one, Section.HISTORY)
+
+
+def test_a_question_that_was_answered_is_said_to_be() -> None:
+    question = user("why are 120 readings of October missing in the export?")
+    told = says("The export drops the second hour of October, because it takes it for a duplicate of the first one.")
+    one = digest(conversation(question, told, NEXT), 3_000)
+    assert texts(one, Section.USER) == ["why are 120 readings of October missing in the export? → answered"]
+
+
+def test_what_came_of_a_request_is_still_told_when_the_transcript_is_compacted_again() -> None:
+    first = digest(conversation(user(ASKED), STORE, COMMIT, NEXT), 3_000)
+    again = digest(conversation(user("go on with the export of the gauges of the north")), 3_000, state=first.state)
+    assert f'{ASKED} → 4f1c2aa "Store UTC"' in texts(again, Section.USER)
