@@ -15,7 +15,7 @@ from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, read_text
 from compactor_cli.digest.open import Attached, PlanState, attached, plan_state
-from compactor_cli.digest.outcomes import Outcome, outcomes
+from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, score
 from compactor_cli.digest.settled import Decision, decisions, overturned
 from compactor_cli.digest.statements import Statement
@@ -62,7 +62,7 @@ class Analysis:
     finals: frozenset[int]
     taken_back: frozenset[int]
     work: WorkState
-    outcomes: Mapping[int, Outcome]
+    outcomes: Mapping[int, RequestOutcome]
     attached: Attached
     restore_files: int = 0
     kept_by: str = ""

@@ -32,7 +32,7 @@ _BUT = re.compile(r"\b(?:but|however|except|still|although|not quite)\b|但是?|
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RequestOutcome:
     """What came of a request, in words, and the records that show it; ``is_made``: a commit or an address did."""
 
     text: str
@@ -57,7 +57,7 @@ def outcomes(
     commits: Sequence[Commit],
     taken_back: frozenset[int],
     words: FixedWords,
-) -> Mapping[int, Outcome]:
+) -> Mapping[int, RequestOutcome]:
     """What came of the messages of the user, by turn, where a record shows it.
 
     What a yes set going is that of the request before it, too. Of what the user takes back in the next message only
@@ -65,7 +65,7 @@ def outcomes(
     """
     by_turn = _by_turn(events, runs, operations)
     made_by = {commit.event: commit for commit in commits}
-    found: dict[int, Outcome] = {}
+    found: dict[int, RequestOutcome] = {}
     after: _Work | None = None  # what was done after a yes, for the request before it
     reply = next_reply = ""
     for turn, work in reversed(by_turn.items()):
@@ -86,7 +86,7 @@ def outcomes(
         if parts:
             accepted = () if is_refused else _accepted(reply)
             text = words.comma.join((*parts, *map(words.quoted, accepted)))
-            found[turn] = Outcome(text=text, records=records_of([(*made, *more)[-1][1]]), is_made=bool(made))
+            found[turn] = RequestOutcome(text=text, records=records_of([(*made, *more)[-1][1]]), is_made=bool(made))
         after = work if is_assent(work.asked) else None
         next_reply = work.asked
     return found

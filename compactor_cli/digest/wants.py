@@ -36,6 +36,7 @@ from compactor_cli.digest.statements import (
     verbatim,
     water_level,
 )
+from compactor_cli.formats.client_signs import PROJECT_FILE, SENT_RULES
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -178,11 +179,6 @@ def is_rule(sentence: str) -> bool:
     return _RULE.search(sentence) is not None
 
 
-# Files in which a project tells agents how to work, and how such a file opens where a client sends it by itself.
-_PROJECT_FILE = re.compile(
-    r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md|\.(?:cursor|windsurf|cline)rules)$"
-)
-_SENT_FILE = re.compile(r"# (AGENTS\.md) instructions|<(user_instructions|INSTRUCTIONS|REPOSITORY_INSTRUCTIONS)>")
 _RULE_CHARS = range(12, 240)
 
 
@@ -195,10 +191,10 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
     results = results_of(analysis.events)
     files: dict[str, Event] = {}
     for event in analysis.events:
-        if event.kind is EventKind.RESULT and event.call < 0 and (found := _SENT_FILE.search(event.text[:500])):
+        if event.kind is EventKind.RESULT and event.call < 0 and (found := SENT_RULES.search(event.text[:500])):
             files[found[1] or found[2]] = event
     for operation in analysis.operations:
-        named = _PROJECT_FILE.search(operation.path)
+        named = PROJECT_FILE.search(operation.path)
         if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
             files[named[1]] = result
     sources = [(f"{name}{analysis.words.colon}", event.text, event.record) for name, event in files.items()]

@@ -18,6 +18,12 @@ from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, Tr
 # What Claude Code writes in the model's name where it did not ask it, and how its summaries open.
 NOT_SPOKEN = frozenset({"No response requested."})
 CONTINUED = "This session is being continued from a previous conversation"
+# Files in which a project tells agents how to work, and how such a file opens where a client sends it by itself.
+PROJECT_FILE = re.compile(
+    r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"
+    r"|\.(?:cursor|windsurf|cline)rules)$"
+)
+SENT_RULES = re.compile(r"# (AGENTS\.md) instructions|<(user_instructions|INSTRUCTIONS|REPOSITORY_INSTRUCTIONS)>")
 # A line without one of these, in lower case and ASCII, tells no exit code.
 EXIT_CODE_WORDS = ("exit", "returncode")
 
