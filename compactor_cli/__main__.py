@@ -70,6 +70,8 @@ def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
         _die(signal.SIGINT)
     except BrokenPipeError:
         _die(signal.SIGPIPE)
+    # All of it goes with the process: to look for rings once more takes longer than a small file.
+    gc.freeze()
     sys.exit(code)
 
 

@@ -12,13 +12,12 @@ from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping, orphans
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import Marker
-from compactor_cli.model.plan import Action, Mode, Plan, Tier
+from compactor_cli.model.plan import EXCERPTS, NOTICE, Action, Mode, Plan, Tier
 from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, Role, Transcript
 from compactor_cli.plan.finish import newest_request_warning, unchanged, unchanged_report
-from compactor_cli.plan.strategies import EXCERPTS, NOTICE
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker
 from compactor_cli.render.compose import compose

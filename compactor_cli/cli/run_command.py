@@ -169,9 +169,11 @@ def check_names(settings: Settings, run_options: RunOptions) -> None:
     from compactor_cli.formats.registry import get
     from compactor_cli.plan.tokens import counter_for
     from compactor_cli.plan.trigger import named_window_tokens
-    from compactor_cli.render.template import check_template
 
-    check_template(settings.template)
+    if settings.template != Settings().template:
+        from compactor_cli.render.template import check_template
+
+        check_template(settings.template)
     counter_for(settings.tokenizer)
     named_window_tokens(settings.trigger)
     if run_options.format:

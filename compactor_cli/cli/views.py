@@ -15,7 +15,18 @@ from pathlib import Path
 from compactor_cli.cli.console import Color, Console, counted, painted, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
 from compactor_cli.model.errors import Place, UsageError
-from compactor_cli.model.plan import USAGE, Action, Plan, Span, Tier
+from compactor_cli.model.plan import (
+    BOOKKEEPING,
+    NO_ROOM,
+    NOTICE,
+    ORPHAN,
+    SUPERSEDED,
+    USAGE,
+    Action,
+    Plan,
+    Span,
+    Tier,
+)
 from compactor_cli.model.report import (
     Compaction,
     Event,
@@ -29,7 +40,6 @@ from compactor_cli.model.report import (
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.model.transcript import Container, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.finish import COUNTER, OUTDATED
-from compactor_cli.plan.strategies import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.jobs import Purpose
 

@@ -35,7 +35,6 @@ from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
-from compactor_cli.formats.requests import openai_lines
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
@@ -471,6 +470,9 @@ class KimiCli(SessionDialect):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The system prompt, a checkpoint, and the messages."""
+        # Hardly anything is converted, and detection asks this dialect about most sessions.
+        from compactor_cli.formats.requests import openai_lines
+
         system, others = without_system(conversation)
         head = [{"role": "_system_prompt", "content": system}] if system else []
         messages = [_with_blocks(line, message) for message in others for line in openai_lines(message)]

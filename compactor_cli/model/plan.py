@@ -49,6 +49,14 @@ class Span:
     name: str = ""
 
 
+# Rules that no setting names, and what stands for covered records in place of a summary.
+ORPHAN = "orphan"
+SUPERSEDED = "superseded"
+BOOKKEEPING = "bookkeeping"
+NO_ROOM = "no-room"
+NOTICE = "notice"
+EXCERPTS = "excerpts"
+
 # In place of a part: the client's own counter of tokens in a record.
 USAGE = -1
 

@@ -13,7 +13,7 @@ from compactor_cli.formats.base import Appending, Refreshing
 from compactor_cli.formats.registry import find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model.errors import InvariantError, UsageError
-from compactor_cli.model.plan import USAGE, Action, Edit, Mode, Plan, Span
+from compactor_cli.model.plan import ORPHAN, SUPERSEDED, USAGE, Action, Edit, Mode, Plan, Span
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Transcript
@@ -80,7 +80,7 @@ def _refreshing(name: str) -> Refreshing | None:
 
 
 # What is pruned by these rules is not sent by the client anyway, or must not be.
-_NOT_SENT = ("superseded", "orphan")
+_NOT_SENT = (SUPERSEDED, ORPHAN)
 _AS_THEY_ARE = "texts cannot be shortened where records stay as they are"
 
 

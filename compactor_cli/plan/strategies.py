@@ -7,20 +7,37 @@ from dataclasses import dataclass, field, replace
 
 from compactor_cli.formats.base import Linked
 from compactor_cli.formats.registry import find
+from compactor_cli.formats.responses import OPAQUE
 from compactor_cli.group.exchanges import Grouping, newest_request
-from compactor_cli.model.plan import Action, Edit, Importance, Plan, Tier
+from compactor_cli.model.plan import (
+    BOOKKEEPING,
+    EXCERPTS,
+    NO_ROOM,
+    NOTICE,
+    ORPHAN,
+    SUPERSEDED,
+    Action,
+    Edit,
+    Importance,
+    Plan,
+    Tier,
+)
 from compactor_cli.model.settings import Fit, OverflowPolicy, PruneRule, Settings, Strategy
-from compactor_cli.model.transcript import Message, Role, Text, ToolResult, Transcript
+from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
 from compactor_cli.plan.finish import Mark, spans_of
 from compactor_cli.plan.layout import CutLimits, Layout, LayoutSearch, chosen
 from compactor_cli.plan.shorten import Ruler, Shortening, halved, saved_tokens, shorten_to_fit, shortened, with_edits
-from compactor_cli.plan.tokens import MESSAGE_TOKENS, Counter, sealed_tokens
+from compactor_cli.plan.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, Counter
 from compactor_cli.plan.trigger import TriggerDecision, Way, is_settled
 
 KEEP: Mark = (Action.KEEP, "")
-ORPHAN = "orphan"
-SUPERSEDED = "superseded"
-BOOKKEEPING = "bookkeeping"
+
+
+def sealed_tokens(messages: Sequence[Message]) -> int:
+    """Tokens of the summaries that only a provider can read: they stay, whatever becomes of their records."""
+    sent = (message.parts for message in messages if not (message.is_meta or message.superseded))
+    sealed = (part for parts in sent for part in parts if isinstance(part, Media) and part.kind in OPAQUE)
+    return sum(min(MEDIA_TOKENS, part.size_bytes) for part in sealed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +151,6 @@ class PlanInput:
         return f"{over:,} tokens over: the newest exchange cannot be made any shorter"
 
 
-NO_ROOM = "no-room"
-NOTICE = "notice"
 # What a notice takes at most that joins both ends of a session whose records link to each other (see `Linked`).
 NOTICE_TOKENS = 200
 _CUT = "\n[… {omitted} characters left out]"
@@ -409,7 +424,6 @@ def _rounds(rules: Sequence[PruneRule], halvings: int) -> Iterator[tuple[PruneRu
 
 
 SUMMARY = "summary"
-EXCERPTS = "excerpts"
 # Without a target, a summary must save this much: below, it is the same conversation with less in it.
 LEAST_SAVING_TOKENS = 200
 # Tail and summary of a transcript that all but fills its window.

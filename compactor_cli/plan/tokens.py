@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from compactor_cli.formats.responses import OPAQUE
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.plan.models import VOCABULARIES, encoding_of, load_encoding, loaded_once, vocabulary_folder
@@ -330,13 +329,6 @@ def media_tokens(message: Message) -> int:
         elif isinstance(part, ToolResult):
             total += MEDIA_TOKENS * part.media_count
     return total
-
-
-def sealed_tokens(messages: Sequence[Message]) -> int:
-    """Tokens of the summaries that only a provider can read: they stay, whatever becomes of their records."""
-    sent = (message.parts for message in messages if not (message.is_meta or message.superseded))
-    sealed = (part for parts in sent for part in parts if isinstance(part, Media) and part.kind in OPAQUE)
-    return sum(min(MEDIA_TOKENS, part.size_bytes) for part in sealed)
 
 
 def shown_texts(message: Message) -> Iterator[str]:
