@@ -281,18 +281,19 @@ def candidates_of(
     finals: frozenset[int],
     taken_back: frozenset[int],
     cues: Callable[[str], bool],
-    skip: Callable[[Event], bool] = lambda event: False,
+    is_gone: Callable[[int, str], bool] = lambda number, line: False,
     focus: frozenset[str] = frozenset(),
 ) -> list[Statement]:
     """The statements worth weighing: what was said (turn ends first, then the newest), and the telling lines of output.
 
-    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that the user overturned. Whatever
-    names the ``focus`` is among them, however old.
+    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that the user overturned.
+    ``is_gone``: whether a line of the event at a position is out of date. Whatever names
+    the ``focus`` is among them, however old.
     """
     starts = starts_of(events, scores.table.length_tokens)
     found: list[Statement] = []
     left = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
-    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN and not skip(event)]
+    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     for number in sorted(spoken, key=lambda number: (number not in finals, -number)):
         if left <= 0 and not names(events[number].text, focus):
             continue
@@ -310,7 +311,8 @@ def candidates_of(
         pieces = _spoken_statements(report, number, starts[number], weight, cues, scores, False, focus)
         found.extend(piece._replace(label=labels.of(number)) for piece in pieces)
     most = max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))
-    found.extend(one for one in _outputs(events, scores, starts, most, labels, focus) if one.event not in reports)
+    outputs = _outputs(events, scores, starts, most, labels, focus)
+    found.extend(one for one in outputs if one.event not in reports and not is_gone(one.event, one.text))
     return found
 
 

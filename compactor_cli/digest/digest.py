@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
 from compactor_cli.digest.facts import remembered_commands
+from compactor_cli.digest.files import overwritten
 from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, line_of, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, carried_files, serialise
@@ -157,6 +158,7 @@ class _Writer:
             finals=analysis.finals,
             taken_back=analysis.taken_back,
             cues=_has_cue,
+            is_gone=overwritten(analysis.events, analysis.operations),
             focus=focus_names(self.request.focus),
         )
         known = {statement.text for statement in new}

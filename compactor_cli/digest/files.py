@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
@@ -217,6 +217,9 @@ _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
 _NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "ReplacementContent")
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_range", "n_lines", "line_offset")
+_WRITING = (FileAction.EDIT, FileAction.CREATE)
+# What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
+_MIN_REPLACED_CHARS = 4
 _MAX_PARTS = 6
 _MAX_NAMED_CHARS = 40_000
 
@@ -243,6 +246,33 @@ def changes_of(call: Event, path: str) -> Iterator[tuple[str, str]]:
         old, new = argument(edit, _OLD), argument(edit, _NEW)
         if old or new:
             yield old, new
+
+
+def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) -> Callable[[int, str], bool]:
+    """Whether a line that the event at a position shows of a file was changed there by that call or a later one."""
+    changes: dict[str, list[tuple[int, str, str]]] = {}
+    for one in operations:
+        for old, new in changes_of(events[one.event], one.path) if one.action in _WRITING else ():
+            if old or one.action is FileAction.CREATE:
+                changes.setdefault(one.path, []).append((one.event, old, new))
+
+    def is_overwritten(number: int, line: str) -> bool:
+        event = events[number]
+        call = events[event.call] if event.call >= 0 else event
+        if call.tool not in (ToolKind.READ, ToolKind.EDIT):
+            return False
+        later = (change for change in changes.get(argument(call.arguments, PATH_KEYS), ()) if change[0] >= number)
+        return any(_overwrites(line, old, new) for _, old, new in later)
+
+    return is_overwritten
+
+
+def _overwrites(line: str, old: str, new: str) -> bool:
+    """Whether an edit leaves nothing of a line as it stood; a file that is written anew (no old text) has its lines."""
+    if not old or line in old:
+        return line not in new
+    part = old.strip()
+    return len(part) >= _MIN_REPLACED_CHARS and part in line and new.strip() not in line
 
 
 def written_text(call: Event, path: str) -> str | None:

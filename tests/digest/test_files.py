@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, events_of, ran, token_cache
 
-from compactor_cli.digest.files import FileState, file_items, file_operations, replay, state_text
+from compactor_cli.digest.files import FileState, file_items, file_operations, overwritten, replay, state_text
 from compactor_cli.digest.language import words_of
 
 EN = words_of("en")
@@ -134,3 +134,31 @@ def test_where_paths_share_a_line_those_of_a_commit_are_told_from_the_others() -
     lines = [item.text for item in file_items(found, frozenset(), 160, token_cache(), EN)]
     assert any(line.startswith("edited, in commit 4f1c2aa: src/module_") for line in lines)
     assert not any("commit" in line and "module_15" in line for line in lines)
+
+
+def test_a_line_that_a_later_edit_of_its_file_replaced_is_no_fact_any_more() -> None:
+    found = events_of(
+        call("Read", "1", file_path="status.go"),
+        answer("active := LastInteractionAt\nname := session.Name", "1"),
+        call("Edit", "2", file_path="status.go", old_string="LastInteractionAt", new_string="LastActive"),
+        answer("done", "2"),
+        call("Edit", "3", file_path="other.go", old_string="name := session.Name", new_string="name := 1"),
+        answer("done", "3"),
+    )
+    is_overwritten = overwritten(found, file_operations(found))
+    assert is_overwritten(1, "active := LastInteractionAt")
+    assert is_overwritten(2, "active := LastInteractionAt")
+    assert not is_overwritten(3, "active := LastInteractionAt")
+    assert not is_overwritten(1, "name := session.Name")
+
+
+def test_a_file_that_is_written_anew_has_the_lines_of_its_new_text_only() -> None:
+    found = events_of(
+        call("Read", "1", file_path="a.py"),
+        answer("limit = 1\nname = 'a'", "1"),
+        call("Write", "2", file_path="a.py", content="limit = 2\nname = 'a'\n"),
+        answer("done", "2"),
+    )
+    is_overwritten = overwritten(found, file_operations(found))
+    assert is_overwritten(1, "limit = 1")
+    assert not is_overwritten(1, "name = 'a'")
