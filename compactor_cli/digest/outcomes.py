@@ -20,7 +20,10 @@ _MAX_MADE, _MAX_EDITED = 3, 2
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS, _MAX_THANKS_CHARS = 60, 40, 60
 # A shorter answer may be a remark on the way to one.
 _MIN_ANSWER_CHARS = 80
-_ADDRESS = re.compile(r"https?://\S+/(?:pull|issues|merge_requests|releases?)/[^\s\"'#,)]+")
+# Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
+_ADDRESS = re.compile(
+    r"(?<![\"'=(])https?://[^\s\"'<>]+/(?:pull|issues|merge_requests|releases?)/(?!new/)[^\s\"'<>#,)]+"
+)
 # How a message begins that accepts what was done before it.
 _ACCEPTS = re.compile(
     r"\W*(?:thanks\b|thank you|(?:(?:it|that|this|all|now it|everything) )?(?:works|worked)\b(?! (?:on|for|in|with|if))"
@@ -80,7 +83,7 @@ def outcomes(
             reply = next_reply
         closing = events[work.closing].text if work.closing >= 0 else ""
         is_refused = work.closing in taken_back or takes_back(reply, closing)
-        made = list(_made(work, made_by))[-_MAX_MADE:]
+        made = sorted(list(_made(work, made_by))[-_MAX_MADE:], key=lambda one: one[1])
         more = [] if is_refused else list(_shown(work, closing, events, words, with_edits=not made))
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if parts:
@@ -119,14 +122,15 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
 
 
 def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int]]:
-    """The commits by hash and subject, and the addresses of what was opened on a server."""
+    """The addresses of what was opened on a server, then the commits by hash and subject, which matter more."""
     for run in work.runs:
-        address = _ADDRESS.search(run.line) if run.outcome is CommandOutcome.OK and run.changes_world else None
+        opened = run.outcome is CommandOutcome.OK and run.changes_world and run.event not in commits
+        if opened and (address := _ADDRESS.search(run.line)):
+            yield address[0], run.result_record
+    for run in work.runs:
         if commit := commits.get(run.event):
             subject = opening(commit.subject, _MAX_SUBJECT_CHARS)
             yield (f'{commit.hash} "{subject}"' if subject else commit.hash), run.result_record
-        elif address:
-            yield address[0], run.result_record
 
 
 def _shown(

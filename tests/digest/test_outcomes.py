@@ -30,6 +30,19 @@ def test_a_request_is_shown_with_the_pull_request_that_came_of_it() -> None:
     assert wanted(STORE, COMMIT, opened) == ' → 4f1c2aa "Store UTC", https://github.com/a/b/pull/136'
 
 
+def test_an_address_within_what_a_server_answers_is_nothing_that_was_made() -> None:
+    reply = ran(
+        "gh api repos/a/b/pulls/112/comments/27/replies -f body='Fixed in 4f1c2aa'",
+        '{"url":"https://api.github.com/repos/a/b/pulls/comments/28","html_url":"https://github.com/a/b/pull/112#r28"}',
+    )
+    assert wanted(STORE, COMMIT, reply, reply, reply) == ' → 4f1c2aa "Store UTC"'
+
+
+def test_a_commit_is_named_however_many_addresses_come_after_it() -> None:
+    opened = [ran(f"gh issue create --title {n}", f"https://github.com/a/b/issues/{n}") for n in (7, 8, 9, 10)]
+    assert '4f1c2aa "Store UTC"' in wanted(STORE, COMMIT, *opened)
+
+
 def test_a_request_is_shown_with_the_check_that_passed_after_its_edits() -> None:
     assert wanted(STORE, TESTS) == " → `pytest -q` ok"
 
