@@ -290,17 +290,31 @@ def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
     return lambda path: path.startswith("~/") or (has_relative and path.startswith("/"))
 
 
+_ELSEWHERE = re.compile(r"\A\s*(?:cd|pushd) [\"']?([^\s;&|\"']+)|\bgit -C [\"']?([^\s;&|\"']+)")
+
+
+def _in_tree(runs: Sequence[Run], states: Sequence[FileState]) -> list[Run]:
+    """The runs in the work tree: none in another folder than the one that paths are relative to."""
+    if all(state.path.startswith(("/", "~")) for state in states):
+        return list(runs)
+    places = ((run, _ELSEWHERE.search(run.command)) for run in runs)
+    return [run for run, place in places if not place or not (place[1] or place[2]).startswith(("/", "~"))]
+
+
 def work_state(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], states: Sequence[FileState]
 ) -> WorkState:
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change."""
     results = results_of(events)
     commits = tuple(_commits(results, runs))
+    runs_here = _in_tree(runs, states)
+    here = {run.event for run in runs_here}
+    commits_here = [commit for commit in commits if commit.event in here]
     changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
-    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs)
-    last = commits[-1].event if commits else -1
+    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs_here)
+    last = commits_here[-1].event if commits_here else -1
     is_outside = _outside(states)
-    _throw_away(states, runs, last)
+    _throw_away(states, runs_here, last)
     uncommitted: list[FileState] = []
     for state in states:
         if state.is_reverted:
@@ -308,13 +322,13 @@ def work_state(
         if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
             continue
         if state.changed < last:
-            state.commit = next((commit.hash for commit in commits if commit.event > state.changed), "")
+            state.commit = next((commit.hash for commit in commits_here if commit.event > state.changed), "")
         elif uses_git and not state.is_deleted:
             uncommitted.append(state)
-    stash = _last_stash(runs)
+    stash = _last_stash(runs_here)
     stashed_at = stash.event if stash else 0
     ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
-    branch, branch_record = _branch(results, runs)
+    branch, branch_record = _branch(results, runs_here)
     return WorkState(
         branch=branch,
         branch_record=branch_record,

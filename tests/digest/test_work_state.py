@@ -37,6 +37,18 @@ def test_where_git_is_not_used_nothing_is_said_of_commits() -> None:
     assert is_open(STORE, CLOCK) == []
 
 
+def test_what_git_says_in_another_folder_is_nothing_of_this_work_tree() -> None:
+    elsewhere = (
+        ran("cd /home/ada/trial && git commit -am try", "[trial 9e00b6e] try\n 1 file changed"),
+        ran("cd /home/ada/trial && git reset --hard", "HEAD is now at 9e00b6e try"),
+        ran("git -C /home/ada/trial branch", "* trial\n  main"),
+    )
+    one = digest(conversation(user("store the times in UTC"), STORE, COMMIT, CLOCK, *elsewhere), 3_000)
+    assert texts(one, Section.PLAN) == ["Not committed: clock.py"]
+    assert any("utc-times" in text for text in texts(one, Section.COMMANDS))
+    assert not any("branch trial" in text for text in texts(one, Section.COMMANDS))
+
+
 def test_tests_that_passed_before_the_newest_edits_are_said_to_be_older() -> None:
     assert is_open(STORE, TESTS, CLOCK) == ["Passed before the newest edits of clock.py: `pytest -q`"]
 
