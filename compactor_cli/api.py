@@ -84,7 +84,7 @@ class Settings(model_settings.Settings):
     """Everything that decides what a compaction does, made of a preset and what is laid over it, key by key."""
 
     def __init__(self, preset: str = DEFAULT, *, target: Amount | Size | None = None, **tables: Unpack[Tables]) -> None:
-        """Raises CompactError that names a key or value that is none, and the nearest one that is."""
+        """Raises CompactError that names an unknown key or value, and the nearest known one."""
         tables_given: dict[str, Any] = {**tables} if target is None else {**tables, "target": target}
         made = settings_from(tables_given, load_preset(preset).settings, "settings")
         for item in fields(made):
@@ -111,7 +111,7 @@ class Result(Generic[Shape]):
     """Those that were shortened or left out by a rule."""
 
     covered: tuple[int, ...] = ()
-    """Those that the summary stands for."""
+    """Those that the summary replaces."""
 
     lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What the covered messages held and the summary does not, by kind (``paths``, ``commands``, ``numbers``, …)."""
@@ -151,8 +151,8 @@ def compact(source: Any, target: Amount | None = None, **options: Unpack[Options
 
     ``source``: its messages (mappings, of any format that a row of a dataset or a session's lines may have), a row
     that holds them, its lines, its text, or the path of its file; `Result.messages` has the same shape, and is text
-    for a path (gzip and zstd are unpacked). Messages that stay are the objects that were given. ``target``: at most so
-    many tokens (``"16k"``), or a share of what it has (``"25%"``); without one, the trigger of the settings decides,
+    for a path (gzip and zstd are unpacked). Messages that stay are the objects that were given. ``target``: the most
+    tokens (``"16k"``), or a share of what it has (``"25%"``); without one, the trigger of the settings decides,
     as it does for the command line.
 
     Raises `CompactError` where the conversation cannot be read or compacted, where there are several (see
@@ -176,7 +176,7 @@ def make_digest(
     """The summary of one conversation alone: text, what stays after it (``kept``, by index), sizes.
 
     ``source``: as of `compact`. ``size``, ``chars``: the most tokens and characters that it may be; without any, by
-    what it stands for. ``but_newest``: what stays, as ``"8k"`` or ``"2 turns"``. Raises `CompactError` as `compact`
+    what it covers. ``but_newest``: what stays, as ``"8k"`` or ``"2 turns"``. Raises `CompactError` as `compact`
     does, and for a size that holds no summary.
     """
     from compactor_cli.agents.session_digest import SizeLimit, digest_session
@@ -255,7 +255,7 @@ class _Work:
         if self._options.get("model"):
             from compactor_cli.run.model_run import ModelRun, check_setup
 
-            run_config = _model_orders(self._options, self._settings)
+            run_config = _model_config(self._options, self._settings)
             for warning in run_config.warnings:
                 warnings.warn(warning, stacklevel=3)
             check_setup(run_config)
@@ -308,7 +308,7 @@ _ABOUT_MODELS = ("api_base", "key_file", "max_cost", "timeout")
 
 
 def _settings(target: Amount | None, options: Options) -> model_settings.Settings:
-    """The settings of a call. Raises UsageError for what is no option, and for options that exclude one another."""
+    """The settings of a call. Raises UsageError for unknown options, and for options that exclude one another."""
     known = (*_TABLES, *_OTHERS, "target")
     for name in options:
         if name not in known:
@@ -331,7 +331,7 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
     return settings
 
 
-def _model_orders(options: Options, settings: model_settings.Settings) -> ModelConfig:
+def _model_config(options: Options, settings: model_settings.Settings) -> ModelConfig:
     """What the model is asked with; no reply is cached, for no file is written."""
     from pathlib import Path
 

@@ -25,7 +25,7 @@ from compactor_cli.render.template import heading_names, load_template, read_cli
 
 
 def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> Marker:
-    """What the summary made by this plan stands for; for ``tokens`` and ``end`` see `Marker`."""
+    """The marker of the summary that this plan makes; for ``tokens`` and ``end`` see `Marker`."""
     covered = plan.indices(Action.COVER)
     return Marker(
         transcript=transcript.sha256[:16],
@@ -38,7 +38,7 @@ def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> 
 
 
 def kept_outside(transcript: Transcript, plan: Plan) -> str:
-    """What to say of the records that stay between covered ones; empty where none do."""
+    """The records that stay between covered ones, in words; empty where none do."""
     covered = plan.indices(Action.COVER)
     messages = transcript.messages
     kept = [i for i in plan.indices(Action.KEEP) if plan.summary_at <= i < covered[-1] and not messages[i].is_meta]
@@ -58,7 +58,7 @@ def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
 def _sent(messages: tuple[Message, ...], plan: Plan) -> tuple[Message, ...]:
     """The messages of the source, those that the client does not send any more emptied.
 
-    What was appended holds no call, and a call in flight is no orphan because of it.
+    What was appended holds no call, and a call in flight is not an orphan because of it.
     """
     source = messages[: plan.spans[-1].stop]
     return tuple(Message(role=Role.META) if message.superseded else message for message in source)
@@ -93,7 +93,7 @@ class CompactionWork:
         request, marker = self.request(load_state)
         answer = _writer(self.plan, summariser).summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
-        # Fitted under the longer preface either way, so that a summary says the same wherever the original goes.
+        # Fitted under the longer preface either way, so that a summary is the same wherever the original goes.
         template = load_template(self.settings.template).sized(self.plan.summary_tokens, archived=self.archived)
         return answer, render(answer.summary, template, replace(marker, state=state))
 
@@ -108,7 +108,7 @@ class CompactionWork:
         around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
         marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
         is_apart = self.settings.keep.by not in UNBROKEN
-        marker = replace(marker, beside=kept_outside(self.transcript, self.plan)) if is_apart else marker
+        marker = replace(marker, kept_outside=kept_outside(self.transcript, self.plan)) if is_apart else marker
         template = load_template(self.settings.template).sized(self.plan.summary_tokens)
         request = Request(
             transcript=self.transcript,
@@ -183,7 +183,7 @@ class CompactionWork:
 
 
 def _writer(plan: Plan, summariser: Summariser) -> Summariser:
-    """Who writes what stands for the covered records: the given summariser, unless the plan wants something else."""
+    """Who writes the summary: the given summariser, unless the plan wants something else."""
     names = {span.name for span in plan.spans if span.action is Action.COVER}
     if EXCERPTS in names:
         from compactor_cli.archive.search import Retrieval

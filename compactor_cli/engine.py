@@ -63,7 +63,7 @@ def compact_transcript(
     """Compacts one transcript by its plan (made here unless given).
 
     ``summary_text``: of a summary written for this plan, to be set as it is. ``importance`` takes precedence over the
-    settings'. ``archived``: whether an archive keeps the original; what is written says so only then.
+    settings'. ``archived``: whether an archive keeps the original; only then does the summary name it.
 
     The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
     appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was

@@ -50,7 +50,7 @@ class Task:
 class Draft:
     """What an engine makes of a transcript.
 
-    ``kept``: the records that stay; ``text``: what is said in place of the others, set where the first of them stood
+    ``kept``: the records that stay; ``text``: what takes the place of the others, where the first of them was
     (empty: nothing is). ``shortened``: new texts for parts of kept records, by record and part.
     """
 
@@ -182,13 +182,13 @@ class _Planning:
         )
 
     def _frame_tokens(self) -> int:
-        """What stands around a text in the transcript: preface, marker line, acknowledgement, sealed summaries."""
+        """What the transcript holds around a text: preface, marker line, acknowledgement, sealed summaries."""
         count, tokens = len(self.tokens), sum(self.tokens)
         marker = Marker(transcript=_PLACEHOLDER, first=1, last=count, records=count, tokens=tokens, end=_PLACEHOLDER)
         nothing = Summary(source=Source.PLUGIN, sections=())
         frame = render(nothing, load_template(self.settings.template), marker)
-        beside = self.counter.count(self.settings.acknowledgement) + sealed_tokens(self.transcript.messages)
-        return self.counter.count(frame) + beside + _SLACK_TOKENS
+        around = self.counter.count(self.settings.acknowledgement) + sealed_tokens(self.transcript.messages)
+        return self.counter.count(frame) + around + _SLACK_TOKENS
 
     def _plan(self, draft: Draft, name: str, reason: str) -> Plan:
         kept = set(draft.kept) - self.grouping.orphaned()
@@ -202,7 +202,7 @@ class _Planning:
         target = self.decision.target_tokens or sum(self.tokens)
         if gone and kept_tokens + summary_tokens > target:
             what = (
-                f"what it keeps and says takes {kept_tokens + summary_tokens:,} tokens, over the target of {target:,}"
+                f"what it keeps and writes takes {kept_tokens + summary_tokens:,} tokens, over the target of {target:,}"
             )
             raise InvariantError(what)
         return Plan(
@@ -241,7 +241,7 @@ class _Planning:
 
 
 class _FixedSummariser:
-    """A summariser that says what it was given."""
+    """A summariser that gives back the text that it was given."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -24,14 +24,14 @@ def schema_names() -> tuple[str, ...]:
 
 
 def schema_text(name: str) -> str:
-    """The schema as it stands in its file. Raises UsageError if there is none of that name."""
+    """The text of the schema's file. Raises UsageError if there is none of that name."""
     if name not in schema_names():
         raise UsageError(f"no schema is called {name}", next_step=f"one of {', '.join(schema_names())}")
     return (_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
 
 
 def faults(name: str, value: Any) -> tuple[str, ...]:
-    """Where ``value`` (as a JSON parser gives it) is not as the schema says; empty: it is.
+    """Where ``value`` (as a JSON parser gives it) breaks the schema, in words; empty: nowhere.
 
     Each fault is a path and what is wrong there, the first ten of them.
     """

@@ -240,8 +240,8 @@ def test_what_is_no_option_is_named(options: dict[str, Any], what: str) -> None:
         (b"", "there is no conversation"),
         (b'{"role": "user", "content": "a"}\n{"torn', "line is torn"),
         ([{"weather": "fine"}], "no format is recognised"),
-        ([object()], "a message is no mapping"),
-        ([{"role": "user", "content": object()}], "a message is no JSON"),
+        ([object()], "a message is not a mapping"),
+        ([{"role": "user", "content": object()}], "a message is not JSON"),
         ([conversation(2), conversation(2)], "use iter_compact"),
         ([{"messages": conversation(2)}, {"messages": conversation(2)}], "iter_compact"),
     ],
@@ -278,7 +278,7 @@ def test_many_conversations_are_each_given_back_in_order() -> None:
 def test_a_conversation_that_fails_raises_or_is_kept_with_its_reason() -> None:
     faulty = [{"weather": "fine"}]
     for given in ([conversation(), faulty, conversation()], [conversation(), 42, conversation()]):
-        with pytest.raises(CompactError, match=r"no format is recognised|no list of messages"):
+        with pytest.raises(CompactError, match=r"no format is recognised|not a list of messages"):
             list(iter_compact(given, "2k"))
         results = list(iter_compact(given, "2k", on_error="keep"))
         assert [result.report.outcome for result in results] == [Outcome.COMPACTED, Outcome.FAILED, Outcome.COMPACTED]

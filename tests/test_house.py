@@ -125,6 +125,9 @@ BANNED_NAMES = {
     "hung": "linked",
     "mended": "repaired",
     "asking": "model_options",
+    "beside": "kept_outside, or what is there",
+    "book": "log",
+    "knock": "connect",
 }
 BANNED_PHRASES = {
     r"\bof ours\b": "written by compact",
@@ -134,7 +137,8 @@ BANNED_PHRASES = {
     r"\b(gives|give) way\b": "is dropped first",
     r"\bh(angs|ung) on\b": "links to",
     r"\bmend the\b": "fix the",
-    r"(?<!there )\bis no (table|list|text|share)\b": "is not a …",
+    r"(?<!there )\bis no (archive|conversation|digest|entry|list|mapping|option|part|plan|reply|role|row)\b": "is not a …",
+    r"(?<!there )\bis no (count|length|share|table|text)\b": "is not a …",
     r"\bthe likeness\b": "shaped like",
     r"\bgoes before\b": "takes precedence over",
     r"\bso many\b": "this many",

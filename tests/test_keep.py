@@ -101,7 +101,7 @@ def test_whoever_reads_on_is_told_of_the_gaps() -> None:
     newest = compacted(source, Settings(target=Size(ratio=0.25)))
     found = find_marker(smart.summary_text)
     assert found is not None
-    assert "with gaps between them" in found.beside
+    assert "with gaps between them" in found.kept_outside
     assert "kept beside it" not in newest.summary_text
     assert smart.report.tokens_after <= smart.report.target_tokens
 

@@ -216,7 +216,7 @@ def test_a_summariser_writes_the_summary(run: Runner) -> None:
         ("absent", "no_such_module"),
     ],
 )
-def test_an_engine_that_fails_is_named_and_stepped_in_for(engine: str, reason: str, run: Runner) -> None:
+def test_an_engine_that_fails_is_named_and_the_built_in_one_works(engine: str, reason: str, run: Runner) -> None:
     assert run("-t", "1100").returncode == 0
     built_in = run.out
     ran = run("--engine", engine, "-t", "1100")
@@ -239,7 +239,7 @@ def test_with_strict_the_input_fails_and_stays(engine: str, run: Runner) -> None
 
 
 @pytest.mark.parametrize(("name", "reason"), [("wordy", "over the budget"), ("gone", "no_such_module")])
-def test_a_summariser_that_fails_is_stepped_in_for(name: str, reason: str, run: Runner) -> None:
+def test_a_summariser_that_fails_is_replaced_by_the_digest(name: str, reason: str, run: Runner) -> None:
     assert run("-t", "1100").returncode == 0
     built_in = run.out
     ran = run("--set", f"summariser={name}", "-t", "1100")
@@ -261,7 +261,7 @@ def test_a_ranking_says_what_stays_beside_the_newest(run: Runner) -> None:
 
 
 @pytest.mark.parametrize(("name", "reason"), [("strange", "ranks what is not there"), ("away", "no_such_module")])
-def test_a_ranking_that_fails_is_named_and_stepped_in_for(name: str, reason: str, run: Runner) -> None:
+def test_a_ranking_that_fails_is_named_and_the_built_in_one_works(name: str, reason: str, run: Runner) -> None:
     (run.folder / "session.jsonl").write_bytes(conversation(30))
     ran = run("-t", "2500", "--keep", name)
     assert ran.returncode == 0

@@ -92,8 +92,8 @@ class InstallPlace:
         """What starts compactor: in a project, which others have too, by its name alone."""
         if self.project:
             return PROGRAM
-        beside = Path(sys.executable).with_name(PROGRAM)
-        return str(beside) if beside.is_file() else shutil.which(PROGRAM) or PROGRAM
+        neighbour = Path(sys.executable).with_name(PROGRAM)
+        return str(neighbour) if neighbour.is_file() else shutil.which(PROGRAM) or PROGRAM
 
 
 def install(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:

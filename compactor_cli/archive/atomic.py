@@ -52,7 +52,7 @@ def atomic_writer(
     Links are followed: the file they lead to is replaced, not the link. A replaced file's mode stays, and its
     owner where the system allows; a new file has ``mode`` less the umask. ``take`` gives the complete file
     (its first argument) the name (its second) in a way of its own. A device or a pipe is not replaced, but written
-    to. ``warn`` is called where the file stands, and only its folder could not be brought to the disk.
+    to. ``warn`` is called where the file is in place, and only its folder could not be brought to the disk.
 
     Raises `OutputError` with a next step for everything that the system refuses (disk full, no permission).
     """

@@ -57,7 +57,7 @@ STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
 BLOB_ENDINGS = tuple(f".jsonl{item.suffix}" for item in (Compression.ZSTD, Compression.GZIP))
 SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
 MANIFEST = "MANIFEST.jsonl"
-# Longer ones are none of this program's: a path has a few KB.
+# Longer ones are not this program's: a path has a few KB.
 _MOST_LINE_BYTES = 1 << 20
 _NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
@@ -84,7 +84,7 @@ def opened_folder(root: Path, name: str = "", *, make: bool = False) -> Iterator
 def open_inside(root: Path, name: str, flags: int = os.O_RDONLY, mode: int = PRIVATE_FILE_MODE) -> int:
     """Open ``name`` (``file`` or ``folder/file``) in the archive folder ``root``; the descriptor.
 
-    Raises `Unreadable` for a link, for what is no regular file, for what belongs to somebody else and, to be written
+    Raises `Unreadable` for a link, for what is not a regular file, for what belongs to somebody else and, to be written
     to, for what has other names too; `OSError` for everything else, as `os.open` does.
     """
     folder, _, last = name.rpartition("/")
@@ -110,7 +110,7 @@ def check_plain(status: os.stat_result, path: Path, *, is_written: bool) -> None
     if stat.S_ISLNK(status.st_mode):
         raise Unreadable("is a link, and nothing in an archive is one", place=str(path), next_step=_ADVICE)
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable("is no regular file, and it lies in an archive", place=str(path), next_step=_ADVICE)
+        raise Unreadable("is not a regular file, and it lies in an archive", place=str(path), next_step=_ADVICE)
     # Backups by hard links have second names, too, and may be read.
     if is_written and status.st_nlink > 1:
         raise Unreadable("has a second name elsewhere (a hard link)", place=str(path), next_step=_ADVICE)
@@ -174,7 +174,7 @@ class Part:
     on_invalid: OnInvalid = OnInvalid.KEEP
 
     def line(self) -> bytes:
-        """What a sidecar says of it."""
+        """The line of a sidecar about it."""
         value: dict[str, object] = {"sha256": self.sha256, "offset": self.offset, "length": self.length}
         if self.on_invalid is OnInvalid.DROP:
             value["on_invalid"] = self.on_invalid.value
@@ -284,7 +284,7 @@ class ManifestEntry:
 
     ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
     ``source`` the path it was read from (bytes that are not UTF-8 as ``\\xff``), ``compacted_at`` UTC in ISO 8601.
-    ``written_*`` are of the file as it stood after the compaction, where that took the original's place.
+    ``written_*`` are of the file after the compaction, where that took the original's place.
     """
 
     sha256: str
@@ -345,7 +345,7 @@ def _append(descriptor: int, line: bytes) -> None:
 
 
 def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
-    """(line number, entry) of each line that is not blank; None for a line that is no entry.
+    """(line number, entry) of each line that is not blank; None for a line that is not an entry.
 
     Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read, `Unreadable`
     if it is a link.

@@ -4,7 +4,7 @@ Only originals that it does not know are read; those that are gone drop out. It 
 no text: everything in it comes from the archive, and it may be deleted at any time. A damaged one is made anew.
 While it is open, the archive folder is locked (flock), and others who want the index wait.
 
-A text that stands in many records (the same system prompt, the same session archived again) is indexed once. SQLite's
+A text that many records hold (the same system prompt, the same session archived again) is indexed once. SQLite's
 tokenisers cut at blanks and punctuation, which Chinese and Japanese have not. Runs of such scripts are indexed as pairs
 of characters that overlap, and the last character alone: a word of two or more is then a phrase of pairs, a single
 character the beginning of one. (Its trigram tokeniser cannot find words of two characters, takes 2.2 times the text
@@ -74,9 +74,9 @@ _VERSION = 1
 # The database, its log, the log's index and the journal of another mode.
 _ENDS = ("", "-wal", "-shm", "-journal")
 _BATCH_CHARS = 16_000_000
-# A folder's time tells of changes since only if it is older than the coarsest clock of a file system.
+# A folder's time shows changes since only if it is older than the coarsest clock of a file system.
 _SETTLED_NS = 2_000_000_000
-# What is no damage: busy, no permission, full, cannot be opened, and the like (primary codes of SQLite).
+# Not damage: busy, no permission, full, cannot be opened, and the like (primary codes of SQLite).
 _NO_DAMAGE = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
 # A damaged file may also answer with values of any type.
 ODD_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
@@ -174,7 +174,7 @@ def create_tables(database: sqlite3.Connection) -> None:
     create_words(database)
     for table in _TABLES:
         database.execute(table)
-    # Of what is indexed at once, so much is sorted in memory: a fifth faster than with the default of 1 MB.
+    # Of what is indexed at once, this much is sorted in memory: a fifth faster than with the default of 1 MB.
     database.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (16 << 20,))
 
 
@@ -238,7 +238,7 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
 
 
 def _is_conversation(message: Message) -> bool:
-    """Whether it is part of the conversation. What a summary written by compact says is in the archive in its own
+    """Whether it is part of the conversation. What a summary written by compact holds is in the archive in its own
     words.
     """
     return not message.is_meta and (message.summary is None or message.summary.origin != "compact")
@@ -470,7 +470,7 @@ def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal]
 
 
 def _listed_sources(archive: Path) -> dict[str, tuple[str, int | None]]:
-    """Source and time of each original, as the manifest last says."""
+    """Source and time of each original, by the newest entries of the manifest."""
     try:
         entries = [entry for _, entry in read_entries(archive) if entry]
     except OSError:

@@ -197,7 +197,7 @@ def _has_open(process: str, status: os.stat_result) -> bool:
 
 @contextlib.contextmanager
 def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Callable[[], bool]]:
-    """The file without writers as long as the block lasts; the value tells whether nobody tried meanwhile.
+    """The file without writers as long as the block lasts; the value is whether nobody tried meanwhile.
 
     Where there are no leases, only those are known who had it open before. Raises `InUse`.
     """

@@ -2,7 +2,7 @@
 
 - **Undo**: the original back in the place of the file that a compaction wrote, where nothing else would be lost. What
   is believed is bytes alone: the file must be, by its hash, exactly what a compaction wrote there, and the archive
-  must hold the original, with the hash that it is known by. A line in a manifest only says where to look.
+  must hold the original, with the hash that it is known by. A line in a manifest only names the place.
 - **Journal**: what is being appended to a file, kept in the archive until it is done. A run that is killed while it
   writes leaves the beginning of its records at the end of a session, where the next line of the agent would be glued
   to them. The next run finds the journal and finishes what was begun.
@@ -72,7 +72,7 @@ _LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """A file that was put back: the original's size, and the archive file with what stood there until now."""
+    """A file that was put back: the original's size, and the archive file with what was there until now."""
 
     size_bytes: int
     archived: Path
@@ -164,7 +164,7 @@ def prefix_hashes(descriptor: int, sizes: Iterable[int]) -> dict[int, str]:
 
 
 def _entries(folder: Path, size_bytes: int) -> Iterator[ManifestEntry]:
-    """The entries of originals that may have stood in a file of this size."""
+    """The entries of originals that may have been in a file of this size."""
     try:
         for _, entry in read_entries(folder):
             if entry and (0 < entry.written_bytes <= size_bytes or 0 < entry.bytes < size_bytes):
@@ -265,8 +265,8 @@ def journal(archive: Path, path: str, original: Blob, data: bytes) -> Iterator[N
 def finish_append(path: str, archive: Path) -> bool:
     """Finish what a killed run began to append to this file; whether there was anything of that kind.
 
-    If its beginning stands at the end of the file, the rest is appended. If others wrote after it, it is taken out:
-    what they wrote then stands in lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
+    If its beginning is at the end of the file, the rest is appended. If others wrote after it, it is taken out:
+    what they wrote is then in lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
     `OutputError`, `Unreadable`.
     """
     name = _journal_name(path)
@@ -299,7 +299,7 @@ def _finish(path: str, begun: _Begun) -> None:
 def _torn(added: bytes, data: bytes) -> int:
     """How many of the first bytes are the beginning of ``data``, torn, with the record of another program after it.
 
-    Only where the line that the two share is no JSON, and what comes after the torn part is.
+    Only where the line that the two share is not JSON, and what comes after the torn part is.
     """
     shared = next((at for at, pair in enumerate(zip(added, data, strict=False)) if pair[0] != pair[1]), 0)
     for at in range(shared, 0, -1):
@@ -331,7 +331,7 @@ def _remove_journal(archive: Path, name: str) -> None:
 
 
 def _read_journal(archive: Path, name: str) -> _Begun | None:
-    """The journal of this name; None if there is none, or it is no journal."""
+    """The journal of this name; None without one, or if it is not a journal."""
     try:
         with os.fdopen(open_inside(archive, name), "rb") as file:
             if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:

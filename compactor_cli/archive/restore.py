@@ -288,7 +288,7 @@ def load_original(folder: Path, sha256: str) -> Transcript | None:
 
 
 def _alone(found: FoundOriginal) -> Transcript | None:
-    """The transcript that exactly these bytes are. A row with a comma or bracket next to it is none by itself."""
+    """The transcript that exactly these bytes are. A row with a comma or bracket next to it is not one by itself."""
     data = io.BytesIO(b"".join(restored(found)))
     records = read_records(data, str(found.path), OnInvalid.KEEP)
     try:
@@ -300,7 +300,7 @@ def _alone(found: FoundOriginal) -> Transcript | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandedRecord:
-    """One archived record and what it says; ``sha256`` is of its transcript, ``number`` counts from 1."""
+    """One archived record and its message; ``sha256`` is of its transcript, ``number`` counts from 1."""
 
     sha256: str
     number: int
@@ -344,14 +344,14 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
             is_waiting = False
         elif ranges:
             advice = f"write HASH:{name.strip('[]')}, with the hash in the summary's marker line"
-            raise UsageError(f"{name} does not say of which transcript", next_step=advice)
+            raise UsageError(f"{name} does not name a transcript", next_step=advice)
         else:
             raise UsageError(f"“{name}” names no record", next_step=_FORMS)
     return tuple(found)
 
 
 def _marked(text: str) -> Reference | None:
-    """What the marker line in a text stands for; None: there is none."""
+    """The marker in a text; None without one."""
     line = _MARKER_LINE.search(text)
     marker = find_marker(line[0]) if line else None
     return Reference(transcript=marker.transcript, ranges=((marker.first, marker.last),)) if marker else None

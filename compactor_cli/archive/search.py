@@ -1,4 +1,4 @@
-"""Search: the records of an archive, or the passages of one transcript, that say most about a query.
+"""Search: the records of an archive, or the passages of one transcript, that match a query best.
 
 Ranked by BM25, as SQLite's full-text search computes it. Of an archive, records are found by its index; of a
 transcript, passages, since a long result of a tool is not found as a whole because of one line in it.
@@ -47,7 +47,7 @@ _PIECE = re.compile(r"[^\W_]{3,}")
 # More words than this are no question, and each costs a look-up.
 _MOST_TERMS = 64
 SNIPPET_CHARS = 200
-# Of a word, so much must agree where it is looked for in a text: endings differ ("migration", "migrations").
+# This much of a word must agree where it is looked for in a text: endings differ ("migration", "migrations").
 _STEM_CHARS = 5
 _MOST_PLACES = 200
 # Texts looked at beyond the limit, in place of those that are in no record any more.
@@ -60,9 +60,9 @@ JOIN transcripts t ON t.id = r.transcript
 JOIN originals o ON o.id = t.original
 """
 PASSAGE_CHARS = 1_000
-# What stands around an excerpt where it is quoted: its number, a line break.
+# What surrounds an excerpt where it is quoted: its number, a line break.
 FRAME_TOKENS = 8
-# A longer message is not asked as it stands but by its salient words, and of a still longer one only the two ends
+# A longer message is not searched for as it is but by its salient words, and of a still longer one only the two ends
 # are looked at (the numbers are Qwen-Agent's).
 QUERY_CHARS = 1_000
 LOOKED_AT_CHARS = 2_000
@@ -160,7 +160,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One record. ``score``: BM25, larger is better; ``copies``: other records that say the same."""
+    """One record. ``score``: BM25, larger is better; ``copies``: other records of the same text."""
 
     archive: Path
     sha256: str
@@ -243,7 +243,7 @@ class _Answer(NamedTuple):
 
 
 def _asked(archive: Path, wanted: _Wanted, start: IndexStart, progress: Progress) -> _Answer:
-    """What the index of this archive says; a damaged one is made anew."""
+    """What the index of this archive gives; a damaged one is made anew."""
     import sqlite3
 
     try:

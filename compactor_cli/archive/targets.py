@@ -55,7 +55,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """What the command line says about output; nothing set means standard output.
+    """The command line's options about output; nothing set means standard output.
 
     ``compress`` is for names that promise no compression of their own. ``force``: overwrite files, and in
     place replace hard-linked and read-only ones.

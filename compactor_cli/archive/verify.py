@@ -1,4 +1,4 @@
-"""Verify and prune: whether everything in an archive is there and is what its hash says; and old originals taken out.
+"""Verify and prune: whether an archive has everything, with the hashes it is named by; and old originals taken out.
 
 None is taken out that a compacted file still depends on.
 """
@@ -122,7 +122,7 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
 
 
 def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, str, tuple[Part, ...]]:
-    """The size and the SHA-256 of the pieces together, and those of the parts that are not what their hash says.
+    """The size and the SHA-256 of the pieces together, and those of the parts that do not have their hash.
 
     ``parts`` ascend by offset; one that lies beyond the end is wrong.
     """
@@ -169,7 +169,7 @@ def _manifest(
     for number, entry in entries:
         place = f"{root / MANIFEST}:{number}"
         if entry is None:
-            problems.append(InputError("is no entry", place=place, next_step="the originals are not affected"))
+            problems.append(InputError("is not an entry", place=place, next_step="the originals are not affected"))
             continue
         listed.add(entry.stored)
         found = originals.get(entry.stored)

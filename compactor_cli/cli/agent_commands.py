@@ -19,7 +19,7 @@ from compactor_cli.read.streams import STDIN
 
 @click.command()
 @click.argument("file", default=STDIN, metavar="[FILE]", type=click.UNPROCESSED)
-@click.option("--size", metavar="TOKENS", help="The most that it may be; default: by what it stands for.")
+@click.option("--size", metavar="TOKENS", help="The most that it may be; default: by what it covers.")
 @click.option("--chars", metavar="N", type=click.IntRange(min=1), help="The most characters that it may have.")
 @click.option("--but-newest", metavar="SIZE", default="0", help="Leave the newest out: 8k, 2turns, 6messages.")
 @click.option("--focus", metavar="TEXT", default="", help="Keep what TEXT names first.")
@@ -74,10 +74,10 @@ def mcp(archive_dir: str) -> int:
 
 
 class _NeverBlocks(click.Command):
-    """A command whose usage errors are said and end it well: exit code 2 would stop a client's compaction."""
+    """A command that prints its usage errors and ends with code 0: exit code 2 would stop a client's compaction."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, but for that."""
+        """As click does, usage errors aside."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:

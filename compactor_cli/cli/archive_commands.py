@@ -70,7 +70,7 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     """Fetch the original of a compacted FILE, or an original (or one conversation of it) by its HASH.
 
     A file is known by its path, where it was compacted in its place, else by the summary in it. A hash needs 8 or more
-    digits; it stands in the summary's marker line, in reports and in compactor archive list. To put an original back
+    digits; it is in the summary's marker line, in reports and in compactor archive list. To put an original back
     in the place of its file: compactor undo FILE
     """
     if Path(name).exists() or not is_hash_start(name):
@@ -136,7 +136,7 @@ def is_hash_start(text: str) -> bool:
 
 def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
     if not is_archive(Path(name)):
-        return ("is no archive: name a folder with a MANIFEST.jsonl, or a transcript",), ""
+        return ("is not an archive: name a folder with a MANIFEST.jsonl, or a transcript",), ""
     found = verify_archive(name)
     for path in found.leftovers:
         console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
@@ -320,4 +320,4 @@ def _undo(name: str, force: bool, folders: Sequence[Path], console: Console) -> 
         what = f"{counted(count, 'record')} came after the compaction (the first: {first})"
         raise OutputError(what, place=name, next_step=advice)
     undone = put_back(name, found, folders[0])
-    console.done(f"{name}: the original is back, {undone.size_bytes:,} bytes; what stood here is {undone.archived}")
+    console.done(f"{name}: the original is back, {undone.size_bytes:,} bytes; what was here is {undone.archived}")

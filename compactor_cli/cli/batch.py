@@ -78,7 +78,7 @@ class ShardCommand(Sectioned):
 
 
 class DefaultGroup(click.Group):
-    """A group that takes what is no command of its own for the operands of ``run``."""
+    """A group that takes what is not one of its commands for the operands of ``run``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments, with ``run`` in front where no command is named."""

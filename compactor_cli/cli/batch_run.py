@@ -288,7 +288,7 @@ def submit(operands: Sequence[str], given: Mapping[str, Any]) -> int:
     with lock(folder), closing(BatchJobLog(folder)) as job_log:
         value = {
             "mark": f"compact-{os.urandom(6).hex()}",
-            "wishes": dataclasses.asdict(arguments.run_options),
+            "run_options": dataclasses.asdict(arguments.run_options),
             "settings": dataclasses.asdict(arguments.settings),
             "column": arguments.own.get("column", ""),
             "instructions": run_config.model_options.instructions,
@@ -316,7 +316,7 @@ def status(output_dir: str) -> int:
     """Print how the jobs stand; nothing is written, sent or fetched."""
     with closing(BatchJobLog.open(Path(output_dir))) as job_log:
         task = _task(job_log)
-        jobs = Provider(job_log, task.run_config, task.mark).standing()
+        jobs = Provider(job_log, task.run_config, task.mark).statuses()
         tally = job_log.tally()
     sys.stdout.write(table(_HEAD, [(job.round, job.name, job.requests, job.status) for job in jobs]))
     cost = f", ${tally['cost_usd']:.4f}" if tally["cost_usd"] else ""
@@ -364,9 +364,9 @@ def _task(job_log: BatchJobLog) -> BatchJob:
     arguments = job_log.request()
     if arguments is None:
         advice = f"remove {job_log.path}, and submit again"
-        raise UsageError("the book of the batch jobs is not complete", place=str(job_log.path), next_step=advice)
+        raise UsageError("the log of the batch jobs is not complete", place=str(job_log.path), next_step=advice)
     # Another version may have had other options.
-    known = {name: value for name, value in arguments["wishes"].items() if name in RunOptions.__dataclass_fields__}
+    known = {name: value for name, value in arguments["run_options"].items() if name in RunOptions.__dataclass_fields__}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
     run_options = RunOptions(**{**known, **lists, "instructions": "", "key_file": arguments["key_file"]})
     settings = settings_from(arguments["settings"], Settings(), str(job_log.path))

@@ -70,7 +70,7 @@ class Sectioned(click.Command):
         with formatter.section("Other"):
             records.pop("operands", None)
             formatter.write_dl([found for found in records.values() if found])
-        with formatter.section("Keys of --set and configuration files; man compact says what each is"):
+        with formatter.section("Keys of --set and configuration files; man compact explains each"):
             formatter.write_text(KEYS)
         for title, text in (("Examples", self.examples), ("Exit codes", self.exit_codes)):
             with formatter.section(title):
@@ -110,7 +110,7 @@ def _show_common(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 
 def make_command(run: Callable[..., int]) -> click.Command:
-    """The filter. ``run`` gets what was said, by option name, and ``operands``; it gives the exit code."""
+    """The filter. ``run`` gets the values that were given, by option name, and ``operands``; it gives the exit code."""
     return FilterCommand(
         "compact",
         params=[

@@ -34,7 +34,7 @@ from compactor_cli.run.jobs import Originals, Purpose
 
 
 def read_value(option: Option, value: Any, where: str) -> Any:
-    """The value in the type of its kind. Raises UsageError that names ``where`` and says what to write."""
+    """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
     if option.name == "target":
         return values.target(value, where)
     if option.kind in _READERS:
@@ -52,7 +52,7 @@ def read_value(option: Option, value: Any, where: str) -> Any:
 
 
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
-    """``settings`` with what this option says. A head or tail given anew replaces the one of the preset."""
+    """``settings`` with this option. A head or tail given anew replaces the one of the preset."""
     if option.name == "keep_head":
         return replace(settings, keep=with_head(settings.keep, *value))
     if option.name == "keep_tail":
@@ -96,7 +96,7 @@ _RULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 TABLES = frozenset(field.name for field in fields(Settings)) - BY_NAME.keys()
 # An option by this name, and a table of settings.
 BOTH = ("keep", "budget")
-# Of a project's file: the tables that it may hold, and why it may not say what is neither an option nor a table.
+# Of a project's file: the tables that it may hold, and why it may not hold what is neither an option nor a table.
 PROJECTTABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
 _REFUSED_WORDS = {
     "api_key": Scope.KEYS,
@@ -129,7 +129,7 @@ class Configuration:
 
 
 def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:
-    """The configuration of a run in ``folder``; ``given`` is what the command line says, by option name.
+    """The configuration of a run in ``folder``; ``given`` is the command line, by option name.
 
     Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
     for what a layer may not say.
@@ -198,7 +198,7 @@ def _toml(text: str, where: str) -> Any:
 
 
 def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
-    """What the variables say, and a warning for each that is none of this version's."""
+    """The values of the variables, and a warning for each that is not an option of this version."""
     options: dict[str, Any] = {}
     warnings: list[str] = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX) and environ[name]):
@@ -206,7 +206,7 @@ def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
         if name not in BY_NAME:
             known = (PREFIX + item.name.upper() for item in OPTIONS if item.scope is not Scope.COMMAND_LINE)
             advice = nearest(variable, known)
-            what = f"{variable} in the environment is no option of compact and is passed over"
+            what = f"{variable} in the environment is not an option of compact and is passed over"
             warnings.append(f"{what}: {advice}" if advice else what)
             continue
         option = _known(name, "environment", variable)
@@ -252,7 +252,7 @@ def _project(folder: Path) -> Layer:
 
 
 def _inner(table: Mapping[str, Any] | None, key: str, path: Path) -> Any:
-    """The table under this key, None if there is none. Raises UsageError for what is not a table."""
+    """The table under this key, None without one. Raises UsageError for what is not a table."""
     found = table.get(key) if table is not None else None
     if found is not None and not isinstance(found, Mapping):
         raise UsageError(f"{key} is not a table", next_step="write [tool.compact] and keys below it", place=str(path))
@@ -298,7 +298,7 @@ def _refusal(name: str) -> str:
 
 
 def _refused(reason: str, key: str, where: str) -> UsageError:
-    advice = "say it on the command line or in your own config.toml"
+    advice = "set it on the command line or in your own config.toml"
     return UsageError(f"a project's file may not {reason} ({key})", next_step=advice, place=where)
 
 
@@ -414,7 +414,7 @@ class RunOptions(DeclaredOptions):
 
     @property
     def level(self) -> int:
-        """How much is said."""
+        """How much is printed."""
         return max(Level.NOTHING, min(Level.WHY, self.verbose - self.quiet))
 
     @property

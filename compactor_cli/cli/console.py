@@ -29,7 +29,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 
 
 class Level(IntEnum):
-    """How much is said; each level says what those below it say."""
+    """How much is printed; each level includes those below it."""
 
     NOTHING = -2
     ERRORS = -1
@@ -57,7 +57,7 @@ def wants_color(choice: str, stream: TextIO | None, environ: Mapping[str, str]) 
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether someone looks at this stream; a closed one is none."""
+    """Whether someone looks at this stream; nobody does at a closed one."""
     with contextlib.suppress(ValueError, OSError):
         return stream is not None and stream.isatty()
     return False
@@ -79,7 +79,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class Console:
-    """Says things on standard error; after the third alike message only counts them.
+    """Prints messages on standard error; after the third of a kind it only counts them.
 
     ``before_line`` is called before each line (a progress bar makes room).
     """
@@ -118,7 +118,7 @@ class Console:
         self._say(Level.WHY, text, Color.CYAN)
 
     def finish(self) -> None:
-        """Say how many alike messages were left out."""
+        """Print how many messages of a kind were left out."""
         for kind, count in self._alike.items():
             if count > SHOWN_ALIKE and self.level < Level.DONE:
                 _write(f"{self.program}: and {count - SHOWN_ALIKE:,} more like: {kind}\n")
@@ -135,7 +135,7 @@ class Console:
 
 
 def _write(text: str) -> None:
-    """To standard error; nobody can be told that it is closed."""
+    """To standard error; that it is closed cannot be reported."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -167,14 +167,14 @@ class Progress:
             self._bar.close()
 
     def __call__(self, event: Event, /) -> None:
-        """Count what the event says is done."""
+        """Count what is done by this event."""
         if self._unit == "B" and isinstance(event, BytesRead):
             self.advance(event.size_bytes)
         elif self._unit == "file" and isinstance(event, InputEnded):
             self.advance(1)
 
     def advance(self, count: int) -> None:
-        """So much more is done."""
+        """``count`` more is done."""
         self._count += count
         if not self._shown:
             return
@@ -204,7 +204,7 @@ class Progress:
         )
 
 
-# So much of a clipped path is always shown.
+# At least this much of a clipped path is shown.
 LEAST_CLIPPED = 24
 
 
@@ -267,7 +267,7 @@ def home_path(path: str) -> str:
 
 
 def clipped(text: str, most_columns: int) -> str:
-    """The text, or its end after an ellipsis: of a path the end says most."""
+    """The text, or its end after an ellipsis: the end of a path matters most."""
     text = visible(text)
     if _width(text) <= most_columns:
         return text

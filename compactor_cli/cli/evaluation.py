@@ -124,7 +124,7 @@ def _ask(
     )
 
     names = _names(measured["baselines"])
-    # A client's own summary stands for everything before it.
+    # A client's own summary covers everything before it.
     tail_tokens, tails = _tails(measured["tails"], everywhere=0 if at_client else DEFAULT_TAIL_TOKENS)
     options = QuestionOptions(
         paths=paths,

@@ -2,7 +2,7 @@
 
 An option named ``keep_tail`` is ``--keep-tail`` on the command line, ``COMPACT_KEEP_TAIL`` in the environment and
 ``keep-tail`` in a configuration file. One without a flag is a key alone: ``--set rpm=60``, or any of the others.
-`DeclaredOptions` declares those that say how a run goes; `SETTINGS` those that are fields of `Settings`, by their path.
+`DeclaredOptions` declares those of a run; `SETTINGS` those that are fields of `Settings`, by their path.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Option(NamedTuple):
 
 T = TypeVar("T")
 _KINDS = {bool: OptionKind.FLAG, str: OptionKind.TEXT, tuple: OptionKind.LIST}
-# What stands for the value in the help, where an option names nothing else.
+# The placeholder of the value in the help, where an option names nothing else.
 _METAVARS = {
     OptionKind.COUNT: "N",
     OptionKind.TOKENS: "TOKENS",
@@ -137,7 +137,7 @@ def option(
 # Neither slotted nor compared: it is made at every start, and each of both would double what that takes.
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DeclaredOptions:
-    """How a run goes, next to the settings: each field an option, but for the last two, which the run sets itself."""
+    """How a run goes, next to the settings: each field an option, the last two aside, which the run sets itself."""
 
     recursive: bool = option(
         _IN, False, "Take the transcripts below folders, known by their content.", "-r --recursive", _ONLY
@@ -495,7 +495,7 @@ COMMON: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The run", ("jobs",)),
 )
 
-# Flags of earlier versions that are not a key by their own name now, with what says the same.
+# Flags of earlier versions that are not a key by their own name now, with what replaces them.
 REPLACED = {
     "--stdout": ("-o", "-"),
     "--no-cache": ("--set", "cache=false"),

@@ -85,7 +85,7 @@ def _worded(error: click.ClickException, program: str) -> str:
 
 
 def _as_now(program: str, error: click.NoSuchOption, arguments: Sequence[str]) -> list[str] | None:
-    """The arguments with an option of earlier versions as it is now, which is said; None: it is unknown."""
+    """The arguments with an option of earlier versions as it is now, with a warning; None: it is unknown."""
     from compactor_cli.cli.options import as_now
 
     is_filter = program == "compact" or " batch" in (error.ctx.command_path if error.ctx else "")

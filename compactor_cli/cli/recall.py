@@ -51,14 +51,14 @@ ROLES = tuple(role.value for role in Role if role is not Role.META)
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="ID…", type=click.UNPROCESSED)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with all that the record says.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with all that the record holds.")
 @click.option("--raw", is_flag=True, help="The records themselves, byte for byte, a line each.")
 @ARCHIVE_DIR
 def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | None) -> int:
     """Print archived records in full.
 
     An ID is HASH:RECORD as compactor search prints it, HASH:4-9 for several, HASH for all; the first 8 digits of the
-    hash are enough. A summary's marker line stands for what was summarised, and after a marker line or a HASH the
+    hash are enough. A summary's marker line means all that was summarised, and after a marker line or a HASH the
     references of that summary can be given as they stand there: compactor expand 54453b50 '[12]' '[4-9]'
     """
     found = expanded(archives(archive_dir), names)
@@ -94,7 +94,7 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     """
     console = Console("compactor")
     if given["role"] not in ("", *ROLES):
-        raise UsageError(f"{given['role']} is no role", next_step=f"one of {', '.join(ROLES)}", place="--role")
+        raise UsageError(f"{given['role']} is not a role", next_step=f"one of {', '.join(ROLES)}", place="--role")
     only = Filter(
         session=given["session"],
         role=given["role"],
@@ -139,12 +139,12 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def _shown(original: ExpandedRecord) -> str:
-    """The record for people: who and when, then all it says; bookkeeping as it stands."""
+    """The record for people: who and when, then all it holds; bookkeeping as raw JSON."""
     message = original.message
     head = "  ".join(filter(None, (original.id, message.role.value, message.timestamp)))
     body = "\n".join(_parts(message)) or original.record.raw.decode("utf-8", "replace")
     if is_terminal(sys.stdout):
-        # What stands in a transcript must not steer a terminal.
+        # The text of a transcript must not steer a terminal.
         body = "\n".join(map(visible, body.split("\n")))
     return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout, os.environ))}\n{body.rstrip()}\n\n"
 

@@ -1,4 +1,4 @@
-"""Run configuration: what the options say of models, plug-ins, hooks and notes, as the values that a run takes."""
+"""Run configuration: the options about models, plug-ins, hooks and notes as the values that a run takes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 def with_models(
     run_config: RunConfig, run_options: RunOptions, stack: ExitStack, emit: Listener | None = None
 ) -> RunConfig:
-    """The orders with the line to the models, where one is asked for, and with the person who is asked.
+    """The configuration with the connection to the models, where one is named, and with the person to be asked.
 
-    ``emit`` hears of each call. Raises UsageError where a model is named and nothing is to be summed up.
+    ``emit`` gets an event for each call. Raises UsageError where a model is named and nothing is to be summed up.
     """
     if run_options.model and run_config.settings.strategy is not Strategy.SUMMARY:
         what = f"nothing is summed up by the strategy {run_config.settings.strategy.value}, so no model can write it"
@@ -62,7 +62,7 @@ def with_models(
 
 
 def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfig:
-    """The orders with what ranks by embeddings and asks nobody else: a local model, or nothing for a mere look."""
+    """The configuration with what ranks by embeddings and sends nothing: a local model, or nothing for a plan alone."""
     name = run_options.embedding_model
     if not name:
         return run_config
@@ -77,7 +77,7 @@ def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfi
 
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
-    """Tells what was asked of models, or would be; what the report says of it."""
+    """Print what was asked of models, or would be; the same for the report."""
     run = run_config.models
     if run is None:
         return None
@@ -93,7 +93,7 @@ def asked_line(row: Compaction, model: str) -> str:
 
 
 def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
-    """The orders. Raises UsageError for files that cannot be read, and tasks that there are not."""
+    """The configuration of models. Raises UsageError for files that cannot be read, and for unknown tasks."""
     from compactor_cli.llm.limits import RateLimits, SpendLimits
     from compactor_cli.llm.model_calls import NO_KEYS, read_keys
     from compactor_cli.llm.model_client import Fallback
@@ -171,7 +171,7 @@ def _instructions(path: str) -> str:
 
 def model_report(run: ModelRun) -> dict[str, Any]:
     """What the run asked of models, for the report."""
-    spent = dataclasses.asdict(run.line.spend.spent)
+    spent = dataclasses.asdict(run.client.spend.spent)
     return {"model": run.name, **spent, "requests_planned": run.planned.requests}
 
 
@@ -181,7 +181,7 @@ def print_models(run: ModelRun, console: Console) -> None:
         console.warn(warning)
     if run.cache and run.cache.trouble:
         console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")
-    print_spent(run.line.spend.spent, run.name, console)
+    print_spent(run.client.spend.spent, run.name, console)
 
 
 def print_spent(spent: Spent, model: str, console: Console) -> None:
@@ -239,7 +239,7 @@ def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summaris
 
 
 def hooks_and_memory(run_options: RunOptions) -> dict[str, Any]:
-    """Fields of `RunConfig`. Raises UsageError for a command that is none."""
+    """Fields of `RunConfig`. Raises UsageError for what is not a command line."""
     found: dict[str, Any] = {"memory": run_options.memory}
     for name, command in (("hook-before", run_options.hook_before), ("hook-after", run_options.hook_after)):
         if command:

@@ -53,7 +53,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """What a report tells of a run. ``started``: Unix seconds; ``metrics``: of all rows, where they were asked for."""
+    """What a report holds of a run. ``started``: Unix seconds; ``metrics``: of all rows, where they were asked for."""
 
     started: float
     settings: Settings | None
@@ -108,7 +108,7 @@ def _json(value: object, *, indented: bool) -> str:
 
 @dataclass(slots=True)
 class RunReport:
-    """``report``: where it is written; empty: nowhere. ``listeners`` hear every event, in their order.
+    """``report``: where it is written; empty: nowhere. ``listeners`` get every event, in their order.
 
     ``wants_all``: someone listens to what happens inside an input, not to its end alone. ``resume_command``: how the
     client of the session that was asked for goes on with it.
@@ -149,7 +149,7 @@ class RunReport:
         self.emit(InputEnded(report=report))
 
     def close(self, exit_code: int, error: str) -> None:
-        """The run is over: say so to all listeners, and write the report."""
+        """The run is over: emit that, and write the report."""
         self.emit(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
         if self.report:
             run = RunRecord(
@@ -223,7 +223,7 @@ class EventFile:
         os.close(self._descriptor)
 
     def __call__(self, event: Event) -> None:
-        """Write what there is to say of it."""
+        """Write its lines."""
         with self._lock:
             try:
                 for line in self._lines(event):
@@ -308,7 +308,7 @@ def _opened(where: str) -> int:
 
 
 def warn_of_trouble(events: EventFile, console: Console) -> None:
-    """Say that events were lost."""
+    """Warn that events were lost."""
     if events.trouble:
         console.warn(f"the events could not be written ({events.trouble}): the last ones are missing")
 

@@ -364,7 +364,7 @@ def view(file: str, dialect: str) -> int:
     """Print what the client of a session would send to the model, one message a line, in that order.
 
     What an earlier compaction replaced, rewound branches and bookkeeping are not in it. Each line has the number of
-    its record, the role and what it says: text, thinking, calls, results, media (images and files, counted, with
+    its record, the role and its content: text, thinking, calls, results, media (images and files, counted, with
     those in results).
     """
     with open_stream(file) as stream:
@@ -378,7 +378,7 @@ def view(file: str, dialect: str) -> int:
 
 
 def message_fields(message: Message) -> dict[str, Any]:
-    """What a message says, as a JSON object; what is empty is left out."""
+    """The content of a message as a JSON object; what is empty is left out."""
     parts = message.parts
     # Images and files, those in results too; reasoning that is encrypted is neither.
     media = sum(isinstance(part, Media) and part.kind not in OPAQUE_KINDS for part in parts)

@@ -128,12 +128,12 @@ def _clipped(line: str, most_chars: int) -> str:
 
 
 def _regions(plan: Plan) -> list[tuple[Span, ...]]:
-    """Runs of kept spans, and runs of all others: bookkeeping between covered records is no news."""
+    """Runs of kept spans, and runs of all others: bookkeeping between covered records is left out."""
     return [tuple(spans) for _, spans in groupby(plan.spans, key=_is_kept)]
 
 
 def _is_kept(span: Span) -> bool:
-    """Whether the model is shown these records as they were: a client's counter of tokens is no content."""
+    """Whether the model is shown these records as they were: a client's counter of tokens is not content."""
     return span.action is Action.KEEP or span.name == COUNTER
 
 
@@ -329,7 +329,7 @@ def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
     asked = [item for report in reports for item in report.transcripts if item.summary_source]
     reasons = Counter(item.fell_back for item in asked if item.fell_back)
     if len(asked) == 1 and any(asked[0].fell_back in warning for warning in asked[0].warnings):
-        return  # the line about this transcript has said it
+        return  # it is in the line about this transcript
     if reasons:
         (reason, _), *others = reasons.most_common()
         more = f" (and {len(others)} other reasons)" if others else ""
@@ -370,7 +370,7 @@ def _change(before: int, after: int) -> str:
     return f"{before:,} → {after:,} tokens ({sign}{abs(percent)} %)"
 
 
-# Who wrote what stands for the summarised records, in the words of a sentence.
+# Who wrote the summary, as part of a sentence.
 _AUTHORS = {
     "digest": "summarised by the digest",
     "model": "summarised by the model",

@@ -434,7 +434,7 @@ def path_stripper(directory: str) -> Callable[[str], str]:
     if directory[1] == ":":
         return _windows_stripper(re.split(r"[\\/]+", directory))
     prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
-    # Not inside a longer path or URL: `https://host/app/x` is no path below `/app`.
+    # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
     literal = re.escape(prefix)
     pattern = re.compile(rf"{literal}(?<![\w./\\-]{literal})")
     return lambda text: pattern.sub("", text) if prefix in text else text

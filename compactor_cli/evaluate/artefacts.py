@@ -20,7 +20,7 @@ from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, Use, lines_of, words
 from compactor_cli.llm.importance import Index
 
-# What is said in fewer words is said by chance, too.
+# Fewer words come again by chance.
 LEAST_LINE_WORDS = 4
 # A longer command is given by its beginning.
 COMMAND_WORDS = 16
@@ -88,7 +88,7 @@ def _names_path(path: str, summary: SummaryView) -> bool:
 
 
 def _holds(text: str, path: str) -> bool:
-    """Whether the path stands in the text and is no part of a longer name."""
+    """Whether the text holds the path, and not as part of a longer name."""
     at = text.find(path)
     while at >= 0:
         before, following = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]

@@ -182,7 +182,7 @@ TIMEOUT_SECONDS = 300
 class FilterMethod:
     """A function from a case and a budget to a compacted transcript, as bytes.
 
-    Its summary is what the output says beyond the kept head and tail, cut to the budget.
+    Its summary is what the output holds beyond the kept head and tail, cut to the budget.
     """
 
     name: str
@@ -244,7 +244,7 @@ def as_jsonl(transcript: Transcript) -> bytes:
 
 
 def new_text(output: bytes, case: EvalCase) -> str:
-    """What a compacted transcript says that neither head nor tail says; the whole output if it is no transcript."""
+    """What a compacted transcript holds beyond head and tail; the whole output if it is not a transcript."""
     kept = {event.text for event in (*case.head_events, *case.tail_events)}
     try:
         records = read_records(io.BytesIO(output), "-", OnInvalid.KEEP)

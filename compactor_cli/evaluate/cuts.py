@@ -1,7 +1,7 @@
 """Cuts: where real transcripts are cut to be compacted, deterministic and never across a compaction.
 
 Cuts are found by rule, or named by questions. Events are as the measures see them: without the names of tools'
-parameters and without what a client writes itself. Neither tells anything of the work: `file_path` comes again in
+parameters and without what a client writes itself. Neither is about the work: `file_path` comes again in
 every call, whatever a summary keeps.
 """
 
@@ -68,8 +68,8 @@ class EvalCase:
     """One cut: what is compacted, and what came after.
 
     ``prefix`` holds the records before the cut and nothing after it; ``head``, ``middle`` and ``tail`` tile
-    its records; ``kept_tokens`` are those of head and tail. ``schema``: names of tools' parameters, which say
-    nothing of the work and count nowhere. ``session`` names the transcript: cuts of one
+    its records; ``kept_tokens`` are those of head and tail. ``schema``: names of tools' parameters, which are
+    not about the work and count nowhere. ``session`` names the transcript: cuts of one
     session are not independent.
     """
 
@@ -261,7 +261,7 @@ def locate(file: str, source: str) -> Path:
 def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMessage) -> QuestionCut:
     """The conversation before record ``cut`` (a line, or an element of the array that the document holds).
 
-    Raises InputError where the file is no transcript or the cut is not in it.
+    Raises InputError where the file is not a transcript or the cut is not in it.
     """
     with open_stream(str(path)) as stream:
         records = list(records_in(stream, OnInvalid.KEEP))
@@ -274,7 +274,7 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
         found = tuple(open_transcripts(before)) if before else ()
         prefix = found[-1] if found else None
     if not prefix or not prefix.messages:
-        raise InputError(f"nothing stands before record {cut}", next_step="check the cut", place=str(path))
+        raise InputError(f"nothing precedes record {cut}", next_step="check the cut", place=str(path))
     return QuestionCut(
         case=_case_before(prefix, name, tail_tokens, count),
         client_summary=_client_summary(records, cut),
@@ -285,7 +285,7 @@ def _case_before(prefix: Transcript, name: str, tail_tokens: int, count: CountMe
     messages = prefix.messages
     sizes = [0 if message.is_meta else count(message) for message in messages]
     safe = group(messages).borders
-    # After the first record of the user, whatever it says: a notice of the client among them.
+    # After the first record of the user, whatever it holds: a notice of the client among them.
     first = next((i for i, message in enumerate(messages) if message.role is Role.USER), -1)
     head = next((border for border in safe if border > first), 0)
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
@@ -294,7 +294,7 @@ def _case_before(prefix: Transcript, name: str, tail_tokens: int, count: CountMe
 
 
 def _client_summary(records: Sequence[Record], cut: int) -> str:
-    """What the client's own summary at the cut says, whole; empty where it wrote none."""
+    """The whole text of the client's own summary at the cut; empty where it wrote none."""
     near = [record for record in records if cut - CLIENT_BEFORE <= record.place.line <= cut + CLIENT_BEHIND]
     if len(records) == 1 or not near:
         return ""
@@ -306,7 +306,7 @@ def _client_summary(records: Sequence[Record], cut: int) -> str:
     return next((text for text in texts if not find_marker(text)), "")
 
 
-# Blocks that a client fills itself, and marks that it sets around what somebody said or a program printed.
+# Blocks that a client fills itself, and marks that it sets around the words of somebody or the output of a program.
 _BLOCKS = ("system-reminder", "command-message", "local-command-caveat")
 _MARK = re.compile(
     "</?(?:bash-input|bash-stdout|bash-stderr|command-name|command-args|local-command-stdout|local-command-stderr"

@@ -1,6 +1,6 @@
 """The digest as a method, asked as the engine asks it: once, in rounds of updates, and against its gates.
 
-A frame (preface and marker) is the same whatever the summary says: it is taken from the budget of all methods.
+A frame (preface and marker) is the same for every summary: it is taken from the budget of all methods.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def chunks(case: EvalCase, number: int) -> list[tuple[int, ...]]:
 def with_summary(
     source: Transcript, head: Sequence[int], summary: Message, rest: Sequence[int]
 ) -> tuple[Transcript, int]:
-    """The head, a summary and the rest as one transcript, and where the summary stands in it."""
+    """The head, a summary and the rest as one transcript, and the index of the summary in it."""
     part = _some(source, (*head, *rest))
     at = len(head)
     record = Record(raw=summary.text.encode(), ending=b"\n", value=None, place=Place(path="-", line=at + 1))
@@ -238,7 +238,7 @@ def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _source(case: EvalCase) -> Iterator[str]:
-    """What the transcript says, as it stands and as it is cleaned."""
+    """The texts of the transcript, as they are and as they are cleaned."""
     yield from (event.text for event in case.prefix_events)
     yield from (text for message in case.prefix.messages for text in shown_texts(message))
 

@@ -74,7 +74,7 @@ class RepliesResult:
 
 
 def read_replies(folder: str) -> Iterator[ReplyRow]:
-    """The rows of every JSONL file in a folder. Raises UsageError where there is none, or a line is no reply."""
+    """The rows of every JSONL file in a folder. Raises UsageError where there is none, or a line is not a reply."""
     paths = sorted(Path(folder).glob("*.jsonl"))
     if not paths:
         raise UsageError("holds no replies", next_step="put JSONL files there: file, cut, text", place=folder)

@@ -34,7 +34,7 @@ MOST_PLACES = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question on the transcript ``file``, whose conversation is what stands before record ``cut`` (from 1).
+    """A question on the transcript ``file``, whose conversation is what precedes record ``cut`` (from 1).
 
     ``source``: the file of questions it comes from. ``in_head``: the first message of the user, which stays as it
     is, answers it; a summary need not.
@@ -104,7 +104,7 @@ def score_answer(question: Question, text: str) -> float:
 
 
 def is_misled(question: Question, text: str) -> bool:
-    """Whether the text says what the question knows to be wrong."""
+    """Whether the text holds what the question knows to be wrong."""
     return any(pattern.search(text) for pattern in question.wrong)
 
 

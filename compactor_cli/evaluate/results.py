@@ -107,7 +107,7 @@ class RetentionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """What one input gave. ``skipped`` says why it gave nothing, ``notes`` what of it was left out."""
+    """What one input gave. ``skipped``: why it gave nothing, ``notes``: what of it was left out."""
 
     path: str
     cases: tuple[CaseResult, ...] = ()

@@ -137,7 +137,7 @@ def _text(case: EvalCase, indices: Sequence[int]) -> str:
 
 
 def _case(scenario: Scenario, count: CountMessage) -> EvalCase:
-    """Everything but a short tail is covered: an answer that a kept head holds would tell nothing."""
+    """Everything but a short tail is covered: an answer in a kept head would prove nothing."""
     messages = scenario.transcript.messages
     sizes = [count(message) for message in messages]
     at = len(messages)

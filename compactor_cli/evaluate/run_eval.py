@@ -42,7 +42,7 @@ from compactor_cli.read.sources import InputSource, Walk, find_sources
 from compactor_cli.read.streams import open_stream
 
 INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.json", "*.json.gz", "*.traj")
-# Smaller budgets hold no statement; a fixed budget over half of the middle is no compaction.
+# Smaller budgets hold no statement; with a fixed budget over half of the middle, little is compacted.
 LEAST_BUDGET_TOKENS = 40
 MOST_BUDGET_RATIO = 0.5
 
@@ -66,7 +66,7 @@ def run_eval(
     """Evaluates the digest and the chosen baselines on every transcript below these paths.
 
     ``extra`` are methods that can be chosen by name next to the built-in ones. Files that hold no transcript, or one
-    too short to be cut, are skipped and say why. Same files, same options: same result, whatever ``jobs``.
+    too short to be cut, are skipped, with the reason. Same files, same options: same result, whatever ``jobs``.
     Raises UsageError for unknown names and for a baseline command that fails.
     """
     bench = _Bench(

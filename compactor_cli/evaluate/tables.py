@@ -241,7 +241,7 @@ def to_json(result: EvalResult) -> dict[str, Any]:
 
 
 def _options(options: EvalOptions) -> dict[str, Any]:
-    # How many processes did the work is no part of the result.
+    # How many processes did the work is not part of the result.
     values = {key: value for key, value in dataclasses.asdict(options).items() if key != "jobs"}
     return {**values, "budgets": [label(size) for size in options.budgets], "drift_budget": label(options.drift_budget)}
 

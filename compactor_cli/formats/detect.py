@@ -365,7 +365,7 @@ class _Session:
 
 
 def _faulty_row(record: Record, forced: Dialect | None) -> Transcript:
-    """A line among the rows of a dataset that is no conversation: passed on as it is, with the reason."""
+    """A line among the rows of a dataset that is not a conversation: passed on as it is, with the reason."""
     frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
     digest = hashlib.sha256(record.raw + record.ending).hexdigest()
     return Transcript(dialect="", records=(), messages=(), frame=frame, sha256=digest, fault=_unknown(record, forced))

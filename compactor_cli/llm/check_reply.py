@@ -3,8 +3,8 @@
 It is held against the records as they were written, not as a prompt showed them (a prompt leaves much out): what it
 names or quotes must stand there, and of what a summary of them has to name (changed files, the user's things, open
 steps, names) it must tell enough. Limits come from real compactions of clients, against replies that are none: see
-tests/replies. Only a reply that is no summary of these records is refused; single names that nobody wrote are marked,
-single items are taken out.
+tests/replies. Only a reply that is not a summary of these records is refused; single names that nobody wrote are
+marked, single items are taken out.
 """
 
 from __future__ import annotations

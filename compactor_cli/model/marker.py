@@ -21,20 +21,20 @@ _LINE = re.compile(
     r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16})"
     r" records=(?P<first>\d{1,12})-(?P<last>\d{1,12})/(?P<records>\d{1,12}) tokens=(?P<tokens>\d{1,15})"
     r" end=(?P<end>(?:[0-9a-f]{16})?)(?: state=(?P<state>[0-9a-f]{16}))?\]$"
-    r"(?:\n\[kept beside it: (?P<beside>[^\]\n]+)\]$)?",
+    r"(?:\n\[kept beside it: (?P<kept>[^\]\n]+)\]$)?",
     re.MULTILINE,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What a summary stands for.
+    """What a summary covers.
 
     ``transcript``: first 16 hex digits of the SHA-256 of the transcript it was made from; ``first`` and ``last``: the
     covered records, counted from 1; ``records``: how many the transcript had; ``tokens``: its size with everything
     that earlier summaries stood for; ``end``: hash of its last record, by which a second run sees that nothing was
-    added, empty where no message stayed; ``state``: hash of the digest's stored counter table; ``beside``: what of
-    the covered range stands after the summary as it was, for whoever reads on there.
+    added, empty where no message stayed; ``state``: hash of the digest's stored counter table; ``kept_outside``: which
+    records of the covered range were kept as they were and follow the summary.
     """
 
     transcript: str
@@ -44,14 +44,14 @@ class Marker:
     tokens: int
     end: str
     state: str = ""
-    beside: str = ""
+    kept_outside: str = ""
 
     def __str__(self) -> str:
         state = f" state={self.state}" if self.state else ""
-        beside = f"\n[kept beside it: {self.beside}]" if self.beside else ""
+        outside = f"\n[kept beside it: {self.kept_outside}]" if self.kept_outside else ""
         return (
             f"[compact/1 transcript={self.transcript} records={self.first}-{self.last}/{self.records}"
-            f" tokens={self.tokens} end={self.end}{state}]{beside}"
+            f" tokens={self.tokens} end={self.end}{state}]{outside}"
         )
 
 
@@ -68,7 +68,7 @@ def find_marker(text: str) -> Marker | None:
         tokens=int(found["tokens"]),
         end=found["end"],
         state=found["state"] or "",
-        beside=found["beside"] or "",
+        kept_outside=found["kept"] or "",
     )
 
 
@@ -87,7 +87,7 @@ def without_preface(text: str) -> str:
 
 
 def without_marker(text: str) -> str:
-    """What stands after the marker line: the summary's body. The whole text if there is no marker."""
+    """The text after the marker line: the summary's body. The whole text if there is no marker."""
     found = _LINE.search(text[:SEARCHED_CHARS])
     return text[found.end() :].lstrip("\n") if found else text
 
@@ -117,7 +117,7 @@ def record_id(sha256: str, record: int) -> str:
 
 
 def parse_id(text: str) -> Reference | None:
-    """``HASH``, ``HASH:12``, ``HASH:4-9``; None: it is no such thing. At least 8 digits of the hash."""
+    """``HASH``, ``HASH:12``, ``HASH:4-9``; None where the text is not of this form. At least 8 digits of the hash."""
     found = _ID.fullmatch(text)
     return Reference(transcript=found[1].lower(), ranges=_ranges(found[2] or "")) if found else None
 

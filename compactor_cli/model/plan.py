@@ -18,7 +18,7 @@ class Action(StrEnum):
     """What happens to a record. Every record has exactly one."""
 
     KEEP = "keep"  # written byte for byte
-    PRUNE = "prune"  # shortened (an Edit says how) or left out, by the named rule
+    PRUNE = "prune"  # shortened (see Edit) or left out, by the named rule
     COVER = "cover"  # replaced by the named summary
 
 
@@ -26,7 +26,7 @@ class Mode(StrEnum):
     """How a compacted transcript is written."""
 
     REWRITE = "rewrite"  # what is not kept is gone
-    APPEND = "append"  # all bytes stay, the client's own boundary after them says what is still sent
+    APPEND = "append"  # all bytes stay, the client's own boundary after them marks what is still sent
 
 
 class Tier(StrEnum):
@@ -79,7 +79,7 @@ class Plan:
 
     Guarantees: ``spans`` tile the records without gap or overlap; no exchange is divided between kept
     and not kept; ``tokens_kept + summary_tokens <= target_tokens`` unless ``over_target`` says why not.
-    A plan that changes nothing has one KEEP span and says why in ``reason``. ``summary_tokens`` is the
+    A plan that changes nothing has one KEEP span and the reason in ``reason``. ``summary_tokens`` is the
     most the whole summary message may take, frame included; 0 where the plan needs no summary.
     ``summary_at`` is the record index before which the summary is set; where it is appended, the boundary
     stands after all records, and those before ``summary_at`` are sent before the summary, if the client can.

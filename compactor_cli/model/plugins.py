@@ -41,7 +41,7 @@ _NOUNS = {
 class WhenFailing(StrEnum):
     """What to do where a plug-in fails."""
 
-    BUILT_IN = "built-in"  # what is built in does the work, and the report says so
+    BUILT_IN = "built-in"  # what is built in does the work, with a warning in the report
     FAIL = "fail"  # the input fails and stays as it is
 
 

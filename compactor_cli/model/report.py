@@ -161,7 +161,7 @@ def totals(inputs: Iterable[InputReport]) -> dict[str, Any]:
 
 
 def short(report: InputReport) -> InputReport | dict[str, Any]:
-    """The report of an input, in one short object where it stayed as it is and nothing is to be said of it."""
+    """The report of an input, in one short object where it stayed as it is and there is nothing to report."""
     odd = report.warnings or any(item.warnings or item.over_target or item.orphans for item in report.transcripts)
     if report.outcome is not Outcome.UNCHANGED or odd or report.error or report.not_carried:
         return report
@@ -196,7 +196,7 @@ class InputBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesRead:
-    """So much more of an input was read."""
+    """``size_bytes`` more of an input were read."""
 
     path: str
     size_bytes: int
@@ -204,7 +204,7 @@ class BytesRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A transcript's plan was made; ``report`` says what a run by it would take at most."""
+    """A transcript's plan was made; ``report`` has the sizes that a run by it reaches at most."""
 
     path: str
     report: TranscriptReport
@@ -269,7 +269,7 @@ Event = RunBegan | InputBegan | BytesRead | Planned | ModelCalled | TranscriptEn
 
 
 class Listener(Protocol):
-    """Hears events, from any thread. Raises nothing; it has no say in what happens."""
+    """Receives events, from any thread. Raises nothing, and changes nothing of what happens."""
 
     def __call__(self, event: Event, /) -> None:
         """One event, at once."""

@@ -26,7 +26,7 @@ class Section(StrEnum):
     DECISIONS = "decisions"  # decisions with their reasons
     QUESTIONS = "questions"  # questions that nobody has answered yet
     HISTORY = "history"  # turn by turn: what was asked, done, came of it; key lines
-    PREVIOUS = "previous"  # what an earlier summary said that no record here shows
+    PREVIOUS = "previous"  # what an earlier summary holds and no record here shows
     NAMES = "names"  # one index of names that stand nowhere else, by file
 
 
@@ -34,7 +34,7 @@ class Section(StrEnum):
 class Item:
     """One statement. ``records`` are the indices it comes from (empty only for carried-over text).
 
-    ``depth`` 0 is an item of its own, 1 stands under the item before it.
+    ``depth`` 0 is an item of its own, 1 belongs under the item before it.
     """
 
     text: str
@@ -58,7 +58,7 @@ class Source(StrEnum):
     PLUGIN = "plugin"
     MEMORY = "memory"  # the agent, in a note of the session
     EXCERPTS = "excerpts"  # looked up, not summed up
-    NOTICE = "notice"  # only says that something was left out
+    NOTICE = "notice"  # only a notice that something was left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ _MOST_NAMED = 5
 class Request:
     """One summary to be written.
 
-    ``covered``: the records it stands for, ascending, previous summaries among them. ``kept``: the records
-    that stay, so that what they show need not be said again. ``render`` gives the text that will be
+    ``covered``: the records it replaces, ascending, previous summaries among them. ``kept``: the records
+    that stay, so that the summary need not repeat what they show. ``render`` gives the text that will be
     written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
     ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
     the text of a summary written by compact, whichever template wrote it, ``read_client`` those of a client's own
@@ -117,7 +117,7 @@ class Answer:
     """A summary, and its counter table (to be stored with the archive; None if there is none).
 
     Of a summary that a model was asked for: ``fell_back`` why it is the digest anyway; ``invented`` what the
-    model named or quoted that stands in no record, marked or taken out; ``redacted`` how many secrets of each kind
+    model named or quoted that no record holds, marked or taken out; ``redacted`` how many secrets of each kind
     were taken out before anything was sent; ``refused`` how many replies were paid for and not taken, by fault, and
     ``refused_tokens`` what they took; ``notes`` for people.
     """

@@ -1,6 +1,6 @@
-"""Transcript: records with what each of them says, the same in every dialect.
+"""Transcript: records with the content of each, the same in every dialect.
 
-A transcript has as many messages as records: ``messages[i]`` is what ``records[i]`` says. Records
+A transcript has as many messages as records: ``messages[i]`` is the content of ``records[i]``. Records
 that are not part of the conversation are messages with the role ``META``. The record is thus the one
 unit that grouping, planning and writing count in.
 """
@@ -60,7 +60,7 @@ class ToolCall:
     """A tool the model asked for.
 
     ``id`` is empty where the dialect has none (pairing is then by order). ``arguments`` is the parsed
-    object, or the text as it stood where that text is not a JSON object.
+    object, or the text as it was where that text is not a JSON object.
     """
 
     id: str
@@ -111,13 +111,13 @@ class PreviousSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What one record says.
+    """The content of one record.
 
     ``group`` is not empty where several records are one message of the model's API (Claude Code writes a
     block a line): records that share it are never parted. ``superseded`` marks records that the client
     itself no longer sends, because a native boundary after them replaced them. ``client``: the dialect whose
-    client may have written into a message of the user. ``own_words``: what the person said in it, where the record
-    itself tells that from the client's words (empty: nothing); else None. `formats.harness.user_text` goes by both.
+    client may have written into a message of the user. ``own_words``: the person's own words in it, where the record
+    itself separates them from the client's (empty: none); else None. `formats.harness.user_text` goes by both.
     """
 
     role: Role
@@ -176,8 +176,8 @@ class Transcript:
 
     ``sha256`` (hex) is of ``source()``. ``model`` is the model the transcript itself last used, empty if
     unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata). ``fault``: why
-    this row of a dataset is no conversation; it has no records then, and its bytes are all in the frame.
-    ``original_tokens``: size of the archived original that its newest summary stands for, counted; 0: not known.
+    this row of a dataset is not a conversation; it has no records then, and its bytes are all in the frame.
+    ``original_tokens``: size of the archived original of its newest summary, counted; 0: not known.
     ``unread_records``: how many this row has, where its size alone tells that it stays: all of it is one record then,
     and what it says was not read.
     """

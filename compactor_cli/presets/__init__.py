@@ -20,7 +20,7 @@ _FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A named set of settings. ``about`` is one line for lists; ``toml`` the file as it stands.
+    """A named set of settings. ``about`` is one line for lists; ``toml`` the text of its file.
 
     ``environment``: variables of the system's own that change a setting, for whoever reads the environment.
     """
@@ -57,7 +57,7 @@ def preset_names() -> tuple[str, ...]:
 def load_preset(name: str) -> Preset:
     """The preset of that name; a name with a slash or ending in ``.toml`` is a file.
 
-    Raises UsageError if there is none, or if the file says what no setting can be.
+    Raises UsageError if there is none, or if the file holds what no setting can be.
     """
     text = _file_text(name) if is_preset_file(name) else _own_text(name)
     table = _parsed(text, name)

@@ -73,7 +73,7 @@ def seconds(value: object, where: str) -> float:
         return float(value)
     number = _with_unit(value, _SECONDS)
     if number is None:
-        raise UsageError(f"{_quoted(value)} is no length of time", next_step="write 90s, 10m, 1h or 2d", place=where)
+        raise UsageError(f"{_quoted(value)} is not a length of time", next_step="write 90s, 10m, 1h or 2d", place=where)
     return number
 
 
@@ -89,7 +89,9 @@ def money(value: object, where: str) -> float:
     """US dollars: ``5``, ``0.25``, ``"$2"``. Raises UsageError."""
     number = _number(str(value).strip().removeprefix("$"))
     if isinstance(value, bool) or number is None or number <= 0:
-        raise UsageError(f"{_quoted(value)} is no sum of money", next_step="write 5 or 0.25 (US dollars)", place=where)
+        raise UsageError(
+            f"{_quoted(value)} is not a sum of money", next_step="write 5 or 0.25 (US dollars)", place=where
+        )
     return number
 
 
@@ -107,7 +109,7 @@ def count(value: object, where: str) -> int:
     """A whole number from 0. Raises UsageError."""
     text = str(value).strip()
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
-        raise UsageError(f"{_quoted(value)} is no count", next_step="write a whole number", place=where)
+        raise UsageError(f"{_quoted(value)} is not a whole number", next_step="write a whole number", place=where)
     return int(text)
 
 

@@ -178,7 +178,7 @@ class OutputShape:
         return self.dialect in DOCUMENTS
 
     def written(self, transcript: Transcript) -> Conversion:
-        """The transcript in this shape. Raises InputError for what is no row and is to become columns."""
+        """The transcript in this shape. Raises InputError for what is not a row and is to become columns."""
         if self.is_document:
             return Conversion(output=document(transcript, Document(self.dialect)), not_carried={})
         written = convert(transcript, self.dialect) if self.dialect else _as_it_is(transcript)
@@ -195,7 +195,7 @@ def _columns(output: bytes) -> bytes:
     try:
         rows = [json.loads(line) for line in output.splitlines() if line.strip()]
     except ValueError as error:
-        raise InputError("is no row on a line of its own", next_step="name a format with --to") from error
+        raise InputError("is not a row on a line of its own", next_step="name a format with --to") from error
     values = (as_columns(row) if isinstance(row, dict) else row for row in rows)
     return b"".join(json.dumps(value, ensure_ascii=False).encode() + b"\n" for value in values)
 

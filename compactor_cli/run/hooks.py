@@ -23,7 +23,7 @@ from compactor_cli.model.summary import Answer, Request, Section, Source, Summar
 from compactor_cli.model.transcript import Transcript
 
 SECONDS = 60.0
-# Of what a hook says, so much is taken as instructions or shown as its complaint.
+# Of the output of a hook, this much is taken as instructions or shown as its complaint.
 MOST_CHARS = 8_000
 _SHOWN_CHARS = 200
 
@@ -37,7 +37,7 @@ class Hooks:
     seconds: float = SECONDS
 
     def ask(self, path: str, output: str, transcript: Transcript, plan: Plan) -> str:
-        """Run the hook before: what it says on its standard output, as instructions for the summary.
+        """Run the hook before: its standard output, as instructions for the summary.
 
         Raises KeptAsIs where it ends with another code than 0, OutputError where it cannot be run or takes too long.
         """
@@ -59,7 +59,7 @@ class Hooks:
         return answer[:MOST_CHARS].strip()
 
     def emit(self, report: InputReport) -> str:
-        """Run the hook after; what went wrong with it, empty if nothing did. The output stands in any case."""
+        """Run the hook after; what went wrong with it, empty if nothing did. The output stays in any case."""
         if not self.after:
             return ""
         payload = {
@@ -155,7 +155,7 @@ class SessionNoteSummariser:
 
 
 def by_note(note: str, otherwise: Callable[[str], Summariser]) -> Callable[[str], Summariser]:
-    """The note as the summary, unless there is none, or somebody said what the summary is to be like."""
+    """The note as the summary, unless it is empty, or there is guidance for the summary."""
 
     def summariser(guidance: str) -> Summariser:
         return otherwise(guidance) if guidance or not note else SessionNoteSummariser(note, otherwise(guidance))

@@ -68,7 +68,7 @@ class CellMaker:
         return self._failed(text, failures[0])
 
     def _read_as(self, head: bytes, text: bytes) -> RowCell:
-        """The cell read after ``head``. Raises UnknownShape for an array that is none of messages there."""
+        """The cell read after ``head``. Raises UnknownShape for an array that does not hold messages there."""
         # The hash in the marker is of a whole line.
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
         try:
@@ -211,7 +211,7 @@ def _at(value: Any, keys: Sequence[str]) -> Any:
 
 
 def _parsed(text: str | bytes) -> Any:
-    """What a text holds as JSON; None where it is none."""
+    """What a text holds as JSON; None for other texts."""
     try:
         return parse(text.encode(errors="surrogateescape") if isinstance(text, str) else text)
     except ValueError:
@@ -377,7 +377,7 @@ def _row(row: Mapping[str, Any], dialect: str) -> GivenConversation:
 def _messages(messages: Any, dialect: str) -> GivenConversation:
     """Messages read as the records of a session, else as those of a row, under a name that rows commonly have."""
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
-        raise InputError(f"no list of messages ({type(messages).__name__})", next_step="give lists", place=_PLACE)
+        raise InputError(f"not a list of messages ({type(messages).__name__})", next_step="give lists", place=_PLACE)
     encoded = [_encoded(message) for message in messages]
     session = b"".join(message + b"\n" for message in encoded)
     rows = [b'{"%s":[%s]}\n' % (name.encode(), b",".join(encoded)) for name in COMMON_NAMES]
@@ -409,7 +409,7 @@ def _list(messages: Sequence[Any], source: Transcript, row: Compaction) -> list[
 
 
 def _only(text: bytes, dialect: str) -> Transcript:
-    """The one transcript of a text. Raises InputError where it is none, or several."""
+    """The one transcript of a text. Raises InputError for none, or several."""
     found = list(islice(_transcripts(io.BytesIO(text), _PLACE, dialect), 2))
     if len(found) != 1:
         raise _several()
@@ -432,14 +432,14 @@ def _encoded(value: Any) -> bytes:
     """The value as one line of JSON. Raises InputError for what JSON cannot hold."""
     if not isinstance(value, Mapping):
         advice = "give mappings; objects of a library are dumped first (model_dump, dumpd, …)"
-        raise InputError(f"a message is no mapping ({type(value).__name__})", next_step=advice, place=_PLACE)
+        raise InputError(f"a message is not a mapping ({type(value).__name__})", next_step=advice, place=_PLACE)
     try:
         return orjson.dumps(value)
     except TypeError:  # among others: numbers of more than 64 bits, lone surrogates
         try:
             return json.dumps(value).encode()
         except (TypeError, ValueError) as error:
-            raise InputError(f"a message is no JSON: {error}", next_step="dump it first", place=_PLACE) from error
+            raise InputError(f"a message is not JSON: {error}", next_step="dump it first", place=_PLACE) from error
 
 
 def _bytes(text: str) -> bytes:

@@ -80,7 +80,7 @@ class PlanEvents:
         self._emit(TranscriptEnded(path=self._path, report=report))
 
 
-# Why a file of a tree is skipped that only its content can tell from a transcript.
+# Why a file of a tree is skipped whose name might be that of a transcript, and whose content is not.
 PASSED_OVER = "no transcript"
 
 

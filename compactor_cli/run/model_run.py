@@ -76,7 +76,7 @@ _AHEAD = 2
 class ModelConfig:
     """What the user wants of models in this run. Files None: no reply cache, no breaker beyond this run.
 
-    ``embedding_model`` tells what is near to the task; without a model in ``model_options``, nothing else is asked.
+    ``embedding_model`` ranks by nearness to the task; without a model in ``model_options``, nothing else is asked.
     """
 
     model_options: ModelOptions
@@ -113,11 +113,11 @@ class ModelConfig:
 
 
 class ModelRun:
-    """The line to the models, its event loop and threads; use as ``with ModelRun(run_config) as run``.
+    """The connection to the models, its event loop and threads; use as ``with ModelRun(run_config) as run``.
 
-    ``emit`` hears of each call, from the loop's thread. ``spend``, ``rate_limiter``, or the whole ``line``: instead of
-    the run's own, where other runs share them. Nothing is started before the first summary. On leaving, requests under
-    way are cancelled; replies that came in are in the cache.
+    ``emit`` gets an event for each call, from the loop's thread. ``spend``, ``rate_limiter``, or the whole ``client``:
+    instead of the run's own, where other runs share them. Nothing is started before the first summary. On leaving,
+    requests under way are cancelled; replies that came in are in the cache.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class ModelRun:
         *,
         spend: Spend | None = None,
         rate_limiter: RateLimiter | None = None,
-        line: ModelClient | None = None,
+        client: ModelClient | None = None,
     ) -> None:
         self.run_config = run_config
         self.cache = ReplyCache(run_config.cache_file) if run_config.cache_file else None
@@ -138,13 +138,13 @@ class ModelRun:
         self._breaker = Breaker(file=run_config.breaker_file)
         if run_config.resets_breaker:
             self._breaker.reset()
-        self.line = line or self._line(run_config.fallback)
+        self.client = client or self._new_client(run_config.fallback)
         self.planned = Estimate()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._known = tuple(secret.reveal() for secret in (*run_config.keys.secrets, *environment_secrets()))
 
-    def _line(self, fallback: Fallback | None = None) -> ModelClient:
+    def _new_client(self, fallback: Fallback | None = None) -> ModelClient:
         return ModelClient(
             spend=self._spend,
             rate_limiter=self._rate_limiter,
@@ -186,7 +186,7 @@ class ModelRun:
         from compactor_cli.archive.restore import load_original
 
         return ModelSummariser(
-            self.line,
+            self.client,
             self._loop,
             replace(self.run_config.model_options, guidance=guidance),
             new_redactor=self._redactor if self.run_config.redacts else None,
@@ -200,7 +200,7 @@ class ModelRun:
         model_options = self.run_config.model_options
         return Meaning(
             asked(
-                self._line(),
+                self._new_client(),
                 self._loop,
                 model,
                 api_base=model_options.api_base,
@@ -286,7 +286,7 @@ def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool
 
 
 def _provider(name: str, api_base: str) -> str:
-    """litellm's name of who serves a model; empty if there is none. litellm itself is asked only in doubt."""
+    """litellm's name of who serves a model; empty if it has none. litellm itself is asked only in doubt."""
     found = provider_of(name)
     if not found and api_base:  # taken for a model of a server with OpenAI's interface
         return "openai"
@@ -297,7 +297,7 @@ _NO_LIMIT = 1 << 20
 
 
 class Gate:
-    """Hands out turns at the rate of the cluster, and sets aside money within its limits."""
+    """Lets requests pass at the rate of the cluster, and reserves money within its limits."""
 
     def __init__(self, rate_limits: RateLimits, limits: SpendLimits, rate_limiter: RateLimiter | None = None) -> None:
         self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=_NO_LIMIT))
@@ -309,7 +309,7 @@ class Gate:
             return
 
     async def pause(self, seconds: float) -> None:
-        """Nobody sends anything for so long."""
+        """Nobody sends anything for this long."""
         self._rate_limiter.pause(seconds)
 
     async def reserve(self, call: Call, which: Try) -> Reservation | str:
@@ -452,7 +452,7 @@ def _serve(listener: SocketListener, gate: Gate) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     loop = BackgroundEventLoop()
     while True:
-        with contextlib.suppress(OSError, EOFError):  # a worker that died while it knocked
+        with contextlib.suppress(OSError, EOFError):  # a worker that died while it connected
             connection = listener.accept()
             threading.Thread(target=_answer, args=(connection, gate, loop), daemon=True).start()
 
@@ -472,7 +472,7 @@ def _answer(connection: Connection, gate: Gate, loop: BackgroundEventLoop) -> No
 
 
 class GateAnswer(Future[Any]):
-    """What the gate will say; may be awaited on any event loop."""
+    """The gate's answer to come; may be awaited on any event loop."""
 
     def __await__(self) -> Generator[Any, None, Any]:
         import asyncio
@@ -497,7 +497,7 @@ class GateClient:
         self._listener.start()
 
     def close(self) -> None:
-        """Say nothing more; both sides see the end."""
+        """Close the connection; both sides see the end."""
         import socket
 
         with socket.socket(fileno=os.dup(self._connection.fileno())) as end, contextlib.suppress(OSError):

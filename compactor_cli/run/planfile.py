@@ -24,7 +24,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A saved decision; ``summary`` is the text of the summary message, empty where there is none.
+    """A saved decision; ``summary`` is the text of the summary message, empty without one.
 
     ``source``: who wrote it. A digest can be made again and compared; a model's text is taken as it is.
     """
@@ -36,7 +36,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """What a plan file says; ``by_sha256`` is keyed by the transcripts' hashes."""
+    """The content of a plan file; ``by_sha256`` is keyed by the transcripts' hashes."""
 
     settings: Settings
     by_sha256: Mapping[str, Saved]
@@ -68,7 +68,7 @@ def read_plan_file(path: str) -> PlanFile:
         raise UsageError(what, place=path, next_step="make one with --plan-out") from error
     head = _checked(lines[0] if lines else b"null", path, 1)
     if "settings" not in head:
-        raise UsageError("is no plan", next_step="make one with --plan-out", place=f"{path}:1")
+        raise UsageError("is not a plan", next_step="make one with --plan-out", place=f"{path}:1")
     saved: dict[str, Saved] = {}
     for number, line in enumerate(lines[1:], 2):
         entry = _checked(line, path, number)
@@ -84,10 +84,10 @@ def _checked(line: bytes, path: str, number: int) -> Any:
     try:
         value = json.loads(line)
     except ValueError as error:
-        raise UsageError("is no plan: not JSON", next_step="make one with --plan-out", place=place) from error
+        raise UsageError("is not a plan: not JSON", next_step="make one with --plan-out", place=place) from error
     kind = "header" if number == 1 else "entry"
     if wrong := faults("plan", value):
-        raise UsageError(f"is no plan {kind}: {wrong[0]}", next_step="make one with --plan-out", place=place)
+        raise UsageError(f"is not a plan {kind}: {wrong[0]}", next_step="make one with --plan-out", place=place)
     return value
 
 

@@ -40,7 +40,7 @@ from compactor_cli.run.shards import Shard, ShardOptions
 
 NAME = ".compact-batch.sqlite"
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS said (value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS request (value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY, round INTEGER NOT NULL, name TEXT NOT NULL DEFAULT '', status TEXT NOT NULL,
     requests INTEGER NOT NULL
@@ -76,7 +76,7 @@ class LoggedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderJob:
-    """One batch job. ``name`` empty: it was about to be begun; ``status`` as the provider says."""
+    """One batch job. ``name`` empty: it was about to be begun; ``status`` is the provider's."""
 
     number: int
     round: int
@@ -103,7 +103,7 @@ class BatchJobLog:
 
     @classmethod
     def open(cls, folder: Path) -> BatchJobLog:
-        """The book that is there. Raises `UsageError` if there is none."""
+        """The log that is there. Raises `UsageError` if there is none."""
         if not (folder / NAME).is_file():
             advice = "begin with: compactor batch submit … --output-dir DIR"
             raise UsageError("no batch jobs were begun here", place=str(folder), next_step=advice)
@@ -115,12 +115,12 @@ class BatchJobLog:
 
     def store_request(self, value: Any) -> None:
         """Set down what was asked for, in JSON."""
-        self._do("DELETE FROM said")
-        self._do("INSERT INTO said VALUES (?)", json.dumps(value))
+        self._do("DELETE FROM request")
+        self._do("INSERT INTO request VALUES (?)", json.dumps(value))
 
     def request(self) -> Any:
         """What was asked for; None before it was set down."""
-        found = self._do("SELECT value FROM said")
+        found = self._do("SELECT value FROM request")
         return json.loads(found[0][0]) if found else None
 
     def entry(self, key: bytes) -> LoggedRequest | None:
@@ -182,8 +182,8 @@ class BatchJobLog:
         query = "UPDATE calls SET reply = ?, fault = ?, reason = ? WHERE key = ?"
         self._do(query, reply, entry.fault.value if entry.fault else None, entry.reason, key)
 
-    def stands(self, number: int, status: str) -> None:
-        """How the provider says a job stands."""
+    def set_status(self, number: int, status: str) -> None:
+        """The provider's status of a job."""
         self._do("UPDATE jobs SET status = ? WHERE number = ?", status, number)
 
     def give_up(self, number: int, reason: str) -> None:
@@ -205,7 +205,7 @@ class BatchJobLog:
 
 
 class Missing(StrEnum):
-    """What to do with a request that the book has no reply to."""
+    """What to do with a request that the log has no reply to."""
 
     SEND = "send"  # set it down for the next job
     ASK = "ask"  # ask live
@@ -228,15 +228,15 @@ class RecordedClient(ModelClient):
     again, and replies are checked, retried, cut smaller and joined by the same code as live ones.
     """
 
-    def __init__(self, job_log: BatchJobLog, batches: Batches, missing: Missing, **line: Any) -> None:
-        super().__init__(**line)
+    def __init__(self, job_log: BatchJobLog, batches: Batches, missing: Missing, **options: Any) -> None:
+        super().__init__(**options)
         self.deferred = 0
         self._job_log = job_log
         self._batches = batches
         self._missing = missing
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
-        """The reply in the book. Raises `Deferred` where one is to come; else as `ModelClient.ask`.
+        """The reply in the log. Raises `Deferred` where one is to come; else as `ModelClient.ask`.
 
         It does not wait before it raises, so calls that are asked side by side are all set down.
         """
@@ -270,9 +270,9 @@ class RecordedClient(ModelClient):
 class RecordedRun(ModelRun):
     """A run whose outputs take effect only where none of their summaries waits."""
 
-    def __init__(self, run_config: ModelConfig, line: RecordedClient) -> None:
-        super().__init__(run_config, line=line)
-        self._recorded = line
+    def __init__(self, run_config: ModelConfig, client: RecordedClient) -> None:
+        super().__init__(run_config, client=client)
+        self._recorded = client
         self._before = 0
 
     def begin(self) -> None:
@@ -323,7 +323,7 @@ def way_of(run_config: ModelConfig) -> Call:
 
 
 class Provider:
-    """The jobs of one output folder. ``mark`` tells them from those of others at the same provider."""
+    """The jobs of one output folder. ``mark`` distinguishes them from those of others at the same provider."""
 
     def __init__(self, job_log: BatchJobLog, run_config: ModelConfig, mark: str) -> None:
         self._job_log = job_log
@@ -348,8 +348,8 @@ class Provider:
         sent = self._send(round_number + 1) if missing is Missing.SEND else 0
         return Step(jobs=self._job_log.jobs(), results=results, sent=sent)
 
-    def standing(self) -> tuple[ProviderJob, ...]:
-        """The jobs, with what the provider says of them now."""
+    def statuses(self) -> tuple[ProviderJob, ...]:
+        """The jobs, with their status at the provider now."""
         jobs = self._job_log.jobs()
         known = (job.status in ENDED or not job.name for job in jobs)
         return tuple(
@@ -384,10 +384,10 @@ class Provider:
                 for line in self._tried_call(lambda file=file: list(self._batches.lines(file))):
                     self._keep(line)
             self._job_log.give_up(job.number, f"its batch job ended without a reply ({found.status})")
-        self._job_log.stands(job.number, found.status)
+        self._job_log.set_status(job.number, found.status)
 
     def _keep(self, line: bytes) -> None:
-        """One result. A line that cannot be read is none."""
+        """One result. A line that cannot be read is passed over."""
         try:
             value = json.loads(line)
             key = bytes.fromhex(value["custom_id"])
@@ -419,7 +419,7 @@ class Provider:
 
     def _tried(self, shards: Sequence[Shard], options: ShardOptions, missing: Missing) -> Iterator[ShardResult]:
         run_config = self._run_config
-        line = RecordedClient(
+        client = RecordedClient(
             self._job_log,
             self._batches,
             missing,
@@ -428,8 +428,8 @@ class Provider:
             keys=run_config.keys,
             fallback=run_config.fallback,
         )
-        # The book is the cache: a reply that was paid live goes to the usual one only with batch run.
-        with RecordedRun(replace(run_config, cache_file=None), line) as run:
+        # The log is the cache: a reply that was paid live goes to the usual one only with batch run.
+        with RecordedRun(replace(run_config, cache_file=None), client) as run:
             for shard in shards:
                 run.begin()
                 yield try_shard(shard, options, run)

@@ -53,7 +53,7 @@ class _SeenInput(NamedTuple):
 class UnchangedCache:
     """Dismisses what is as it was, and remembers what was found unchanged; use it for one run.
 
-    An entry is only made of a file that did not change while it was worked on, of which there was nothing to say.
+    An entry is only made of a file that did not change while it was worked on, of which there was nothing to report.
     """
 
     def __init__(self, file: Path) -> None:
@@ -161,9 +161,9 @@ ENDING = ".done"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The small file next to an output that says it is finished, from what and by which options.
+    """The small file next to an output that marks it as finished, with its input and options.
 
-    It is written last: an output without it, or with one that says otherwise, is made anew. ``fingerprint``: of the
+    It is written last: an output without it, or with another one, is made anew. ``fingerprint``: of the
     options; ``part``: the slice of the input.
     """
 

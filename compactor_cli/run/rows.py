@@ -53,7 +53,7 @@ _MOST_GENERATIONS = 16
 MAX_REFITS = 4
 _REFIT_SLACK_TOKENS = 8
 
-# Shows a person a compaction; says "" (take it), None (leave the transcript as it is) or what to do better.
+# Shows a person a compaction; gives "" (take it), None (leave the transcript as it is) or what to do better.
 Review = Callable[[Transcript, Compaction], str | None]
 
 
@@ -81,9 +81,9 @@ class RowMaker:
     """Works on the transcripts of one input by one set of settings.
 
     ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
-    raises; a row of a dataset that fails is passed through unchanged and its report says so. ``summariser`` for
-    guidance that a person gave (empty: none); ``estimate`` tells what a model would be asked; ``review`` shows a
-    person each compaction; ``planned`` hears of each plan before it is carried out, ``ask`` before that, and may
+    raises; a row of a dataset that fails is passed through unchanged with the reason in its report. ``summariser`` for
+    guidance that a person gave (empty: none); ``estimate`` gives what a model would be asked; ``review`` shows a
+    person each compaction; ``planned`` gets each plan before it is carried out, ``ask`` before that, and may
     give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. ``redacts``:
     what is written holds no secret that the redactor knows. ``archived``: whether an archive keeps the originals; what
     is written says so only then. Safe for several threads.
@@ -139,7 +139,7 @@ class RowMaker:
         except PluginFailed as failure:
             if engine.when_failing is WhenFailing.FAIL:
                 raise
-            plan, warnings = self._planned(transcript, counter), (_stepped_in(failure),)
+            plan, warnings = self._planned(transcript, counter), (_fallback_warning(failure),)
         return Compaction(output=b"", plan=plan, report=replace(planned_report(transcript, plan), warnings=warnings))
 
     def _estimate(self, transcript: Transcript, plan: Plan, counter: Counter) -> Estimate | None:
@@ -149,7 +149,7 @@ class RowMaker:
         return self.estimate(request) if request else None
 
     def _with_original(self, transcript: Transcript, generations: int = _MOST_GENERATIONS) -> Transcript:
-        """The transcript with the size of what its newest summary stands for, counted in the archived original.
+        """The transcript with the size of what its newest summary covers, counted in the archived original.
 
         A row of a dataset is looked up only where something was added to it: rows are many, and rarely continued.
         """
@@ -234,7 +234,7 @@ class RowMaker:
             while self.review and row.changed and (feedback := self.review(transcript, row)) != "":
                 if feedback is None:
                     return self._shaped(transcript, kept(transcript, "declined"))
-                # What was said before still holds.
+                # The guidance before still holds.
                 guidance = f"{guidance}\n{feedback}".strip()
                 row = self._compact(transcript, guidance)
             return self._shaped(transcript, row)
@@ -293,7 +293,7 @@ class RowMaker:
             if engine.when_failing is WhenFailing.FAIL:
                 raise
             row = self._built_in(transcript, guidance, None)
-            return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _stepped_in(failure))))
+            return replace(row, report=replace(row.report, warnings=(*row.report.warnings, _fallback_warning(failure))))
         if self.ask and done.changed:
             self.ask(transcript, done.plan)
         return done
@@ -358,7 +358,7 @@ class RowMaker:
 
 
 def _as_it_is(saved: Saved) -> str:
-    """The saved summary, if it is no digest: such a one cannot be made again."""
+    """The saved summary, if it is not a digest: such a one cannot be made again."""
     from compactor_cli.model.summary import Source
 
     return saved.summary if saved.source in (Source.MODEL, Source.PLUGIN, Source.MEMORY) else ""
@@ -369,7 +369,7 @@ def _text_of(row: Compaction, transcript: Transcript, shape: OutputShape, counte
     return output, counter.count(output.decode())
 
 
-def _stepped_in(failure: PluginFailed) -> str:
+def _fallback_warning(failure: PluginFailed) -> str:
     return f"{failure.what}: the built-in engine did the work"
 
 

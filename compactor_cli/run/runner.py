@@ -174,7 +174,7 @@ def _given(held: _Held, outputs: Outputs) -> InputReport:
 class _Apart:
     """The work on an input in another process or thread, which holds what the outputs are to get.
 
-    ``emit``: who hears events at once, of a thread.
+    ``emit``: gets events at once, from a thread.
     """
 
     def __init__(

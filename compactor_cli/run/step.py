@@ -177,7 +177,7 @@ def _open(path: str) -> Any:
         return parquet.ParquetFile(path)
     except (ArrowException, OSError) as error:
         advice = "it may be torn; check it where it came from"
-        raise InputError(f"is no readable Parquet file ({error})", place=path, next_step=advice) from error
+        raise InputError(f"is not a readable Parquet file ({error})", place=path, next_step=advice) from error
 
 
 def compact_shard(
@@ -221,7 +221,7 @@ def compact_shard(
 
 
 def _changed(source: str) -> InputError:
-    """The inputs of a batch are not written to any more, so that this is no reason to try later."""
+    """The inputs of a batch are not written to any more, so that trying later would not help."""
     return InputError("the file changed while it was read", place=source, next_step="run again when it is complete")
 
 

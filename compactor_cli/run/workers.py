@@ -176,7 +176,7 @@ class Workers(Generic[Item, Result]):
         self.late = tuple(result for result in late if not isinstance(result, BaseException))
 
     def _drain(self, worker: _Worker[Item, Result]) -> None:
-        """Take what a worker that was told to stop had done until then."""
+        """Take what a worker that was stopped had done until then."""
         with contextlib.suppress(Exception):  # it is gone, or what it did failed: either way there is no more
             while worker.task and worker.connection.poll(STOP_SECONDS):
                 self._take(worker)
@@ -234,7 +234,7 @@ class ParallelRows:
     JSON, whatever fails for the whole input) is left to the parent, which goes on alone from that line, as one
     process would have done from the start. ``dialect`` and ``unread_bytes`` are as in `open_transcripts`.
 
-    A row whose worker dies is passed on as it is, and its report says so. Memory is bounded by a few tasks per
+    A row whose worker dies is passed on as it is, with the reason in its report. Memory is bounded by a few tasks per
     process. The first row is made here, so that the workers have what it loads; without a second one there
     are no workers.
     """
@@ -316,7 +316,7 @@ class ParallelRows:
             yield task
 
     def _rows(self, line: RawLine) -> _RowsOfLine | None:
-        """The rows of a line; None if it has to be looked at with what stands around it, or fails."""
+        """The rows of a line; None if it has to be looked at with what surrounds it, or fails."""
         return self._made(line, self._finish)
 
     def _passed(self, line: RawLine) -> _RowsOfLine | None:
@@ -335,7 +335,7 @@ class ParallelRows:
         return _RowsOfLine(finished=finished, invalid=invalid)
 
     def _transcripts(self, line: RawLine) -> Iterator[Transcript]:
-        """The rows of a line. Raises LookupError where something else stands there."""
+        """The rows of a line. Raises LookupError for anything else."""
         for transcript in self._opened(self._records.of_line(line)):
             if transcript.frame.container is not Container.ARRAY:
                 raise LookupError

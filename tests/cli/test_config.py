@@ -167,7 +167,7 @@ def test_set_takes_every_key_of_a_file_and_is_the_command_line(home: Path, proje
     [
         ("rpm", "write KEY=VALUE"),
         ("rmp=3", "did you mean rpm?"),
-        ("rpm=often", "“often” is no count"),
+        ("rpm=often", "“often” is not a whole number"),
         ("keep.tial_turns=3", "did you mean tail_turns?"),
         ("prune=[", "not valid TOML"),
     ],

@@ -255,7 +255,7 @@ def test_a_variable_of_no_option_is_warned_of_and_stops_nothing(
     monkeypatch.setenv("COMPACT_TARGTE", "1500")
     ran = compact("-t", "100k", "session.jsonl")
     assert (ran.code, ran.out) == (0, session_bytes())
-    assert "COMPACT_TARGTE in the environment is no option of compact" in ran.err
+    assert "COMPACT_TARGTE in the environment is not an option of compact" in ran.err
     assert "did you mean COMPACT_TARGET?" in ran.err
 
 
@@ -282,7 +282,7 @@ def test_what_is_no_plan_is_refused(content: str, work: Path, compact: Run) -> N
     (work / "plan.jsonl").write_text(content)
     ran = compact("--plan", "plan.jsonl", "session.jsonl")
     assert ran.code == 2
-    assert "plan.jsonl:1: is no plan" in ran.err
+    assert "plan.jsonl:1: is not a plan" in ran.err
 
 
 def test_a_line_that_is_not_json_fails_its_input_and_no_other(work: Path, compact: Run) -> None:

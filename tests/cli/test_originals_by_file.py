@@ -156,7 +156,7 @@ def test_a_folder_without_an_archive_is_not_sound(work: Path, compactor: Run) ->
     (work / "empty").mkdir()
     ran = compactor("verify", "empty")
     assert ran.code == 3
-    assert "is no archive" in ran.err
+    assert "is not an archive" in ran.err
 
 
 def test_an_original_is_not_poured_on_a_terminal(work: Path, compact: Run) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -506,25 +507,29 @@ def test_the_newest_block_stays(messages: list[Message]) -> None:
         assert shown[-1] not in covered(plan)
 
 
-class TestCheck:
-    MADE = transcript([system(), user(), *exchanges(2), call("x"), answer("x", 2_000)])
+def _span(start: int, stop: int, action: Action = Action.KEEP) -> Span:
+    return Span(start=start, stop=stop, action=action)
 
-    def broken(self, **change: object) -> None:
-        grouping = group(self.MADE.messages)
-        good = make_plan(self.MADE, grouping, TARGET, Words())
-        with pytest.raises(InvariantError):
-            check_plan(replace(good, **change), self.MADE, grouping)  # type: ignore[arg-type]
 
-    def test_what_is_wrong_is_refused(self) -> None:
-        self.broken(spans=(Span(start=0, stop=7, action=Action.KEEP),))
-        self.broken(spans=(Span(start=0, stop=5, action=Action.KEEP), Span(start=4, stop=8, action=Action.KEEP)))
-        self.broken(
-            edits=(), spans=(Span(start=0, stop=7, action=Action.KEEP), Span(start=7, stop=8, action=Action.PRUNE))
-        )
-        self.broken(spans=(Span(start=0, stop=8, action=Action.KEEP),))
-        self.broken(tokens_kept=1_001)
-        self.broken(summary_tokens=300)
-        self.broken(transcript_sha256="another")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spans": (_span(0, 7),)},
+        {"spans": (_span(0, 5), _span(4, 8))},
+        {"edits": (), "spans": (_span(0, 7), _span(7, 8, Action.PRUNE))},
+        {"spans": (_span(0, 8),)},
+        {"tokens_kept": 1_001},
+        {"summary_tokens": 300},
+        {"transcript_sha256": "another"},
+    ],
+)
+def test_a_plan_that_breaks_an_invariant_is_refused(change: dict[str, Any]) -> None:
+    made = transcript([system(), user(), *exchanges(2), call("x"), answer("x", 2_000)])
+    grouping = group(made.messages)
+    good = make_plan(made, grouping, TARGET, Words())
+    check_plan(good, made, grouping)
+    with pytest.raises(InvariantError):
+        check_plan(replace(good, **change), made, grouping)
 
 
 def test_texts_are_not_touched_that_are_short() -> None:
