@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from compactor_cli.digest import memory as states
 from compactor_cli.digest import salience as tables
+from compactor_cli.digest.checklists import Checklist, checklists
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.events import Event, EventKind, events
@@ -37,6 +38,7 @@ class Analysis:
 
     ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
     ``taken_back``: of those that the user overturned. ``outcomes``: what came of the user's messages, by turn.
+    ``checklists``: lists of the assistant that were worked off.
     ``remembered``: statements of records that are gone.
     """
 
@@ -63,6 +65,7 @@ class Analysis:
     taken_back: frozenset[int]
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
+    checklists: tuple[Checklist, ...]
     attached: Attached
     restore_files: int = 0
     kept_by: str = ""
@@ -161,6 +164,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         taken_back=taken_back,
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
+        checklists=checklists(found, ran, operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
         restore_files=request.restore_files,
         kept_by=request.kept_by,

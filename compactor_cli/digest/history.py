@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.checklists import marks_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.names import short_names
@@ -193,7 +194,8 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
             key = (-2 - statement.at_tokens, "")
         groups.setdefault(key, []).append(statement)
     short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
-    items = [_item(short.get(label, label), group, depth) for (_, label), group in groups.items()]
+    marks = marks_of(analysis.checklists, analysis.words) if analysis else {}
+    items = [_item(short.get(label, label), group, depth, marks) for (_, label), group in groups.items()]
     if analysis:
         overruled = f"({analysis.words.overruled}) "
         items = [
@@ -203,7 +205,7 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     return [item for item in items if item.text]
 
 
-def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
+def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], str]) -> Item:
     """The statements of a message as running text; a new heading, and each entry under one, opens a line.
 
     Between entries of a list an ellipsis stands for those that are left out.
@@ -214,7 +216,7 @@ def _item(label: str, group: Sequence[Statement], depth: int) -> Item:
     before: Statement | None = None
     for statement in group:
         entry = statement.form is not StatementForm.SENTENCE
-        piece = listed(statement.text.strip())
+        piece = listed(statement.text.strip()) + marks.get((statement.event, statement.place), "")
         leads = statement.lead.split("\n") if statement.lead else []
         is_below = before is not None and leads[-1:] == [lead_of(before.text)]
         if not before or (leads != above and not is_below):

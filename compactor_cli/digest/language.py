@@ -55,6 +55,11 @@ class FixedWords:
     answered: str
     older: str
     earlier_state: str
+    unpushed: str
+    unseen: str
+    edited_later: str
+    answered_later: str
+    left_out: str
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon: str = ": "
     comma: str = ", "
@@ -96,7 +101,7 @@ committed: in commit | 已提交 | コミット済み
 stale: Passed before the newest edits of | 在以下最新改动之前通过 | 次の最新編集より前に成功
 stopped: Stopped by the user | 被用户中止 | 利用者が中止
 given_up: not taken | 未采用 | 不採用
-overruled: overruled or taken back later | 之后被否定或收回 | その後否定または撤回
+overruled: questioned or overruled later | 之后被质疑或否定 | その後疑問視または否定
 unresolved: not edited since | 此后未编辑 | その後未編集
 stashed: Put away by git stash | 已被 git stash 收起 | git stash で退避済み
 reverted: changes thrown away | 改动已撤销 | 変更は破棄済み
@@ -107,6 +112,11 @@ since: then done | 之后已做 | その後実施
 answered: answered | 已回答 | 回答済み
 older: before the newest edits | 在最新改动之前 | 最新の編集より前
 earlier_state: Said before the newest steps | 在最新步骤之前说的 | 最新の手順の前の発言
+unpushed: Not pushed since | 此后未推送 | その後未プッシュ
+unseen: No record deals with | 没有记录处理 | 対応の記録なし
+edited_later: edited later | 后来已编辑 | 後に編集
+answered_later: answered later | 后来已答复 | 後に回答
+left_out: left out | 已略过 | 見送り
 """
 LANGUAGES = ("en", "zh", "ja")
 

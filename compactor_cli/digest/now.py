@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters
@@ -93,7 +94,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
         says_little = newest.is_short or len(replied) < _MIN_TELLING_CHARS
         gist = _gist(before, budget_tokens // 2, analysis, token_cache) if says_little and before else ""
-        text = f"{words.replying}{words.colon}{max(gist, replied, key=len)}"
+        shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.checklists, words)
+        text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
     longer = [m for m in analysis.messages if m.text and not m.is_short and m is not newest]
     if newest.is_short and longer:
@@ -115,6 +117,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     last, is_since = _last_telling(analysis)
     ending_text = _gist(last.text, budget_tokens * 3 // 5, analysis, token_cache) if last else ""
     steps, is_acted = _steps_since(analysis, last)
+    ending_text = marked(ending_text, last.record, analysis.checklists, words) if last else ""
     if last and ending_text and is_since:
         # What was said before something was done is no state any more.
         label = words.earlier_state if is_acted else words.stood

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.checklists import EntryState, left_open
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.language import FixedWords
@@ -220,6 +221,7 @@ def _records(records: Iterable[int]) -> tuple[int, ...]:
 _MAX_PATHS = 4
 # Checks of the same age, and lines of such, that are told of.
 _MAX_STALE = 3
+_MAX_ENTRY_CHARS = 120
 
 
 _MAX_COMMAND_CHARS = 90
@@ -232,7 +234,9 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         _error_item(error, analysis) for error in reversed(analysis.errors) if is_open(error, len(analysis.events))
     )
     return chosen(
-        (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done), budget_tokens, token_cache
+        (*undone, *unfixed, *_unticked(analysis), *_unfinished(analysis), *_carried_errors(analysis), *done),
+        budget_tokens,
+        token_cache,
     )
 
 
@@ -244,6 +248,9 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         yield Item(
             text=text, records=records_of(states[path].records[-1] for path in work.uncommitted if states[path].records)
         )
+    if work.unpushed:
+        commits = words.comma.join(f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
+        yield Item(text=f"{words.unpushed}{words.colon}{commits}", records=records_of((work.unpushed[-1].record,)))
     if work.stashed:
         text = f"{words.stashed}{words.colon}{_listed(work.stashed, 2 * _MAX_PATHS)}"
         yield Item(text=text, records=records_of((work.stash_record,)))
@@ -254,6 +261,13 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         checks = words.comma.join(f"`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
         records = records_of(run.result_record for run in older[:_MAX_STALE])
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
+
+
+def _unticked(analysis: Analysis) -> Iterator[Item]:
+    """What is left of the newest list that was worked off."""
+    for one in list(left_open(analysis.checklists))[-1:]:
+        entries = " · ".join(opening(entry.text, _MAX_ENTRY_CHARS) for entry in one.of(EntryState.OPEN))
+        yield Item(text=f"{analysis.words.unseen}{analysis.words.colon}{entries}", records=records_of((one.record,)))
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:

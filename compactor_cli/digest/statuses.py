@@ -264,6 +264,7 @@ class WorkState:
     without_result: tuple[int, ...] = ()
     stashed: tuple[str, ...] = ()
     stash_record: int = -1
+    unpushed: tuple[Commit, ...] = ()
 
 
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
@@ -336,6 +337,7 @@ def work_state(
         uncommitted=tuple(state.path for state in uncommitted if state.changed >= stashed_at),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
         stash_record=stash.result_record if stash else -1,
+        unpushed=_unpushed(commits, runs),
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in results),
     )
@@ -395,6 +397,12 @@ def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
     return found
 
 
+def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, ...]:
+    """The commits after the newest push; none where nothing was pushed, since then nobody may want it."""
+    pushes = [run.event for run in runs if re.search(r"\bgit push\b", run.command) and run.outcome is CommandOutcome.OK]
+    return tuple(commit for commit in commits if pushes and commit.event > pushes[-1])
+
+
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, where what it covers changed after it.
 
@@ -410,7 +418,7 @@ def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[
 
 
 # What a check of one language does not look at: prose, and the sources of the others.
-_PROSE = (".md", ".txt", ".rst", ".adoc")
+PROSE = (".md", ".txt", ".rst", ".adoc")
 _SOURCES = {
     "go": (".go",),
     "py": (".py", ".pyi"),
@@ -427,7 +435,7 @@ _CHECKERS = {
 
 def covers(run: Run, change: FileOperation) -> bool:
     """Whether a check may look at a file: not at prose, nor at the sources of another language alone."""
-    if change.path.endswith(_PROSE):
+    if change.path.endswith(PROSE):
         return False
     language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
     checked = [name for name, pattern in _CHECKERS.items() if pattern.search(run.command)]

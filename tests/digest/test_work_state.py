@@ -115,3 +115,11 @@ def test_a_hard_reset_throws_away_what_was_edited_since_the_last_commit() -> Non
         "clock.py — edited, changes thrown away",
         "store.py — edited, in commit 4f1c2aa",
     ]
+
+
+def test_a_commit_after_the_newest_push_is_not_pushed() -> None:
+    pushed = ran("git push", "To git.example:a/b.git\n   1a2b3c4..4f1c2aa  utc-times -> utc-times")
+    again = ran("git commit -am 'Mend it'", "[utc-times 7e00b6e] Mend it\n 1 file changed")
+    assert is_open(STORE, COMMIT, pushed, CLOCK, again) == ['Not pushed since: 7e00b6e "Mend it"']
+    assert is_open(STORE, COMMIT, pushed, CLOCK, again, pushed) == []
+    assert is_open(STORE, COMMIT) == []

@@ -1,0 +1,73 @@
+"""Checklists: what became of the entries of the assistant's numbered lists, as later records show it."""
+
+from __future__ import annotations
+
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
+
+from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
+
+ASKED = user("review the store of the gauges and tell me what is wrong with it")
+FOUND = says(
+    "I found four issues in the store of the gauges:\n\n"
+    "1. `src/store.py` - `add_all()` keeps the transaction open\n"
+    "2. `src/clock.py` - `read_drift()` takes local time for UTC\n"
+    "3. `src/export.py` - `write_row()` drops the second hour of October\n"
+    "4. `src/page.py` - `load_page()` reads every gauge again\n"
+)
+
+
+def edited(path: str, new: str) -> tuple[Message, Message]:
+    return call("Edit", path, file_path=path, old_string="a", new_string=new), answer("ok", path)
+
+
+STORE, CLOCK = edited("src/store.py", "def add_all(rows):"), edited("src/clock.py", "def read_drift(gauge):")
+
+
+def is_open(*messages: Message | tuple[Message, ...]) -> list[str]:
+    return texts(digest(conversation(ASKED, FOUND, *messages), 3_000), Section.PLAN)
+
+
+def test_an_entry_whose_file_was_edited_later_is_marked_and_the_others_are_not() -> None:
+    shown = rendered(digest(conversation(ASKED, FOUND, user("mend the first one"), STORE), 3_000).summary)
+    assert "1. `src/store.py` - `add_all()` keeps the transaction open (edited later)" in shown
+    assert shown.count("edited later") == 1
+
+
+def test_what_is_left_of_a_list_that_was_worked_off_is_open() -> None:
+    assert is_open(user("mend them"), STORE, CLOCK) == [
+        "No record deals with: 3. `src/export.py` - `write_row()` drops the second hour of October"
+        " · 4. `src/page.py` - `load_page()` reads every gauge again"
+    ]
+
+
+def test_of_a_list_that_nobody_works_off_nothing_is_open() -> None:
+    assert is_open(user("thanks, leave it for now")) == []
+
+
+def test_what_the_user_leaves_out_of_a_list_is_not_open() -> None:
+    assert is_open(user("skip 3 and 4, mend the rest"), STORE, CLOCK) == []
+
+
+def test_what_the_user_does_not_choose_of_a_list_is_not_open() -> None:
+    assert is_open(user("fix 1-2 please"), STORE, CLOCK) == []
+
+
+def test_an_entry_whose_id_a_later_reply_names_is_answered() -> None:
+    table = says(
+        "**Remaining comments:**\n\n| # | Comment | Issue |\n|---|---|---|\n"
+        "| 1 | 2734651359 | the doc comment does not match |\n"
+        "| 2 | 2734651368 | the test is not hermetic |\n"
+        "| 3 | 2734900785 | all temporaries are collapsed |\n"
+    )
+    replied = [
+        ran(f'gh api repos/a/b/pulls/1/comments/{number}/replies -f body="Fixed"', '{"id": 9}')
+        for number in (2734651359, 2734651368)
+    ]
+    found = texts(digest(conversation(ASKED, table, user("do them all"), *replied), 3_000), Section.PLAN)
+    assert found == ["No record deals with: 3 · 2734900785 · all temporaries are collapsed"]
+
+
+def test_a_list_of_what_was_done_is_no_checklist() -> None:
+    done = says(FOUND.text.replace("I found four issues in", "All done. Changes made to"))
+    assert texts(digest(conversation(ASKED, done, user("go on"), STORE, CLOCK), 3_000), Section.PLAN) == []
