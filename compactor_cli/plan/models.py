@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from compactor_cli.model.errors import Unreadable, UsageError
+from compactor_cli.plan.vocabulary_table import VocabularyTable, read_table, write_table
 
 if TYPE_CHECKING:
     import tiktoken
@@ -111,7 +112,15 @@ def load_encoding(name: str, folder: Path) -> tiktoken.Encoding:
         raise Unreadable(f"the vocabulary {name} is damaged", place=str(file), next_step="remove or replace the file")
     # A line is a token and its rank; of the published files it is known that the ranks count from 0.
     ranks = {token: rank for rank, token in enumerate(map(a2b_base64, data.split()[::2]))}
+    write_table(f"{name}-{sha256[:16]}", tuple(ranks))
     return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
+@loaded_once
+def load_table(name: str) -> VocabularyTable | None:
+    """The vocabulary as a table, to count little with; None until it was loaded once."""
+    sha256, pattern = _DEFINITIONS[name]
+    return read_table(f"{name}-{sha256[:16]}", pattern)
 
 
 TABLE = "model_prices_and_context_window_backup.json"

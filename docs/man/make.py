@@ -38,7 +38,7 @@ FILES = """\
 compact.toml, pyproject.toml: settings of a project
 $XDG_CONFIG_HOME/compact/config.toml: settings of the user
 .transcripts/: the archive, beside files that were replaced
-$XDG_CACHE_HOME/compact: what was seen, and stored replies of models"""
+$XDG_CACHE_HOME/compact: what was seen, vocabularies as tables, stored replies of models"""
 
 
 def files() -> dict[str, str]:

@@ -160,7 +160,11 @@ def _together(work: Any, threads: int = 8) -> list[Any]:
         return list(pool.map(lambda _: (start.wait(), work())[1], range(threads)))
 
 
-def test_threads_that_count_at_the_same_time_load_the_vocabulary_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_count_at_the_same_time_load_the_vocabulary_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    models.load_table.cache_clear()
     loads: list[str] = []
 
     class Counted(tiktoken.Encoding):
