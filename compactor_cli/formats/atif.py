@@ -15,7 +15,7 @@ from typing import Any
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, block_part, string
+from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.jsontext import dump, number_replaced, with_key
 from compactor_cli.formats.located_parts import (
@@ -23,11 +23,12 @@ from compactor_cli.formats.located_parts import (
     Place,
     array_path,
     at,
+    block_piece,
+    content_pieces,
     first_object,
-    parts,
+    parts_of,
     result_piece,
     shorten,
-    text_pieces,
 )
 from compactor_cli.model.transcript import (
     Media,
@@ -175,7 +176,7 @@ def _boundary(value: Any) -> str:
 def _message(value: Any, is_superseded: bool) -> Message:
     if not _is_step(value):
         return Message(role=Role.META)
-    found = parts(pieces(value))
+    found = parts_of(pieces(value))
     role = Role.USER if _boundary(value) else _ROLES[value["source"]]
     return Message(
         role=role,
@@ -207,7 +208,7 @@ def pieces(value: Any) -> list[LocatedPart]:
         return [piece for i, found in listed for piece in _texts(found, i)]
     reasoning = value.get("reasoning_content")
     found = [LocatedPart(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
-    found += text_pieces(value["message"], ("message",), _block)
+    found += content_pieces(value["message"], "message", read=_block)
     called = value.get("tool_calls")
     calls = [_call(call, i) for i, call in enumerate(called)] if isinstance(called, list) else []
     if value["source"] != "agent":
@@ -230,16 +231,17 @@ def _result(result: Any, i: int) -> LocatedPart:
 
 
 def _texts(result: Any, i: int) -> list[LocatedPart]:
-    return text_pieces(at(result, ("content",)), _content_place(i), _block)
+    return content_pieces(at(result, ("content",)), *_content_place(i), read=_block)
 
 
 def _content_place(i: int) -> Place:
     return ("observation", "results", i, "content")
 
 
-def _block(block: Any) -> Part:
-    part = block_part(block)
-    return Media(kind=part.kind, size_bytes=size_bytes(block)) if isinstance(part, Media) else part
+def _block(block: Any) -> LocatedPart:
+    piece = block_piece(block)
+    media = piece.part
+    return LocatedPart(replace(media, size_bytes=size_bytes(block))) if isinstance(media, Media) else piece
 
 
 def _step(item: Insertion, number: int, time: str, *, has_head: bool) -> dict[str, Any]:

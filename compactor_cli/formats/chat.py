@@ -6,30 +6,27 @@ be read. The dialects differ in how they are recognised and in how new messages 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from compactor_cli.formats import blocks, new_message
+from compactor_cli.formats import blocks, located_parts, new_message
 from compactor_cli.formats.base import BaseDialect, Insertion, InsertionPoint, JsonPath, pad_missing_results
 from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import (
-    calls_of,
+    arguments_place,
     has_calls,
     media_count,
     named_call,
     read_call,
     result_text,
     role_of,
-    shorten_call,
     shortened_call,
     shortened_result,
 )
-from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces
 from compactor_cli.model.transcript import (
     Media,
     Message,
-    Part,
     PreviousSummary,
     Record,
     Role,
@@ -69,18 +66,6 @@ _SUMMARISING = (Role.USER, Role.SYSTEM)
 _LOOKED_AT = 50
 
 
-class _Parts(NamedTuple):
-    """The parts of a message by where they stand in it, in the order in which they are numbered."""
-
-    before: tuple[Part, ...]
-    content: tuple[Part, ...]
-    refusal: tuple[Part, ...]
-    calls: tuple[Part, ...]
-
-    def joined(self) -> tuple[Part, ...]:
-        return self.before + self.content + self.refusal + self.calls
-
-
 def is_chat(value: Any) -> bool:
     """Whether this is a message of this family at all."""
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
@@ -118,7 +103,7 @@ def read(value: Any) -> Message:
     content = value.get("content")
     if isinstance(content, str) and value["role"] not in _NOT_PLAIN and _SIBLING_KEYS.isdisjoint(value):
         return _plain(value, role, content)
-    parts = _parts(value, role).joined()
+    parts = tuple([piece.part for piece in _pieces(value, role)])
     return Message(
         role=role_of(role, parts),
         parts=parts,
@@ -148,45 +133,51 @@ def _role(value: Any) -> Role:
     return Role.META if name in _META_ROLES or name.startswith("_") or not name else Role.ASSISTANT
 
 
-def _parts(value: Mapping[str, Any], role: Role) -> _Parts:
-    if role is Role.TOOL:
-        return _Parts((), _results(value), (), ())
-    refusal = value.get("refusal")
-    return _Parts(
-        _reasoning(value),
-        _content(value),
-        (Text(text=refusal),) if refusal and isinstance(refusal, str) else (),
-        tuple(map(read_call, calls_of(value))) if has_calls(value) else (),
-    )
+def pieces(value: Any) -> list[LocatedPart]:
+    """The parts of a message with the places of their texts: reasoning, content, refusal, calls."""
+    role = _role(value)
+    return [] if role is Role.META else _pieces(value, role)
 
 
-def _content(value: Mapping[str, Any]) -> tuple[Part, ...]:
+def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
     content = value.get("content")
     if value["role"] == "tool_call":
-        return (named_call(result_text(content)),)
-    return blocks.parts(content)
+        inside = [LocatedPart(named_call(result_text(content)), (("content",),), _with_arguments)]
+    else:
+        inside = content_pieces(content, "content", read=blocks.piece)
+    if role is Role.TOOL:
+        # The blocks that are results, with what stands next to them; else the whole content is one result.
+        has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
+        return inside if has_results else [LocatedPart(_result(value), (("content",),), shortened_result)]
+    found = [*_reasoning(value), *inside]
+    if (refusal := value.get("refusal")) and isinstance(refusal, str):
+        found.append(LocatedPart(Text(text=refusal), (("refusal",),)))
+    return [*found, *_calls(value)] if has_calls(value) else found
 
 
-def _reasoning(value: Mapping[str, Any]) -> tuple[Part, ...]:
+def _calls(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
+    """The calls outside the content, today's and the single one of before 2023-11."""
+    listed, legacy = value.get("tool_calls"), value.get("function_call")
+    held = [(call, ("tool_calls", i)) for i, call in enumerate(listed)] if isinstance(listed, list) else []
+    for call, place in [*held, (legacy, ("function_call",))] if isinstance(legacy, dict) else held:
+        inner = arguments_place(call)
+        yield LocatedPart(read_call(call), ((*place, *inner),) if inner else ())
+
+
+def _with_arguments(content: Any, text: str) -> str:
+    return shortened_call(result_text(content), text)
+
+
+def _reasoning(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
     """The reasoning next to the content, once; what is opaque by its size."""
     if _REASONING.isdisjoint(value):
-        return ()
-    for key in _REASONING_KEYS:
-        text = value.get(key)
-        if text and isinstance(text, str):
-            return (Thinking(text=text),)
+        return
+    texts = (value.get(key) for key in _REASONING_KEYS)
+    if text := next((text for text in texts if text and isinstance(text, str)), ""):
+        yield LocatedPart(Thinking(text=text))
+        return
     opaque = ((key, value.get(key)) for key in _OPAQUE_KEYS)
-    return tuple(Media(kind=key, size_bytes=blocks.size_bytes(found)) for key, found in opaque if found)
-
-
-def _results(value: Mapping[str, Any]) -> tuple[Part, ...]:
-    """The blocks that are results, with what stands next to them; else the whole content is one result."""
-    return blocks.parts(value.get("content")) if _has_results(value) else (_result(value),)
-
-
-def _has_results(value: Mapping[str, Any]) -> bool:
-    content = value.get("content")
-    return isinstance(content, list) and any(isinstance(part, ToolResult) for part in blocks.parts(content))
+    yield from (LocatedPart(Media(kind=key, size_bytes=blocks.size_bytes(found))) for key, found in opaque if found)
 
 
 def _result(value: Mapping[str, Any]) -> ToolResult:
@@ -218,28 +209,7 @@ def _compaction(content: Any) -> PreviousSummary | None:
 
 def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
     """The record with the texts of these parts replaced; arguments stay the JSON object or string they were."""
-    value = parse(record.raw)
-    role = _role(value)
-    if role is Role.META:
-        return record.raw
-    parts = _parts(value, role)
-    following = len(parts.before) + len(parts.content)
-    if inside := {i - len(parts.before): text for i, text in texts.items() if len(parts.before) <= i < following}:
-        value["content"] = _shortened_content(value, role, inside)
-    for i, text in texts.items():
-        if parts.refusal and i == following:
-            value["refusal"] = text
-        elif i >= following + len(parts.refusal):
-            shorten_call(calls_of(value)[i - following - len(parts.refusal)], text)
-    return dump(value, record.raw)
-
-
-def _shortened_content(value: Mapping[str, Any], role: Role, texts: Mapping[int, str]) -> Any:
-    if role is Role.TOOL and not _has_results(value):
-        return shortened_result(value.get("content"), texts[0])
-    if value["role"] == "tool_call":
-        return shortened_call(result_text(value.get("content")), texts[0])
-    return blocks.with_texts(value.get("content"), texts)
+    return located_parts.shorten(record, texts, pieces)
 
 
 SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))

@@ -34,10 +34,10 @@ from compactor_cli.formats.claude_tree import (
     superseded,
 )
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import content_parts, role_of, string, with_texts
+from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located_parts import LocatedPart, at, content_parts, content_pieces, parts_of, shorten
 from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
@@ -330,12 +330,7 @@ class ClaudeCode(BaseDialect):
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its message; ``toolUseResult`` stays as it is."""
-        value = parse(record.raw)
-        if value.get("type") == "system":
-            return dump({**value, "content": with_texts(value.get("content"), texts)}, record.raw)
-        place, key = ("attachment", "prompt") if value.get("type") == "attachment" else ("message", "content")
-        inner = value[place]
-        return dump({**value, place: {**inner, key: with_texts(inner.get(key), texts)}}, record.raw)
+        return shorten(record, texts, _pieces)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A chain of records with the least envelope that the client resumes; messages of one side as one."""
@@ -373,7 +368,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
     value = tree.values[i]
     timestamp = string(value.get("timestamp"))
     if i not in tree.is_main:
-        parts = () if tree.is_of_subagent(i) else _other_words(value)
+        parts = () if tree.is_of_subagent(i) or is_of_conversation(value) else parts_of(_pieces(value))
         role = Role.USER if parts else Role.META
         # A boundary that stayed behind ours would be the one in force: it goes with what it replaced.
         is_gone = is_boundary(value) or (is_superseded and bool(parts))
@@ -392,14 +387,16 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
     )
 
 
-def _other_words(value: Value) -> tuple[Part, ...]:
-    """What is sent of records that are no messages: prompts queued while the model worked, and the output
-    of commands that the user ran."""
+def _pieces(value: Value) -> list[LocatedPart]:
+    """What is sent of a record with the places of its texts: of a message, of a prompt queued while the model worked,
+    of the output of a command that the user ran."""
+    if is_of_conversation(value):
+        return content_pieces(value["message"].get("content"), "message", "content")
     attachment = value.get("attachment")
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
-        return content_parts(attachment.get("prompt"))
+        return content_pieces(attachment.get("prompt"), "attachment", "prompt")
     is_command = value.get("type") == "system" and value.get("subtype") == "local_command"
-    return content_parts(value.get("content")) if is_command else ()
+    return content_pieces(value.get("content"), "content") if is_command else []
 
 
 def _is_notification(value: Value) -> bool:
@@ -480,9 +477,7 @@ class ClaudeStream(BaseDialect):
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its message; thinking is never touched."""
-        value = parse(record.raw)
-        message = value["message"]
-        return dump({**value, "message": {**message, "content": with_texts(message.get("content"), texts)}}, record.raw)
+        return shorten(record, texts, _pieces)
 
 
 def _value(record: Record) -> Mapping[str, Any]:

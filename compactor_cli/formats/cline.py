@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats import blocks, chat
+from compactor_cli.formats import blocks, chat, located_parts
 from compactor_cli.formats.base import CHAT, Capabilities, JsonPath
 from compactor_cli.formats.chat import ChatDialect
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.jsontext import parse
+from compactor_cli.formats.located_parts import at, content_pieces
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult
 
 _DETAILS = "<environment_details>"
@@ -104,7 +104,8 @@ class Cline(ChatDialect):
         read = _blocks(value)
         places = {i: read[i] for i in texts if i < len(read)}
         whole = {place.index: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
-        return dump({**value, "content": blocks.with_texts(value["content"], whole)}, record.raw)
+        written = content_pieces(value["content"], "content", read=blocks.piece)
+        return located_parts.shorten(record, whole, lambda value: written)
 
 
 def _list(value: Any) -> list[Any]:
@@ -153,7 +154,7 @@ def _speaker(parts: Sequence[Part]) -> Role:
 
 def _blocks(value: Mapping[str, Any]) -> list[_Block]:
     """One for each block of the content."""
-    parts = blocks.parts(value["content"])
+    parts = [blocks.piece(block).part for block in value["content"]]
     if value["role"] == "assistant":
         return [_asked(part, i) for i, part in enumerate(parts)]
     found: list[_Block] = []

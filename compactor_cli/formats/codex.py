@@ -18,15 +18,17 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.located_parts import LocatedPart, shorten
 from compactor_cli.formats.responses import (
     ITEM_TYPES,
     Item,
+    answers,
     is_context,
     is_opaque,
     item_parts,
+    item_pieces,
     item_role,
     item_type,
-    shortened_item,
     written,
 )
 from compactor_cli.formats.sessions import SessionDialect, first_time, matched
@@ -361,7 +363,7 @@ class Codex(SessionDialect):
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = [_object(record) for record in records]
         history = History(values)
-        groups = _responses(values)
+        groups = answers([item_of(value) for value in values])
         return tuple(
             _message(value, history, i, group) for i, (value, group) in enumerate(zip(values, groups, strict=True))
         )
@@ -396,12 +398,7 @@ class Codex(SessionDialect):
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with texts replaced in its item. A ``compacted`` record is returned as it is."""
-        value = parse(record.raw)
-        item = item_of(value)
-        if item is None:
-            return record.raw
-        short = shortened_item(item, texts)
-        return dump({**value, "payload": short} if isinstance(value.get("payload"), dict) else short, record.raw)
+        return shorten(record, texts, _pieces)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header with what the client asks for, the model, and the response items."""
@@ -459,26 +456,8 @@ def _message(value: Mapping[str, Any], history: History, i: int, group: str) -> 
     )
 
 
-def _responses(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One name for all items of a response that holds reasoning: an API refuses it without what follows it.
-
-    A response is a run of the assistant's items; telemetry between them is not of the run.
-    """
-    groups = [""] * len(values)
-    run: list[int] = []
-    for i, value in enumerate([*values, {"role": "user"}]):
-        item = item_of(value)
-        role = Role.META if item is None else item_role(item)
-        if role is Role.ASSISTANT:
-            run.append(i)
-        elif role is not Role.META:
-            if len(run) > 1 and any(_is_reasoning(values[j]) for j in run):
-                for j in run:
-                    groups[j] = f"response-{run[0]}"
-            run = []
-    return groups
-
-
-def _is_reasoning(value: Mapping[str, Any]) -> bool:
+def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
+    """The parts of the item that a record holds with the places of their texts."""
     item = item_of(value)
-    return item is not None and item_type(item) == "reasoning"
+    inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
+    return [piece.below(*inside) for piece in item_pieces(item)] if item else []

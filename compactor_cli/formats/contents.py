@@ -1,8 +1,6 @@
-"""Contents: the blocks of a message's ``content`` and its tool calls to parts, and shortened texts back into them.
+"""What calls and results say: arguments, and answers as text, with shortened texts in the shape that they had.
 
-Every block gives exactly one part, so that the number of a part is the number of its block. Blocks are
-those of the Anthropic Messages API, with the text blocks of its relatives (``input_text``, ``output_text``). Calls
-stand next to the content, or are written as JSON within a text.
+Calls stand next to the content of a message, or are written as JSON within a text.
 """
 
 from __future__ import annotations
@@ -13,55 +11,10 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.model.transcript import Media, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.model.transcript import Part, Role, Text, ToolCall, ToolResult
 
-_TEXT_KINDS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
-_CALL_KINDS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 # The names that providers have for them, without ``input_`` before or ``_url`` after.
 _MEDIA_KINDS = frozenset({"image", "document", "file", "audio", "video"})
-_BULKY_KEYS = ("data", "encrypted_content", "image_url", "url", "base64", "file_data")
-
-
-def content_parts(content: Any) -> tuple[Part, ...]:
-    """The parts of a message's content: a string, a list of blocks (or strings), or nothing."""
-    if isinstance(content, str):
-        return (Text(text=content),) if content else ()
-    if isinstance(content, list):
-        return tuple(block_part(block) for block in content)
-    return (block_part(content),) if isinstance(content, dict) else ()
-
-
-def block_part(block: Any) -> Part:
-    """The part that a block is; what is not known is `Media` of its own kind."""
-    if isinstance(block, str):
-        return Text(text=block)
-    if not isinstance(block, dict):
-        return Media(kind=type(block).__name__, size_bytes=0)
-    kind = string(block.get("type"))
-    if kind in _TEXT_KINDS or (not kind and isinstance(block.get("text"), str)):
-        return Text(text=string(block.get("text")))
-    if kind == "thinking":
-        return Thinking(text=string(block.get("thinking")))
-    if kind in _CALL_KINDS:
-        return ToolCall(
-            id=string(block.get("id")), name=string(block.get("name")), arguments=arguments(block.get("input"))
-        )
-    if kind.endswith("tool_result"):
-        return _result(block)
-    if kind == "compaction":
-        return Text(text=string(block.get("content")))
-    return Media(kind=kind or "unknown", size_bytes=_media_bytes(block))
-
-
-def _result(block: Mapping[str, Any]) -> ToolResult:
-    content = block.get("content")
-    return ToolResult(
-        id=string(block.get("tool_use_id")),
-        text=result_text(content),
-        name=string(block.get("name")),
-        is_error=block.get("is_error") is True,
-        media_count=media_count(content),
-    )
 
 
 def arguments(value: Any) -> Mapping[str, Any] | str:
@@ -115,37 +68,10 @@ def role_of(role: Role, parts: Sequence[Part]) -> Role:
     return role if has_words else Role.TOOL
 
 
-def with_texts(content: Any, texts: Mapping[int, str]) -> Any:
-    """The content with the texts of these parts (numbered as in `content_parts`) replaced.
-
-    Images of a tool result stay. Thinking and media are returned as they are.
-    """
-    if isinstance(content, list):
-        return [_with_text(block, texts[i]) if i in texts else block for i, block in enumerate(content)]
-    return _with_text(content, texts[0]) if 0 in texts else content
-
-
-def _with_text(block: Any, text: str) -> Any:
-    if not isinstance(block, dict):
-        return text
-    part = block_part(block)
-    if isinstance(part, Text):
-        return {**block, "content" if block.get("type") == "compaction" else "text": text}
-    if isinstance(part, ToolCall):
-        return {**block, "input": shortened_arguments(text)}
-    if isinstance(part, ToolResult):
-        return {**block, "content": shortened_result(block.get("content"), text)}
-    return block
-
-
-def shortened_arguments(text: str) -> Mapping[str, Any]:
-    """Arguments that must be an object: the text's own object, else one that holds the text."""
-    parsed = arguments(text)
-    return {"shortened": parsed} if isinstance(parsed, str) else parsed
-
-
 def shortened_result(content: Any, text: str) -> Any:
     """A tool's answer with its text replaced and its images kept, in the shape it had."""
+    if isinstance(content, dict) and isinstance(content.get("text"), str):
+        return {**content, "text": text}
     if not isinstance(content, list):
         return text
     texts = (
@@ -164,27 +90,12 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _media_bytes(block: Mapping[str, Any]) -> int:
-    inner = block.get("source")
-    places = (inner, block) if isinstance(inner, dict) else (block,)
-    found = (place[key] for place in places for key in _BULKY_KEYS if isinstance(place.get(key), str))
-    return len(next(found, ""))
-
-
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 
 
 def has_calls(value: Mapping[str, Any]) -> bool:
     """Whether the message asks for tools outside its content."""
     return bool(value.get("tool_calls")) or isinstance(value.get("function_call"), dict)
-
-
-def calls_of(value: Mapping[str, Any]) -> list[Any]:
-    """The calls outside the content, today's and the single one of before 2023-11."""
-    calls = value.get("tool_calls")
-    found = list(calls) if isinstance(calls, list) else []
-    legacy = value.get("function_call")
-    return [*found, legacy] if isinstance(legacy, dict) else found
 
 
 def read_call(call: Any) -> ToolCall:
@@ -242,13 +153,12 @@ def named_call(text: str) -> ToolCall:
     return ToolCall(id="", name=name if isinstance(name, str) else "", arguments=found)
 
 
-def shorten_call(call: Any, text: str) -> None:
-    """Sets the text in place of the arguments of a call, in place."""
-    if isinstance(call, dict):
-        inner = call.get("function")
-        holder = inner if isinstance(inner, dict) else call
-        key = _arguments_key(holder)
-        holder[key] = arguments_like(holder.get(key), text)
+def arguments_place(call: Any) -> tuple[str, ...]:
+    """Where the arguments of a call stand in it; empty for what is no object."""
+    if not isinstance(call, dict):
+        return ()
+    inner = call.get("function")
+    return ("function", _arguments_key(inner)) if isinstance(inner, dict) else (_arguments_key(call),)
 
 
 def shortened_call(written: str, text: str) -> str:
@@ -256,8 +166,11 @@ def shortened_call(written: str, text: str) -> str:
     value = _odd(written)
     if isinstance(value, str):
         return text
-    shorten_call(value, text)
-    return json.dumps(value, ensure_ascii=False)
+    call = dict(value)
+    *inside, key = arguments_place(call)
+    holder = call[inside[0]] if inside else call
+    holder[key] = arguments_like(holder.get(key), text)
+    return json.dumps(call, ensure_ascii=False)
 
 
 def arguments_like(old: Any, text: str) -> Any:

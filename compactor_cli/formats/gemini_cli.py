@@ -20,7 +20,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_o
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts_of, shorten
 from compactor_cli.formats.sessions import derived_uuid, is_shown, later, newest_time
 from compactor_cli.model.transcript import (
     Message,
@@ -265,7 +265,7 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
     timestamp = string(value.get("timestamp"))
     if not is_message(value) or value["type"] not in ("user", "gemini") or is_context(value) or i in replay.repeated:
         return Message(role=Role.META, timestamp=timestamp)
-    found = parts(_pieces(value))
+    found = parts_of(_pieces(value))
     if value["type"] == "user":
         role = role_of(Role.USER, found)
     else:
@@ -282,7 +282,7 @@ def _is_answered_later(part: object, replay: Replay) -> bool:
 
 def _list_message(replay: Replay, i: int) -> Message:
     """A list with messages that stand nowhere else: never kept, since it also repeats those that do."""
-    found = tuple(part for message in replay.own[i] for part in parts(_pieces(message)))
+    found = tuple(part for message in replay.own[i] for part in parts_of(_pieces(message)))
     text = "\n".join(part.text for part in found if isinstance(part, Text))
     texts = (part for part in found if isinstance(part, Text))
     summary = next((made for part in texts if (made := summary_of(Role.USER, (part,)))), None)

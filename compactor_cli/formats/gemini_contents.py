@@ -30,7 +30,7 @@ from compactor_cli.formats.located_parts import (
     array_path,
     first_object,
     like_keys,
-    parts,
+    parts_of,
     result_piece,
     shorten,
 )
@@ -175,7 +175,7 @@ def _leads(elements: Any) -> bool:
 def _message(value: Any) -> Message:
     if not is_content(value):
         return Message(role=Role.META)
-    found = parts(pieces(value))
+    found = parts_of(pieces(value))
     role = role_of(_ROLES[value.get("type" if _is_entry(value) else "role", "user")], found)
     return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))
 

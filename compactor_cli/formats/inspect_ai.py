@@ -16,14 +16,15 @@ from typing import Any
 
 from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, block_part, read_call, string
+from compactor_cli.formats.contents import arguments, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
     at,
+    block_piece,
     like_keys,
-    parts,
+    parts_of,
     replaced,
     result_piece,
     shorten,
@@ -128,7 +129,7 @@ def _is_message(value: Any) -> bool:
 def _message(value: Any, row: Any) -> Message:
     if not _is_message(value):
         return Message(role=Role.META)
-    found = parts(pieces(value, row))
+    found = parts_of(pieces(value, row))
     role = _ROLES[value["role"]]
     return Message(role=role, parts=found, summary=summary_of(role, found) or _native_summary(value, found))
 
@@ -194,10 +195,9 @@ def _block(block: Any, place: Place, row: Any) -> list[LocatedPart]:
             id=call_id, text=result_value if isinstance(result_value, str) else "", name=name, is_error=failed
         )
         return [LocatedPart(call), LocatedPart(result, ((*place, "result"),) if isinstance(result_value, str) else ())]
-    part = block_part(block)
-    if not isinstance(part, Text):
-        return [LocatedPart(part)]
-    return [LocatedPart(Text(text=_text(part.text, row)), ((*place, "text"),) if isinstance(block, dict) else (place,))]
+    piece = block_piece(block).below(*place)
+    text = piece.part
+    return [piece._replace(part=Text(text=_text(text.text, row))) if isinstance(text, Text) else piece]
 
 
 def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

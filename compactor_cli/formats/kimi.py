@@ -34,7 +34,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, at, parts, result_piece, shorten, text_pieces
+from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces, parts_of, result_piece, shorten
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
@@ -328,7 +328,7 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
     role = _role(value)
     if role is Role.META or folded.step_of.get(i) in folded.empty:
         return Message(role=Role.META, timestamp=timestamp)
-    found = parts(tuple(_pieces(value)))
+    found = parts_of(tuple(_pieces(value)))
     is_step = i in folded.step_of
     group = f"step-{folded.step_of[i]}" if is_step else ""
     summary_ = _summary(value, role, found)
@@ -363,7 +363,7 @@ def _pieces(value: Any) -> Iterator[LocatedPart]:
     event = event_of(value)
     kind = event.get("type")
     if kind == "content.part":
-        yield from text_pieces(event.get("part"), ("event", "part"), _block)
+        yield from content_pieces(event.get("part"), "event", "part", read=blocks.piece)
     elif kind == "tool.call":
         yield _call(event, ("event", "args"), "toolCallId", "args")
     elif kind == "tool.result":
@@ -380,7 +380,7 @@ def _message_pieces(message: Value) -> Iterator[LocatedPart]:
     if message.get("role") == "tool":
         yield result_piece(content, ("message", "content"), call_id=string(message.get("toolCallId")))
         return
-    yield from text_pieces(content, ("message", "content"), _block)
+    yield from content_pieces(content, "message", "content", read=blocks.piece)
     calls = message.get("toolCalls")
     for n, call in enumerate(calls if isinstance(calls, list) else []):
         if isinstance(call, dict):
@@ -390,10 +390,6 @@ def _message_pieces(message: Value) -> Iterator[LocatedPart]:
 def _call(call: Value, place: tuple[str | int, ...], id_key: str, key: str) -> LocatedPart:
     made = ToolCall(id=string(call.get(id_key)), name=string(call.get("name")), arguments=arguments(call.get(key)))
     return LocatedPart(made, (place,))
-
-
-def _block(block: Any) -> Part:
-    return next(iter(blocks.parts([block])))
 
 
 def _message_of(item: Insertion) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from compactor_cli.formats import blocks
 from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import block_part, read_call, role_of, string
+from compactor_cli.formats.contents import read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
@@ -21,12 +21,13 @@ from compactor_cli.formats.located_parts import (
     Place,
     array_path,
     at,
+    block_piece,
+    content_pieces,
     first_object,
     like_keys,
-    parts,
+    parts_of,
     result_piece,
     shorten,
-    text_pieces,
 )
 from compactor_cli.formats.requests import openai_content
 from compactor_cli.formats.sessions import derived_uuid
@@ -183,7 +184,7 @@ def _message(value: Any) -> Message:
         return Message(role=Role.META)
     inner = at(value, _inner_place(value))
     role = _CHAT_ROLES.get(string(inner.get("role")), Role.ASSISTANT) if kind == "chat" else _ROLES[kind]
-    found = parts(pieces(value))
+    found = parts_of(pieces(value))
     role = role_of(role, found)
     return Message(role=role, parts=found, summary=summary_of(role, found) or _native_summary(inner, found))
 
@@ -210,36 +211,31 @@ def pieces(value: Any) -> list[LocatedPart]:
         content = inner.get("content")
         return [result_piece(content, (*place, "content"), call_id=call_id, name=name, is_error=failed)]
     calls = _calls(inner, place)
-    shown = [piece for piece in _content(inner, place) if piece is not None]
     reasoning = at(inner, ("additional_kwargs", "reasoning_content"))
     thinking = [LocatedPart(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
-    return [*thinking, *shown, *calls]
+    return [*thinking, *_content(inner, place), *calls]
 
 
-def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart | None]:
+def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     """The content without the calls that ``tool_calls`` tells again."""
     content = inner.get("content")
     known_ids = {_id(call) for key in _CALL_LISTS for call in _list(inner.get(key))}
-    found = text_pieces(content, (*place, "content"), _block)
+    found = content_pieces(content, *place, "content", read=_block)
     if not isinstance(content, list):
-        return list(found)
+        return found
     return [
-        piece
-        if not _is_call(block)
-        else None
-        if _id(block) in known_ids
-        else LocatedPart(piece.part, (_arguments_place(block, at),))
-        for block, piece, at in zip(content, found, ((*place, "content", i) for i in range(len(content))), strict=True)
+        piece for block, piece in zip(content, found, strict=True) if not (_is_call(block) and _id(block) in known_ids)
     ]
 
 
-def _block(block: Any) -> Part:
+def _block(block: Any) -> LocatedPart:
     if isinstance(block, dict) and block.get("type") == "reasoning":
         summaries = [string(item.get("text")) for item in _list(block.get("summary")) if isinstance(item, dict)]
-        return Thinking(text=string(block.get("reasoning")) or "\n".join(summaries))
-    if isinstance(block, dict) and block.get("type") in ("tool_call", "function_call"):
-        return read_call(block)
-    return blocks.parts([block])[0] if isinstance(block, dict) else block_part(block)
+        return LocatedPart(Thinking(text=string(block.get("reasoning")) or "\n".join(summaries)))
+    if _is_call(block):
+        call = block_piece(block).part if block["type"] == "tool_use" else read_call(block)
+        return LocatedPart(call, (_arguments_place(block, ()),))
+    return blocks.piece(block)
 
 
 def _calls(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:

@@ -1,7 +1,8 @@
 """Parts and where in a record their texts stand; other texts put there; where a document holds its records.
 
-For dialects whose records are deeper than a role and a content: each tells its parts together with their
-places, and reading and shortening follow from that.
+Each dialect tells the parts of a record together with their places, and reading and shortening follow from that.
+Blocks of a content are read here: those of the Anthropic Messages API, with the text blocks of its relatives
+(``input_text``, ``output_text``). Every block is one part, so that the number of a part is the number of its block.
 """
 
 from __future__ import annotations
@@ -10,32 +11,55 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.contents import arguments_like, media_count, result_text, shortened_result, string
+from compactor_cli.formats.contents import (
+    arguments,
+    arguments_like,
+    media_count,
+    result_text,
+    shortened_result,
+    string,
+)
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.model.transcript import Part, Record, Text, ToolCall, ToolResult
+from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
 
 Place = tuple[str | int, ...]
 
 
 class LocatedPart(NamedTuple):
-    """A part, and where its text stands in the record: nowhere if it cannot be shortened, several times in copies."""
+    """A part, and where its text stands in the record: nowhere if it cannot be shortened, several times in copies.
+
+    ``write``: what stands there with the text in it, given what stood there; else `written`.
+    """
 
     part: Part
     places: tuple[Place, ...] = ()
+    write: Callable[[Any, str], Any] | None = None
+
+    def below(self, *place: str | int) -> LocatedPart:
+        """The part of a value that itself stands at this place."""
+        part, places, write = self
+        return LocatedPart(part, tuple([place + inner for inner in places]), write) if places else self
 
 
-def parts(pieces: Sequence[LocatedPart]) -> tuple[Part, ...]:
+def parts_of(pieces: Iterable[LocatedPart]) -> tuple[Part, ...]:
     """The parts of a record, numbered as in `shorten`."""
-    return tuple(piece.part for piece in pieces)
+    return tuple([piece.part for piece in pieces])
 
 
 def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any], Sequence[LocatedPart]]) -> bytes:
-    """The record with the texts of these parts replaced wherever they stand; arguments keep their type."""
+    """The record with the texts of these parts replaced wherever they stand; arguments keep their type.
+
+    Parts that stand nowhere are left as they are, those that only stand for missing ones among them.
+    """
     value = parse(record.raw)
     pieces = pieces_of(value)
-    for i, text in texts.items():
-        for place in pieces[i].places:
-            value = replaced(value, place, written(pieces[i].part, at(value, place), text))
+    located = [(*pieces[i], text) for i, text in texts.items() if i < len(pieces) and pieces[i].places]
+    if not located:
+        return record.raw
+    for part, places, write, text in located:
+        for place in places:
+            old = at(value, place)
+            value = replaced(value, place, write(old, text) if write else written(part, old, text))
     return dump(value, record.raw)
 
 
@@ -45,7 +69,9 @@ def written(part: Part, old: Any, text: str) -> Any:
         return arguments_like(old, text)
     if not isinstance(part, ToolResult):
         return [{"type": "text", "text": text}] if isinstance(old, list) else text
-    return {_only_key(old) or "output": text} if isinstance(old, dict) else shortened_result(old, text)
+    if isinstance(old, dict) and not isinstance(old.get("text"), str):
+        return {_only_key(old) or "output": text}
+    return shortened_result(old, text)
 
 
 def _only_key(value: Mapping[str, Any]) -> str:
@@ -74,33 +100,69 @@ def replaced(value: Any, place: Place, new: Any) -> Any:
     return {**value, place[0]: inner}
 
 
-def text_pieces(content: Any, place: Place, read: Callable[[Any], Part]) -> list[LocatedPart]:
-    """A content that stands at ``place`` in pieces: a string, or a list of blocks that ``read`` knows."""
+_TEXT_KINDS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
+_CALL_KINDS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_BULKY_KEYS = ("data", "encrypted_content", "image_url", "url", "base64", "file_data")
+
+
+def block_piece(block: Any) -> LocatedPart:
+    """The part that a block is; what is not known is `Media` of its own kind."""
+    if isinstance(block, str):
+        return LocatedPart(Text(text=block), ((),))
+    if not isinstance(block, dict):
+        return LocatedPart(Media(kind=type(block).__name__, size_bytes=0))
+    kind = string(block.get("type"))
+    if kind in _TEXT_KINDS or (not kind and isinstance(block.get("text"), str)):
+        return LocatedPart(Text(text=string(block.get("text"))), (("text",),))
+    if kind == "thinking":
+        return LocatedPart(Thinking(text=string(block.get("thinking"))))
+    if kind in _CALL_KINDS:
+        call_id, name = string(block.get("id")), string(block.get("name"))
+        return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(block.get("input"))), (("input",),))
+    if kind.endswith("tool_result"):
+        call_id, name, failed = string(block.get("tool_use_id")), string(block.get("name")), block.get("is_error")
+        return result_piece(block.get("content"), ("content",), call_id=call_id, name=name, is_error=failed is True)
+    if kind == "compaction":
+        return LocatedPart(Text(text=string(block.get("content"))), (("content",),))
+    return LocatedPart(Media(kind=kind or "unknown", size_bytes=_media_bytes(block)))
+
+
+def _media_bytes(block: Mapping[str, Any]) -> int:
+    inner = block.get("source")
+    places = (inner, block) if isinstance(inner, dict) else (block,)
+    found = (place[key] for place in places for key in _BULKY_KEYS if isinstance(place.get(key), str))
+    return len(next(found, ""))
+
+
+def content_pieces(
+    content: Any, *place: str | int, read: Callable[[Any], LocatedPart] = block_piece
+) -> list[LocatedPart]:
+    """A content that stands at ``place`` in pieces: a string, a list of blocks that ``read`` knows, or one of them."""
     if isinstance(content, str):
         return [LocatedPart(Text(text=content), (place,))] if content else []
     if isinstance(content, dict):
-        return [_block_piece(content, place, read)]
-    if not isinstance(content, list):
-        return []
-    return [_block_piece(block, (*place, i), read) for i, block in enumerate(content)]
+        return [read(content).below(*place)]
+    return [read(block).below(*place, i) for i, block in enumerate(content)] if isinstance(content, list) else []
 
 
-def _block_piece(block: Any, place: Place, read: Callable[[Any], Part]) -> LocatedPart:
-    part = read(block)
-    if not isinstance(part, Text):
-        return LocatedPart(part)
-    return LocatedPart(part, (place,) if isinstance(block, str) else ((*place, "text"),))
+def content_parts(content: Any) -> tuple[Part, ...]:
+    """The parts of a content, without their places: the short way for the many that are only read."""
+    if isinstance(content, list):
+        return tuple([block_piece(block).part for block in content])
+    return parts_of(content_pieces(content))
 
 
 def result_piece(content: Any, place: Place, *, call_id: str, name: str = "", is_error: bool = False) -> LocatedPart:
     """A tool's answer that stands at ``place``: a string, blocks, or an object (of one text, that text)."""
+    if isinstance(content, str):
+        return LocatedPart(ToolResult(id=call_id, text=content, name=name, is_error=is_error), (place,))
     only = content.get(_only_key(content)) if isinstance(content, dict) else None
     result = ToolResult(
         id=call_id,
         text=string(only) if isinstance(only, str) else result_text(content),
         name=name,
         is_error=is_error,
-        media_count=0 if isinstance(content, str) else media_count(content),
+        media_count=media_count(content),
     )
     return LocatedPart(result, (place,))
 

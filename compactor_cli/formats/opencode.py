@@ -19,7 +19,7 @@ from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, Place, array_path, at, first_object, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, Place, array_path, at, first_object, parts_of, shorten
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import (
     Media,
@@ -230,7 +230,7 @@ def _message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
     if _compaction(value) is not None and string(info.get("id")) in asked:
         # It goes with its answer: without that, the client would send it as a question.
         return Message(role=Role.META, superseded=True)
-    found = parts(pieces(value))
+    found = parts_of(pieces(value))
     role = _ROLES[info["role"]]
     summary = summary_of(role, found)
     if _summarised(value):

@@ -16,19 +16,20 @@ from typing import Any
 
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, block_part, string
+from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
     array_path,
     at,
+    block_piece,
+    content_pieces,
     first_object,
     like_keys,
-    parts,
+    parts_of,
     result_piece,
     shorten,
-    text_pieces,
 )
 from compactor_cli.formats.sessions import derived_uuid, is_shown
 from compactor_cli.model.transcript import (
@@ -223,7 +224,7 @@ def _message(value: Any, gone: set[Any]) -> Message:
     roles = [role for event in events if (role := _role(event)) is not Role.META]
     if not events or not roles:
         return _META
-    found = parts(pieces(value))
+    found = parts_of(pieces(value))
     first = events[0]
     summary = summary_of(Role.USER, found) if roles[0] is Role.USER else None
     if is_action(first) and first["action"] == "condensation":
@@ -414,7 +415,7 @@ def _v1_message(value: Any, gone: set[str]) -> Message:
     role = _v1_role(value)
     if role is Role.META:
         return _META
-    found = parts(_v1_pieces(value))
+    found = parts_of(_v1_pieces(value))
     summary = summary_of(role, found)
     if _kind(value).startswith("Condensation"):
         text = "\n".join(part.text for part in found if isinstance(part, Text))
@@ -450,25 +451,25 @@ def _v1_pieces(value: Any) -> list[LocatedPart]:
     """The parts of an event with the places of their texts."""
     kind = _kind(value)
     if kind in _SYSTEM_KINDS:
-        return text_pieces(value.get("system_prompt"), ("system_prompt",), block_part)
+        return content_pieces(value.get("system_prompt"), "system_prompt")
     if kind == "MessageEvent":
         return [
             *_thoughts(value.get("llm_message")),
-            *text_pieces(at(value, ("llm_message", "content")), ("llm_message", "content"), block_part),
-            *text_pieces(value.get("extended_content"), ("extended_content",), block_part),
+            *content_pieces(at(value, ("llm_message", "content")), "llm_message", "content"),
+            *content_pieces(value.get("extended_content"), "extended_content"),
         ]
     if kind == "ActionEvent":
-        return [*_thoughts(value), *text_pieces(value.get("thought"), ("thought",), block_part), _v1_call(value)]
+        return [*_thoughts(value), *content_pieces(value.get("thought"), "thought"), _v1_call(value)]
     if kind in _RESULT_KINDS:
         return [_result(value, kind)]
-    return text_pieces(value.get("summary"), ("summary",), block_part) if kind in _MESSAGE_KINDS else []
+    return content_pieces(value.get("summary"), "summary") if kind in _MESSAGE_KINDS else []
 
 
 def _thoughts(holder: Any) -> list[LocatedPart]:
     """Reasoning next to the words; as blocks where the provider signs them."""
     blocks = at(holder, ("thinking_blocks",))
     if isinstance(blocks, list) and blocks:
-        return [LocatedPart(block_part(block)) for block in blocks]
+        return [LocatedPart(block_piece(block).part) for block in blocks]
     text = at(holder, ("reasoning_content",))
     return [LocatedPart(Thinking(text=text))] if isinstance(text, str) and text else []
 

@@ -17,19 +17,18 @@ from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import (
-    arguments,
-    block_part,
-    content_parts,
-    media_count,
-    result_text,
-    shortened_arguments,
-    shortened_result,
-    string,
-    with_texts,
-)
+from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    block_piece,
+    content_parts,
+    content_pieces,
+    parts_of,
+    result_piece,
+    shorten,
+)
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import (
     Media,
@@ -41,7 +40,6 @@ from compactor_cli.model.transcript import (
     Text,
     Thinking,
     ToolCall,
-    ToolResult,
     Transcript,
 )
 
@@ -310,7 +308,7 @@ def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]
         yield {"role": "toolResult", **head, "isError": result.is_error, **stamp}
     if message.role is Role.TOOL:
         return
-    blocks = [block for part in message.parts if (block := _block(part))]
+    blocks = [block for part in message.parts if (block := _written(part))]
     if message.role is not Role.ASSISTANT:
         yield {"role": "user", "content": blocks, **stamp}
         return
@@ -319,7 +317,7 @@ def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]
     yield {"role": "assistant", "content": blocks, **origin, "usage": _USAGE, "stopReason": reason, **stamp}
 
 
-def _block(part: Part) -> dict[str, Any]:
+def _written(part: Part) -> dict[str, Any]:
     """A part as a block; nothing for an image's address, which has no place."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
@@ -411,12 +409,8 @@ class Pi(SessionDialect):
         return dump(recounted(parse(record.raw), size_tokens), record.raw)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The record with texts replaced in its message; entries without a message are returned as they are."""
-        value = parse(record.raw)
-        message = value.get("message")
-        if not isinstance(message, dict):
-            return record.raw
-        return dump({**value, "message": _shortened(message, texts)}, record.raw)
+        """The entry with texts replaced in its message."""
+        return shorten(record, texts, lambda value: _role_and_pieces(value)[1])
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header, and entries that link to each other; a summary as a compaction that keeps what is before it."""
@@ -443,7 +437,8 @@ DIALECT = Pi()
 
 
 def _message(value: Value, is_superseded: bool) -> Message:
-    role, parts = _role_and_parts(value)
+    role, pieces = _role_and_pieces(value)
+    parts = parts_of(pieces)
     timestamp = string(value.get("timestamp"))
     if role is Role.META:
         return Message(role=role, timestamp=timestamp)
@@ -466,62 +461,35 @@ def _is_of_client(value: Value) -> bool:
     return value.get("type") == "custom_message" or role in ("custom", "hookMessage", "bashExecution")
 
 
-def _role_and_parts(value: Value) -> tuple[Role, tuple[Part, ...]]:
+def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
     kind = value.get("type")
     if kind in _SUMMARIES:
-        return Role.USER, content_parts(value.get("summary"))
+        return Role.USER, [LocatedPart(part) for part in content_parts(value.get("summary"))]
     if kind == "custom_message":
-        return Role.USER, content_parts(value.get("content"))
+        return Role.USER, [LocatedPart(part) for part in content_parts(value.get("content"))]
     message = value.get("message") if kind == "message" else None
     if not isinstance(message, dict):
-        return Role.META, ()
-    role = string(message.get("role"))
+        return Role.META, []
+    role, content = string(message.get("role")), message.get("content")
     if role == "toolResult":
-        return Role.TOOL, (_result(message),)
+        call_id, name = string(message.get("toolCallId")), string(message.get("toolName"))
+        failed = message.get("isError") is True
+        return Role.TOOL, [result_piece(content, ("message", "content"), call_id=call_id, name=name, is_error=failed)]
     if role == "bashExecution":
-        return (Role.META, ()) if message.get("excludeFromContext") is True else (Role.USER, _shell(message))
+        return (Role.META, []) if message.get("excludeFromContext") is True else (Role.USER, _shell(message))
     speaker = {"user": Role.USER, "custom": Role.USER, "hookMessage": Role.USER, "assistant": Role.ASSISTANT}.get(role)
-    return (speaker, _parts(message.get("content"))) if speaker else (Role.META, ())
+    return (speaker, content_pieces(content, "message", "content", read=_block)) if speaker else (Role.META, [])
 
 
-def _parts(content: Any) -> tuple[Part, ...]:
-    return tuple(map(_part, content)) if isinstance(content, list) else content_parts(content)
-
-
-def _part(block: Any) -> Part:
+def _block(block: Any) -> LocatedPart:
     if not isinstance(block, dict) or block.get("type") != "toolCall":
-        return block_part(block)
-    name = string(block.get("name"))
-    return ToolCall(id=string(block.get("id")), name=name, arguments=arguments(block.get("arguments")))
+        return block_piece(block)
+    call_id, name = string(block.get("id")), string(block.get("name"))
+    asked = ToolCall(id=call_id, name=name, arguments=arguments(block.get("arguments")))
+    return LocatedPart(asked, (("arguments",),))
 
 
-def _result(message: Value) -> ToolResult:
-    content = message.get("content")
-    return ToolResult(
-        id=string(message.get("toolCallId")),
-        text=result_text(content),
-        name=string(message.get("toolName")),
-        is_error=message.get("isError") is True,
-        media_count=media_count(content),
-    )
-
-
-def _shell(message: Value) -> tuple[Part, ...]:
+def _shell(message: Value) -> list[LocatedPart]:
     """A command that the user ran, and its output."""
-    command = f"Ran `{string(message.get('command'))}`"
-    return (Text(text=command), Text(text=string(message.get("output"))))
-
-
-def _shortened(message: Value, texts: Mapping[int, str]) -> dict[str, Any]:
-    role, content = message.get("role"), message.get("content")
-    if role == "bashExecution":
-        return {**message, "output": texts.get(1, message.get("output"))}
-    if role == "toolResult":
-        return {**message, "content": shortened_result(content, texts[0])} if 0 in texts else dict(message)
-    if not isinstance(content, list):
-        return {**message, "content": with_texts(content, texts)}
-    calls = [i for i in texts if i < len(content) and isinstance(_part(content[i]), ToolCall)]
-    blocks = list(with_texts(content, {i: text for i, text in texts.items() if i not in calls}))
-    for i in calls:
-        blocks[i] = {**blocks[i], "arguments": shortened_arguments(texts[i])}
-    return {**message, "content": blocks}
+    command = Text(text=f"Ran `{string(message.get('command'))}`")
+    return [LocatedPart(command), LocatedPart(Text(text=string(message.get("output"))), (("message", "output"),))]

@@ -18,7 +18,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, at, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, at, parts_of, shorten
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, later, matched
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 
@@ -232,7 +232,7 @@ class QwenCode(SessionDialect):
         return next((name for value in values if (name := string(value.get("model")))), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages in the chain between head and tail (see `qwen_insert`)."""
+        """Messages in the chain between head and tail."""
         return insert(transcript, cut, insertions) if insertions else ()
 
     # The boundary holds the whole history.
@@ -287,7 +287,7 @@ def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
         return _compression(chain, i, is_superseded)
     if not is_of_conversation(value):
         return Message(role=Role.META, timestamp=timestamp)
-    found = parts(_pieces(value))
+    found = parts_of(_pieces(value))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, found)
     summary = summary_of(role, found)
     return Message(role=role, parts=found, timestamp=timestamp, summary=summary, superseded=is_superseded)
@@ -297,7 +297,7 @@ def _compression(chain: Chain, i: int, is_superseded: bool) -> Message:
     """What a compression says that no record before it does."""
     copies = chain.copies if i == chain.boundary else {}
     own = (content for number, content in enumerate(history(chain.values[i])) if number not in copies)
-    found = tuple(part for content in own for part in parts(content_pieces(content)))
+    found = tuple(part for content in own for part in parts_of(content_pieces(content)))
     texts = [part for part in found if isinstance(part, Text)]
     summary = next((made for part in texts if (made := summary_of(Role.USER, (part,)))), None)
     return Message(

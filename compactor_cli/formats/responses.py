@@ -16,19 +16,20 @@ from typing import Any
 from compactor_cli.formats.base import REQUEST, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import (
-    arguments,
-    content_parts,
-    media_count,
-    result_text,
-    shortened_arguments,
-    shortened_result,
-    string,
-    with_texts,
-)
+from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
-from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import at, first_object, like_keys
+from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.located_parts import (
+    LocatedPart,
+    at,
+    block_piece,
+    content_parts,
+    content_pieces,
+    first_object,
+    like_keys,
+    parts_of,
+    shorten,
+)
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -45,16 +46,15 @@ from compactor_cli.model.transcript import (
 Item = Mapping[str, Any]
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
-# Calls, with the key that holds their arguments.
-_CALLS = {
+# Calls, with the key that holds their arguments: in rollouts as well, and in the API alone.
+_ROLLOUT_CALLS = {
     "function_call": "arguments",
     "custom_tool_call": "input",
     "local_shell_call": "action",
     "tool_search_call": "arguments",
     "tool_call": "arguments",
 }
-# Calls that the provider answered by itself: no record holds their result.
-_ANSWERED_CALLS = {"web_search_call": "action", "image_generation_call": "revised_prompt"}
+_CALLS = {**_ROLLOUT_CALLS, "computer_call": "action", "shell_call": "action", "apply_patch_call": "operation"}
 # Results, with the key that holds their text.
 _RESULTS = {
     "function_call_output": "output",
@@ -64,12 +64,27 @@ _RESULTS = {
     "tool_result": "result",
     "function_result": "result",
 }
+_CLIENT_RESULTS = frozenset({"computer_call_output", "shell_call_output", "apply_patch_call_output"})
+# Calls that the provider answered by itself, with the key of their arguments: no record holds their result.
+_ANSWERED_CALLS = {"web_search_call": "action", "image_generation_call": "revised_prompt"}
+# Calls that the provider answered in the same item: the keys of arguments and answer.
+_ANSWERED = {
+    "file_search_call": ("queries", "results"),
+    "code_interpreter_call": ("code", "outputs"),
+    "mcp_call": ("arguments", "output"),
+}
 OPAQUE = frozenset({"compaction", "compaction_summary", "context_compaction"})
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d+)", re.MULTILINE)
 # Where an output begins with its exit code, it does so in its first lines.
 _HEADER_CHARS = 400
 
-ITEM_TYPES = frozenset({"message", "reasoning", "agent_message", *_CALLS, *_ANSWERED_CALLS, *_RESULTS, *OPAQUE})
+# What rollouts hold.
+ITEM_TYPES = frozenset({"message", "reasoning", "agent_message", *_ROLLOUT_CALLS, *_ANSWERED_CALLS, *_RESULTS, *OPAQUE})
+_NOTES = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools"})
+_SPOKEN = ITEM_TYPES | _CALLS.keys() | _CLIENT_RESULTS | _ANSWERED.keys()
+# The bare calls and results of old rollouts are none of the API's.
+OWN_TYPES = (_SPOKEN | _NOTES) - {"message", "tool_call", "tool_result"}
+OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
 
 
 def item_type(item: Item) -> str:
@@ -93,33 +108,51 @@ def is_context(item: Item) -> bool:
 
 
 def item_role(item: Item) -> Role:
-    """Who speaks; META for what no model is shown."""
+    """Who speaks; META for what no model is shown: references, and lists of tools."""
     kind = item_type(item)
     if kind == "message":
         return _ROLES.get(string(item.get("role")), Role.META)
-    if kind in _RESULTS:
+    if kind in _RESULTS or kind in _CLIENT_RESULTS:
         return Role.TOOL
     if kind == "agent_message":
         return Role.USER
-    return Role.ASSISTANT if kind in ITEM_TYPES else Role.META
+    return Role.ASSISTANT if kind in _SPOKEN else Role.META
 
 
-def item_parts(item: Item) -> tuple[Part, ...]:
-    """The parts of an item; none for what no model is shown."""
+def item_pieces(item: Item) -> list[LocatedPart]:
+    """The parts of an item with the places of their texts; none for what no model is shown."""
     kind = item_type(item)
     if kind in ("message", "agent_message"):
-        return content_parts(item.get("content") if item.get("content") is not None else item.get("message"))
+        key = "content" if item.get("content") is not None else "message"
+        return content_pieces(item.get(key), key, read=_block)
     if kind == "reasoning":
-        return _reasoning(item)
+        return [LocatedPart(part) for part in _reasoning(item)]
     if kind in _CALLS:
-        return (_call(item, _CALLS[kind]),)
+        return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
     if kind in _RESULTS:
-        return (_result(item, _RESULTS[kind]),)
+        return [LocatedPart(_result(item, _RESULTS[kind]), ((_RESULTS[kind],),), _shortened_output)]
+    if kind in _CLIENT_RESULTS:
+        return [LocatedPart(_client_result(item), (("output",),), _shortened_client_output)]
+    if kind in _ANSWERED:
+        return _answered(item, *_ANSWERED[kind])
     if kind in _ANSWERED_CALLS:
         call = _call(item, _ANSWERED_CALLS[kind])
         images = 1 if string(item.get("result")) else 0
-        return (call, ToolResult(id=call.id, text="", name=call.name, media_count=images))
-    return (Media(kind=kind, size_bytes=len(string(item.get("encrypted_content")))),) if kind in OPAQUE else ()
+        return [LocatedPart(call), LocatedPart(ToolResult(id=call.id, text="", name=call.name, media_count=images))]
+    secret = Media(kind=kind, size_bytes=len(string(item.get("encrypted_content"))))
+    return [LocatedPart(secret)] if kind in OPAQUE else []
+
+
+def item_parts(item: Item) -> tuple[Part, ...]:
+    """The parts of an item."""
+    return parts_of(item_pieces(item))
+
+
+def _block(block: Any) -> LocatedPart:
+    """A block of a message, a refusal as the text it is."""
+    if isinstance(block, dict) and block.get("type") == "refusal":
+        return LocatedPart(Text(text=string(block.get("refusal"))), (("refusal",),))
+    return block_piece(block)
 
 
 def _reasoning(item: Item) -> tuple[Part, ...]:
@@ -131,14 +164,17 @@ def _reasoning(item: Item) -> tuple[Part, ...]:
 
 
 def _call(item: Item, key: str) -> ToolCall:
-    function = item.get("function")
-    inner = function.get("name") if isinstance(function, dict) else None
-    name = string(item.get("name")) or string(inner) or item_type(item).removesuffix("_call")
-    return ToolCall(id=_call_id(item), name=name, arguments=arguments(item.get(key)))
+    name = string(item.get("name")) or string(at(item, ("function", "name"))) or item_type(item).removesuffix("_call")
+    asked = item.get(key)
+    call_id = string(item.get("call_id")) or string(item.get("id"))
+    return ToolCall(
+        id=call_id, name=name, arguments=arguments({"queries": asked} if isinstance(asked, list) else asked)
+    )
 
 
-def _call_id(item: Item) -> str:
-    return string(item.get("call_id")) or string(item.get("id"))
+def _shortened_arguments(old: Any, text: str) -> Any:
+    """Of a custom tool, what it is called with may be any text."""
+    return text if isinstance(old, str) else arguments_like(old, text)
 
 
 def _result(item: Item, key: str) -> ToolResult:
@@ -174,86 +210,14 @@ def _failed(text: str, output: Any) -> bool:
     return found is not None and found[1] != "0"
 
 
-def shortened_item(item: Item, texts: Mapping[int, str]) -> dict[str, Any]:
-    """The item with the texts of these parts replaced, in the shape they had."""
-    kind = item_type(item)
-    if kind in ("message", "agent_message"):
-        key = "content" if item.get("content") is not None else "message"
-        return {**item, key: with_texts(item.get(key), texts)}
-    if 0 in texts and kind in _RESULTS:
-        return {**item, _RESULTS[kind]: _shortened_output(item.get(_RESULTS[kind]), texts[0])}
-    if 0 in texts and kind in _CALLS:
-        value = item.get(_CALLS[kind])
-        return {**item, _CALLS[kind]: texts[0] if isinstance(value, str) else arguments(texts[0])}
-    return dict(item)
-
-
 def _shortened_output(output: Any, text: str) -> Any:
     wrapped = _wrapped(output)
     if wrapped is not None:
         return json.dumps({**wrapped, "output": text}, ensure_ascii=False, separators=(",", ":"))
-    if isinstance(output, dict) and "text" in output:
-        return {**output, "text": text}
     return shortened_result(output, text)
 
 
-# Calls that an output answers, with the key of their arguments; and those outputs.
-_CLIENT_CALLS = {"computer_call": "action", "shell_call": "action", "apply_patch_call": "operation"}
-_OUTPUTS = frozenset({"computer_call_output", "shell_call_output", "apply_patch_call_output"})
-# Calls that the provider answered in the same item: the keys of arguments and answer.
-_ANSWERED = {
-    "file_search_call": ("queries", "results"),
-    "code_interpreter_call": ("code", "outputs"),
-    "mcp_call": ("arguments", "output"),
-}
-_NOTES = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools"})
-
-# The bare calls and results of old rollouts are none of the API's.
-_OF_THE_API = ITEM_TYPES - {"message", "tool_call", "tool_result"}
-OWN_TYPES = frozenset({*_OF_THE_API, *_CLIENT_CALLS, *_OUTPUTS, *_ANSWERED, *_NOTES})
-OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
-
-
-def is_item(value: Any) -> bool:
-    """Whether this is an item of the API at all."""
-    if not isinstance(value, dict):
-        return False
-    kind = item_type(value)
-    if is_opaque(value):
-        return "encrypted_content" in value
-    return kind in OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
-
-
-def role_of(item: Item) -> Role:
-    """Who speaks; META for references and lists of tools."""
-    kind = item_type(item)
-    if kind in _OUTPUTS:
-        return Role.TOOL
-    if kind in _CLIENT_CALLS or kind in _ANSWERED:
-        return Role.ASSISTANT
-    return item_role(item)
-
-
-def parts_of(item: Item) -> tuple[Part, ...]:
-    """The parts of an item."""
-    kind = item_type(item)
-    if kind in _CLIENT_CALLS:
-        call_id = string(item.get("call_id")) or string(item.get("id"))
-        name = kind.removesuffix("_call")
-        return (ToolCall(id=call_id, name=name, arguments=_arguments(item.get(_CLIENT_CALLS[kind]))),)
-    if kind in _OUTPUTS:
-        return (_output(item),)
-    if kind in _ANSWERED:
-        return _answered(item, *_ANSWERED[kind])
-    found = item_parts(item)
-    return _with_refusals(item, found) if kind == "message" else found
-
-
-def _arguments(value: Any) -> Mapping[str, Any] | str:
-    return arguments({"queries": value} if isinstance(value, list) else value)
-
-
-def _output(item: Item) -> ToolResult:
+def _client_result(item: Item) -> ToolResult:
     output = item.get("output")
     has_image = isinstance(output, dict) and string(output.get("type")).endswith("screenshot")
     return ToolResult(
@@ -273,29 +237,48 @@ def _plain(output: Any) -> str:
     return "\n".join(text for text in texts if text) if shells else result_text(output)
 
 
-def _answered(item: Item, asked: str, result_key: str) -> tuple[Part, ...]:
-    call_id = string(item.get("id"))
-    name = string(item.get("name")) or item_type(item).removesuffix("_call")
+def _shortened_client_output(output: Any, text: str) -> Any:
+    if isinstance(output, list) and output and isinstance(output[0], dict) and "stdout" in output[0]:
+        return [{**output[0], "stdout": text, "stderr": ""}]
+    return text if isinstance(output, str) else output
+
+
+def _answered(item: Item, asked: str, result_key: str) -> list[LocatedPart]:
+    call, answer = _call(item, asked), item.get(result_key)
     failed = bool(item.get("error")) or item.get("status") == "failed"
-    text = result_text(item.get(result_key)) or result_text(item.get("error"))
-    return (
-        ToolCall(id=call_id, name=name, arguments=_arguments(item.get(asked))),
-        ToolResult(id=call_id, text=text, name=name, is_error=failed),
-    )
+    text = result_text(answer) or result_text(item.get("error"))
+    result = ToolResult(id=call.id, text=text, name=call.name, is_error=failed)
+    return [LocatedPart(call), LocatedPart(result, ((result_key,),) if isinstance(answer, str) else ())]
 
 
-def _with_refusals(item: Item, found: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts of a message, refusals as the texts they are."""
-    content = item.get("content")
-    blocks = content if isinstance(content, list) and len(content) == len(found) else [None] * len(found)
-    return tuple(_opened(block, part) for block, part in zip(blocks, found, strict=True))
+def answers(items: Sequence[Any]) -> list[str]:
+    """One name for all items of an answer that holds reasoning, empty for others: an API refuses it without what
+    follows it.
+
+    An answer is a run of the assistant's items; what is no item, and what no model is shown, is not of the run.
+    """
+    groups = [""] * len(items)
+    run: list[int] = []
+    for i, item in enumerate([*items, {"type": "message", "role": "user", "content": ""}]):
+        role = item_role(item) if isinstance(item, dict) else Role.META
+        if role is Role.ASSISTANT and not is_opaque(item):
+            run.append(i)
+        elif role is not Role.META:
+            if len(run) > 1 and any(item_type(items[j]) == "reasoning" for j in run):
+                for j in run:
+                    groups[j] = f"answer-{run[0]}"
+            run = []
+    return groups
 
 
-def _opened(block: Any, part: Part) -> Part:
-    kind = block.get("type") if isinstance(block, dict) else None
-    if kind == "refusal":
-        return Text(text=string(block.get("refusal")))
-    return part
+def is_item(value: Any) -> bool:
+    """Whether this is an item of the API at all."""
+    if not isinstance(value, dict):
+        return False
+    kind = item_type(value)
+    if is_opaque(value):
+        return "encrypted_content" in value
+    return kind in OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
 
 
 def written(message: Message) -> Iterator[dict[str, Any]]:
@@ -312,40 +295,6 @@ def written(message: Message) -> Iterator[dict[str, Any]]:
         yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
     for result in message.results:
         yield {"type": "function_call_output", "call_id": result.id, "output": result.text}
-
-
-def is_reasoning(item: Item) -> bool:
-    """Whether this is reasoning, readable or encrypted."""
-    return item_type(item) == "reasoning"
-
-
-def shortened(item: Item, texts: Mapping[int, str]) -> dict[str, Any]:
-    """The item with the texts of these parts replaced, in the shape they had."""
-    kind = item_type(item)
-    if kind in _CLIENT_CALLS:
-        return {**item, _CLIENT_CALLS[kind]: shortened_arguments(texts[0])} if 0 in texts else dict(item)
-    if kind in _OUTPUTS:
-        return {**item, "output": _shortened_client_output(item.get("output"), texts[0])} if 0 in texts else dict(item)
-    if kind in _ANSWERED:
-        result_key = _ANSWERED[kind][1]
-        is_text = 1 in texts and isinstance(item.get(result_key), str)
-        return {**item, result_key: texts[1]} if is_text else dict(item)
-    short = shortened_item(item, texts)
-    content = item.get("content")
-    if kind == "message" and isinstance(content, list):
-        short["content"] = [_refused(block, short["content"][i], texts.get(i)) for i, block in enumerate(content)]
-    return short
-
-
-def _refused(old: Any, new: Any, text: str | None) -> Any:
-    is_refusal = isinstance(old, dict) and old.get("type") == "refusal" and text is not None
-    return {**old, "refusal": text} if is_refusal else new
-
-
-def _shortened_client_output(output: Any, text: str) -> Any:
-    if isinstance(output, list) and output and isinstance(output[0], dict) and "stdout" in output[0]:
-        return [{**output[0], "stdout": text, "stderr": ""}]
-    return text if isinstance(output, str) else output
 
 
 _INPUTS: tuple[JsonPath, ...] = (("input",), ("body", "input"), ("request", "input"))
@@ -388,7 +337,7 @@ class OpenAIResponses(BaseDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per item; those of one answer with reasoning in it are a group."""
         items = [record.value for record in records]
-        groups = _answers(items)
+        groups = answers([item if is_item(item) else None for item in items])
         return tuple(_message(item, group) for item, group in zip(items, groups, strict=True))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
@@ -406,8 +355,7 @@ class OpenAIResponses(BaseDialect):
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The item with these texts replaced; reasoning and encrypted content are never touched."""
-        value = parse(record.raw)
-        return dump(shortened(value, texts), record.raw) if is_item(value) else record.raw
+        return shorten(record, texts, lambda item: item_pieces(item) if is_item(item) else [])
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: the items as its ``input``."""
@@ -427,31 +375,15 @@ def _leads(elements: Any) -> bool:
 
 
 def _message(item: Any, group: str) -> Message:
-    role = role_of(item) if is_item(item) else Role.META
+    role = item_role(item) if is_item(item) else Role.META
     if role is Role.META:
         return _META
-    parts = parts_of(item)
+    parts = item_parts(item)
     return Message(role=role, parts=parts, group=group, summary=summary_of(role, parts))
 
 
 def _is_opaque(value: Any) -> bool:
     return isinstance(value, dict) and is_opaque(value)
-
-
-def _answers(items: Sequence[Any]) -> list[str]:
-    """One name for all items of an answer that holds reasoning, empty for others."""
-    groups = [""] * len(items)
-    run: list[int] = []
-    for i, item in enumerate([*items, {"type": "message", "role": "user", "content": ""}]):
-        role = role_of(item) if is_item(item) else Role.META
-        if role is Role.ASSISTANT and not _is_opaque(item):
-            run.append(i)
-        elif role is not Role.META:
-            if len(run) > 1 and any(is_reasoning(items[j]) for j in run):
-                for j in run:
-                    groups[j] = f"answer-{run[0]}"
-            run = []
-    return groups
 
 
 def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from compactor_cli.formats.base import (
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dump, with_key
-from compactor_cli.formats.located_parts import LocatedPart, array_path, first_object, like_keys, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, array_path, first_object, like_keys, parts_of, shorten
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
@@ -317,12 +317,12 @@ class SpecDialect:
 
     def _message(self, value: Any, first: Any, roles: Sequence[_RoleRule]) -> Message:
         if self._is_summary(value):
-            own = parts(self._all_pieces(value))
+            own = parts_of(self._all_pieces(value))
             summary = PreviousSummary(origin=self.name, text=string(lookup(value, self._spec["summary"]["text"])))
             return Message(role=Role.USER, parts=own, timestamp=self._time(value), summary=summary)
         if not isinstance(value, dict) or not self._is_message(value):
             return _META
-        found = parts(self._pieces(value))
+        found = parts_of(self._pieces(value))
         role = self._role(value, found, first, roles)
         if role is Role.META:
             return Message(role=role, timestamp=self._time(value))
@@ -345,7 +345,7 @@ class SpecDialect:
 
     def _own_words(self, value: Any, found: Sequence[Part]) -> str | None:
         """What the person said, where the client's words stand in the same message; else None."""
-        own = parts(self._persons(value))
+        own = parts_of(self._persons(value))
         if len(own) == len(found):
             return None
         return "\n".join(part.text for part in own if isinstance(part, Text))

@@ -21,9 +21,9 @@ from typing import Any
 
 from compactor_cli.formats import gemini_contents
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.contents import arguments, block_part, string
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, result_piece, text_pieces
-from compactor_cli.model.transcript import Media, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, content_pieces, result_piece
+from compactor_cli.model.transcript import Media, Text, Thinking, ToolCall
 
 Test = Callable[[Any], bool]
 _MISSING: Any = object()
@@ -272,15 +272,11 @@ def _blocks(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedP
     """Content as a text or as blocks of Anthropic's or OpenAI's API."""
     place, ending = place_of(value, path), rule.get("without_ending", "")
     content = at(value, place) if place is not None else None
-    here = (*base, *(place or ()))
-    for i, piece in enumerate(text_pieces(content, here, block_part)):
+    for piece in content_pieces(content, *base, *(place or ())):
         part = piece.part
         if ending and isinstance(part, Text) and part.text.endswith(ending):
             part = Text(text=part.text.removesuffix(ending).rstrip())
-        key = {ToolCall: "input", ToolResult: "content"}.get(type(part))
-        block = (*here, i) if isinstance(content, list) else here
-        has_text = key is not None and at(value, (*block[len(base) :], key)) is not None
-        yield LocatedPart(part, ((*block, key),) if key and has_text else piece.places)
+        yield piece._replace(part=part)
 
 
 def _gemini(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:

@@ -24,7 +24,7 @@ from compactor_cli.formats.base import RUN, BaseDialect, Capabilities, Insertion
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import arguments, has_calls, media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, gone_lines, lines_between, parse, scrubbed, with_key
-from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts, shorten
+from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts_of, shorten
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.
@@ -231,7 +231,7 @@ def _with_action(value: Mapping[str, Any], texts: Mapping[int, str]) -> dict[str
 
 
 def _step_message(value: Mapping[str, Any]) -> Message:
-    found = parts(_step_pieces(value))
+    found = parts_of(_step_pieces(value))
     if not string(value.get("action")).strip():
         texts = tuple(Text(text=part.text) if isinstance(part, ToolResult) else part for part in found)
         message = chat.read({"role": "user", "content": string(value.get("observation"))})
