@@ -42,6 +42,8 @@ _MAX_PER_MESSAGE = 3
 _REASONED_CHARS = 200
 # Messages of a turn with this many names in common are on one matter.
 _SHARED_NAMES = 2
+# Words that a doubt has in common with what it is about; earlier explanations that are looked at.
+_SHARED_WORDS, _MAX_EXPLAINED = 3, 30
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
@@ -102,7 +104,9 @@ _SUGGESTS = ("Fix:", "Suggestion", "Recommendation", "Impact:", "Use ", "Add ", 
 _CORRECTS = (
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
-    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))|不对|不是|等等|错|違|ちがう)"
+    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))"
+    r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b"
+    r"|不对|不是|等等|错|違|ちがう)"
 )
 # How one begins that does so where no question was asked: else it is an answer.
 _DECLINES = r"(?:no\b|nope\b|don'?t\b|stop\b|actually\b|rather\b|instead\b|别|いや)"
@@ -143,6 +147,29 @@ _PROPOSAL = re.compile(_PROPOSES, re.IGNORECASE)
 
 
 _CORRECTION = re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
+
+
+# How the assistant begins where the user's message corrects what it said, and where it found what is really the case.
+_ACCEPTS_CORRECTION = re.compile(
+    r"\W*(?:(?:ah|oh|hm+|yes|right)\b[\s,.!-]*)*(?:you'?re (?:absolutely |completely |totally |so )?right\b"
+    r"|(?:that'?s a )?(?:good|great|excellent) catch|thanks for the correction|that(?:'s| is) the key detail)",
+    re.IGNORECASE,
+)
+# What the user adds to an explanation does not doubt it.
+_DOUBTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
+# How a message begins that reports what was done: it explains nothing that could be wrong.
+_REPORTS = re.compile(
+    r"\W*(?:(?:I'?ve|I have) (?:created|written|updated|added|saved|committed|pushed)|done\b|all done)", re.IGNORECASE
+)
+_FINDS_CAUSE = re.compile(
+    r"\b(?:so the full picture|the real (?:issue|cause|problem|bug)|(?:same|a) \**real bug|is definitely a bug)\b",
+    re.IGNORECASE,
+)
+_GUESSES = re.compile(
+    r"\b(?:might|may be|could (?:be|happen)|probably|likely|possibl[ey]|I think|is fine|looks (?:fine|correct|good)"
+    r"|is (?:handled )?correct(?:ly)?|no issues|ship it)\b",
+    re.IGNORECASE,
+)
 
 
 _REFUSAL = re.compile(rf"\W*{_DECLINES}", re.IGNORECASE)
@@ -189,27 +216,50 @@ def proposes(sentence: str) -> bool:
 def overturned(events: Sequence[Event]) -> frozenset[int]:
     """The positions of assistant messages that later ones take back: the user's corrections and refusals.
 
-    So does the assistant itself, where it owns after a question of the user that what it explained was wrong.
+    So does the assistant itself: where it owns that the user's doubt or correction is right, of what it explained
+    before what has most words in common with it; where it found the real cause, the guesses on the same names.
+    A call that was stopped without a word takes nothing back: the user's next message says whether it does.
     """
     found: set[int] = set()
-    spoken, explained, turn = -1, -1, -1
+    explained: list[int] = []
+    spoken, turn, asked = -1, -1, ""
     for number, event in enumerate(events):
         if event.kind is EventKind.ASSISTANT:
-            if event.turn != turn and explained >= 0 and _owns_to_error().match(event.text):
-                found.add(explained)
-            if len(event.text) >= _REASONED_CHARS:
-                explained, turn = number, event.turn
-            spoken = number
-        elif spoken >= 0 and (
-            event.is_refusal or (event.kind is EventKind.USER and takes_back(event.text, events[spoken].text))
-        ):
-            found.add(spoken)
-            if event.refusal:
-                found.update(_last_reasoned(events, spoken, event.turn))
+            if event.turn != turn and asked and _owns_to_error().match(event.text):
+                found.update(_meant(events, explained, asked) or explained[-1:])
+            elif event.turn != turn and _DOUBTS.search(asked) and _ACCEPTS_CORRECTION.match(event.text):
+                found.update(_meant(events, explained, asked))
+            if len(event.text) >= _REASONED_CHARS and not _REPORTS.match(event.text):
+                if _FINDS_CAUSE.search(event.text):
+                    found.update(_guesses(events, explained, event.text))
+                explained = [*explained, number][-_MAX_EXPLAINED:]
+            spoken, turn = number, event.turn
+        elif event.refusal and spoken >= 0:
+            found.update((spoken, *_last_reasoned(events, spoken, event.turn)))
             spoken = -1
         elif event.kind is EventKind.USER:
-            spoken = -1
+            if spoken >= 0 and takes_back(event.text, events[spoken].text):
+                is_long = len(events[spoken].text) >= _REASONED_CHARS
+                found.update((spoken, *(() if is_long else _meant(events, explained, event.text))))
+            spoken, asked = -1, event.text
     return frozenset(found)
+
+
+def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> list[int]:
+    """Of the messages that explained something, the one with most words in common with a doubt, if it has some."""
+    doubted = set(terms(words))
+    shared = {number: len(doubted & set(terms(events[number].text))) for number in explained}
+    reasons = [number for number in explained if any(map(gives_reason, sentences(events[number].text)))]
+    best = max(reasons or explained, key=lambda number: (shared[number], number), default=-1)
+    return [best] if best >= 0 and shared[best] >= _SHARED_WORDS else []
+
+
+def _guesses(events: Sequence[Event], explained: Sequence[int], text: str) -> Iterator[int]:
+    """The messages that guess, or find nothing wrong, on the names of a text that finds the cause."""
+    named = set(atom_texts(text))
+    for number in explained:
+        if _GUESSES.search(events[number].text) and len(named & set(atom_texts(events[number].text))) >= _SHARED_WORDS:
+            yield number
 
 
 def _last_reasoned(events: Sequence[Event], before: int, turn: int) -> Iterator[int]:

@@ -103,10 +103,12 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     ]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     is_check = is_test(run.command)
-    other = None if passed else _wider_check(run, later) or (None if fixes and is_check else _other_way(run, later))
-    other = other or _other_lookup(run, later)
+    # An edit of the file that the error names is what there was to do about it, not another command.
+    is_edited = any(path.rpartition("/")[2] in run.line for path in fixes)
+    instead = None if (fixes and is_check) or is_edited else _suggested(run, later) or _other_way(run, later)
+    other = None if passed else _wider_check(run, later) or instead or _other_lookup(run, later)
     if other:
-        status, records = Status.FIXED, [*records, other.result_record]
+        status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(
         line=run.line,
         command=run.command,
@@ -118,11 +120,25 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     )
 
 
+def _suggested(run: Run, later: Sequence[Run]) -> Run | None:
+    """The run that an error line asks for: `use: cargo autopilot`."""
+    found = re.search(
+        r"\b(?:use|try|run|did you mean)\b:?\s+[`'\"]?([a-z][\w.-]*(?: [a-z][\w.:-]*)?)", run.line, re.IGNORECASE
+    )
+    asked = found[1] if found else ""
+    return next(
+        (one for one in later if asked and one.outcome is CommandOutcome.OK and one.key.startswith(asked)), None
+    )
+
+
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     """The next command of the same programs that went well, where it comes soon."""
     programs = _programs(run.command)
     for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
-        if other.outcome is CommandOutcome.OK and other.key != run.key and programs & _programs(other.command):
+        is_help = re.search(r"(?:^|\s)(?:-h|--help|--version)\b", other.command)
+        if is_help or other.outcome is not CommandOutcome.OK or other.key == run.key:
+            continue
+        if programs & _programs(other.command):
             return other
     return None
 

@@ -189,3 +189,33 @@ def test_a_look_up_that_failed_is_settled_by_another_that_found_it() -> None:
     by_name = (call("find_user_by_name", "n", name="Daiki"), answer("daiki_3253", "n"))
     session = conversation(user("change my order, please"), by_mail, by_name, says("I found your account."))
     assert not any("find_user_by_email" in text for text in texts(digest(session, 2_000), Section.PLAN))
+
+
+def test_asking_a_program_for_help_is_no_other_way() -> None:
+    failed = ran("cargo run --bin app -- issue list", "error: no such subcommand: list", is_error=True)
+    unfixed, fixed = shown(failed, ran("cargo run --bin app -- issue --help", "Commands: create show"))
+    assert fixed == []
+    assert unfixed[0].endswith("— failed")
+
+
+def test_a_command_that_the_error_asks_for_settles_it() -> None:
+    failed = ran(
+        "cargo run -- issue list", "Error: needs the full runtime. Use: cargo autopilot <command>", is_error=True
+    )
+    looked = [ran(f"./look.sh {number}", "fine") for number in range(4)]
+    _, fixed = shown(failed, *looked, ran("cargo autopilot issue list", "3 issues"))
+    assert fixed[0].endswith("→ done by `cargo autopilot issue list`")
+
+
+def test_an_error_whose_file_was_edited_is_not_settled_by_another_command() -> None:
+    failed = ran("cargo build --bin app", "error[E0433]: src/lock.rs: unresolved crate `autopilot`", is_error=True)
+    edit = (call("Edit", "l", file_path="src/lock.rs", old_string="a", new_string="b"), answer("ok", "l"))
+    unfixed, fixed = shown(failed, edit, ran("cargo build --bin other", "Finished"))
+    assert fixed == []
+    assert unfixed
+
+
+def test_what_another_way_settled_is_shown_by_that_run_not_by_later_edits() -> None:
+    failed = ran("npm run build:all", "npm ERR! missing script: build:all", is_error=True)
+    (found,) = errors(failed, ran("npm run build", "built"), EDIT)
+    assert found.records == (1, 3)

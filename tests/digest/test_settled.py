@@ -202,3 +202,44 @@ def test_several_options_that_the_user_takes_are_named_and_the_others_are_given_
     (settled,) = texts(one, Section.DECISIONS)
     assert '"Implement 1 and 2.": `hooks.go:153` - the name is there already · `handlers.go` - six handlers' in settled
     assert "git.go:31" in settled.partition("not taken")[2]
+
+
+CAUSE = (
+    "The branches stay because the reset removes no shadow branch: the reset of the work tree only moves HEAD, and "
+    "nothing that runs after it looks for the sessions and the branches that were left behind by the four of them."
+)
+WROTE = says("I've created the file ISSUE.md, which describes what a reset leaves behind and the shadow branches. " * 3)
+
+
+def test_of_several_explanations_the_one_that_the_doubt_is_about_is_taken_back() -> None:
+    other = says(
+        "The export is slow because it opens the database again for each of the rows that it has to write. " * 3
+    )
+    doubt = user("but we are deleting the shadow branches after a reset, so how could they still be there?")
+    owned = says("Ah! Now I see the real issue. You're right to question that.")
+    found = events_of(user("why?"), says(CAUSE), user("write it down"), WROTE, user("and?"), other, doubt, owned)
+    assert overturned(found) == {1}
+
+
+def test_what_the_user_corrects_without_a_cue_is_taken_back_where_the_assistant_accepts_it() -> None:
+    corrected = user("I had two sessions, but I closed the shadow branches of the others before the reset")
+    found = events_of(user("why?"), says(CAUSE), corrected, says("Good catch! Let me look at the sessions."))
+    assert overturned(found) == {1}
+
+
+def test_what_the_user_adds_to_an_explanation_takes_nothing_back() -> None:
+    added = user("there is also the reset of the index, which leaves the shadow branches and the sessions")
+    found = events_of(user("why?"), says(CAUSE), added, says("You're absolutely right! I add it."))
+    assert overturned(found) == frozenset()
+
+
+def test_a_guess_is_overtaken_where_the_real_cause_was_found_on_the_same_names() -> None:
+    guess = says(
+        "listAllSessions() might return the sessions of before the reset, and findSessions() probably filters them "
+        "by the commit only; that is likely the reason for the four branches that postCommit() writes to at once."
+    )
+    real = says(
+        "So the full picture: listAllSessions() is fine, but findSessions() compares the work trees and not the "
+        "commits, and postCommit() writes a branch for every one of the sessions that it gets from it. That is all."
+    )
+    assert overturned(events_of(user("why?"), guess, user("go on"), real)) == {1}
