@@ -85,21 +85,15 @@ Progress = Callable[[int, int], object]
 
 def text_of(message: Message) -> str:
     """Words, calls with their arguments and results; no thinking."""
-    return "\n".join(text for text in _texts(message) if text)
+    parts = (part for part in message.parts if isinstance(part, Text | ToolCall | ToolResult))
+    texts = (call_text(part) if isinstance(part, ToolCall) else part.text for part in parts)
+    return "\n".join(filter(None, texts))
 
 
 def searched_text(message: Message) -> str:
     """What `text_of` gives, and the thinking."""
     thoughts = (part.text for part in message.parts if isinstance(part, Thinking))
     return "\n".join(filter(None, (*thoughts, text_of(message))))
-
-
-def _texts(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if isinstance(part, Text | ToolResult):
-            yield part.text
-        elif isinstance(part, ToolCall):
-            yield call_text(part)
 
 
 def tools_of(message: Message, names: Mapping[str, str]) -> tuple[str, ...]:
@@ -417,7 +411,13 @@ def _update(database: sqlite3.Connection, archive: Path, progress: Progress) -> 
             database.executemany("DELETE FROM shards WHERE name = ?", [(name,) for name in gone_shards])
             rows = [(name, mtime_ns) for name, mtime_ns in shards.items() if mtime_ns < settled_ns]
             database.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", rows)
-    return not gone or _is_mostly_alive(database)
+    if not gone:
+        return True
+    # Whether most of the texts are still in a record.
+    texts, alive = database.execute(
+        "SELECT (SELECT count(*) FROM texts), (SELECT count(DISTINCT text) FROM records)"
+    ).fetchone()
+    return bool(alive * 2 >= texts)
 
 
 def _changed_shards(database: sqlite3.Connection, archive: Path) -> tuple[dict[str, int], list[str]]:
@@ -476,14 +476,6 @@ def _listed_sources(archive: Path) -> dict[str, tuple[str, int | None]]:
     except OSError:
         return {}
     return {entry.sha256: (entry.source, unix_seconds(entry.compacted_at)) for entry in entries}
-
-
-def _is_mostly_alive(database: sqlite3.Connection) -> bool:
-    """Whether most of the texts still stand in a record."""
-    texts, alive = database.execute(
-        "SELECT (SELECT count(*) FROM texts), (SELECT count(DISTINCT text) FROM records)"
-    ).fetchone()
-    return bool(alive * 2 >= texts)
 
 
 @contextlib.contextmanager

@@ -209,21 +209,16 @@ def search(
     asked = [_asked(archive, wanted, start, progress) for archive in archives]
     exact = [hit for answer in asked for hit in answer.exact]
     loose = [hit for answer in asked for hit in answer.loose]
-    best = _each_once(sorted(exact or loose, key=lambda hit: -hit.score))[:limit]
+    by_id: dict[str, Hit] = {}
+    for hit in sorted(exact or loose, key=lambda hit: -hit.score):
+        by_id.setdefault(hit.id, hit)  # the same record of two archives is one hit
+    best = list(by_id.values())[:limit]
     load = lru_cache(maxsize=limit)(lambda archive, sha256: load_transcript([archive], sha256))
     return SearchResult(
         hits=tuple(replace(hit, snippet=_snippet_of(hit, query, load)) for hit in best),
         any_word=bool(best) and not exact,
         troubles=tuple(trouble for answer in asked for trouble in answer.troubles),
     )
-
-
-def _each_once(hits: Iterable[Hit]) -> list[Hit]:
-    """The same record of two archives is one hit, the first."""
-    found: dict[str, Hit] = {}
-    for hit in hits:
-        found.setdefault(hit.id, hit)
-    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +255,9 @@ def _asked(archive: Path, wanted: _Wanted, start: IndexStart, progress: Progress
 def _answer(database: sqlite3.Connection, archive: Path, wanted: _Wanted) -> _Answer:
     exact = _hits(database, archive, wanted.all_words, wanted)
     loose = () if exact or not wanted.any_word else _hits(database, archive, wanted.any_word, wanted)
-    return _Answer(exact, loose, tuple(_troubles(database, archive)))
+    rows = database.execute("SELECT sha256, trouble FROM originals WHERE trouble <> '' ORDER BY sha256")
+    failed = (f"{archive}: {sha256[:16]}… could not be indexed: {reason}" for sha256, reason in rows)
+    return _Answer(exact, loose, tuple(failed))
 
 
 def _hits(database: sqlite3.Connection, archive: Path, match: str, wanted: _Wanted) -> tuple[Hit, ...]:
@@ -271,15 +268,10 @@ def _hits(database: sqlite3.Connection, archive: Path, match: str, wanted: _Want
     if wanted.only == Filter():
         best = wanted.limit + _SPARE
         hits = tuple(_rows(database, archive, match, wanted, best))
-        if len(hits) == wanted.limit or not _is_cut(database, match, best):
+        more = database.execute("SELECT 1 FROM words WHERE words MATCH ? LIMIT 1 OFFSET ?", (match, best))
+        if len(hits) == wanted.limit or more.fetchone() is None:
             return hits
     return tuple(_rows(database, archive, match, wanted, -1))
-
-
-def _is_cut(database: sqlite3.Connection, match: str, best: int) -> bool:
-    """Whether more texts match than were looked at."""
-    row = database.execute("SELECT 1 FROM words WHERE words MATCH ? LIMIT 1 OFFSET ?", (match, best)).fetchone()
-    return row is not None
 
 
 def _rows(database: sqlite3.Connection, archive: Path, match: str, wanted: _Wanted, best: int) -> Iterator[Hit]:
@@ -328,11 +320,6 @@ def _conditions(only: Filter) -> tuple[list[str], list[Any]]:
             conditions.append(condition)
             values += parameters
     return conditions, values
-
-
-def _troubles(database: sqlite3.Connection, archive: Path) -> Iterator[str]:
-    rows = database.execute("SELECT sha256, trouble FROM originals WHERE trouble <> '' ORDER BY sha256")
-    return (f"{archive}: {sha256[:16]}… could not be indexed: {trouble}" for sha256, trouble in rows)
 
 
 def _snippet_of(hit: Hit, query: str, load: Callable[[Path, str], Transcript]) -> str:

@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from compactor_cli.archive.atomic import (
@@ -130,9 +129,7 @@ class ArchiveWriter:
         self._original.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._sidecar:
             self._sidecar.discard()
         self._original.discard()
@@ -216,9 +213,7 @@ class PartialFile:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.discard()
 
     def write(self, data: memoryview | bytes) -> None:

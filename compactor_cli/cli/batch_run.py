@@ -375,7 +375,10 @@ def _task(job_log: BatchJobLog) -> BatchJob:
     return BatchJob(
         mark=arguments["mark"],
         run_options=run_options,
-        shards=tuple(_shard(value) for value in arguments["shards"]),
+        shards=tuple(
+            Shard(**{**value, "part": Slice(**value["part"]) if value["part"] else None})
+            for value in arguments["shards"]
+        ),
         options=ShardOptions(
             settings=settings,
             dialect=run_options.format,
@@ -388,7 +391,3 @@ def _task(job_log: BatchJobLog) -> BatchJob:
         run_config=dataclasses.replace(run_config, model_options=model_options),
         rounds=arguments["rounds"],
     )
-
-
-def _shard(value: Mapping[str, Any]) -> Shard:
-    return Shard(**{**value, "part": Slice(**value["part"]) if value["part"] else None})

@@ -166,16 +166,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(operands: tuple[str, ...], **given_options: Any) -> int:
     given = {name: value for name, value in given_options.items() if value is not None and value != ()}
-    if not operands and not {"files_from", "last"} & given.keys() and _is_terminal_input():
+    is_typed = sys.stdin is not None and sys.stdin.isatty()
+    if is_typed and not operands and not {"files_from", "last"} & given.keys():
         sys.stderr.write(SHORT_USAGE)
         return USAGE
     from compactor_cli.cli.run_command import run
 
     return run(operands, given)
-
-
-def _is_terminal_input() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
 
 
 command = make_command(_run)

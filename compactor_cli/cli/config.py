@@ -136,7 +136,8 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     """
     project, command_line = _project(folder), _command_line(given)
     environment, warnings = _environment(environ)
-    layers = [command_line, environment, project, _user(environ)]
+    user = config_folder(environ) / "config.toml"
+    layers = [command_line, environment, project, _file_layer(_table(user) or {}, str(user))]
     layers = [layer for layer in layers if layer.options or layer.tables]
     merged: dict[str, Any] = {}
     for layer in reversed(layers):
@@ -144,21 +145,16 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     preset = load_preset(merged.get("preset", DEFAULT))
     settings = preset.with_environment(environ)
     for layer in reversed(layers):
-        weaker, settings = settings, _laid_over(settings, layer)
+        weaker, settings = settings, settings_from(layer.tables, settings, layer.where)
+        for name, value in layer.options.items():
+            if BY_NAME[name].into:
+                settings = setting(BY_NAME[name], value, settings)
         if layer is project and settings.min_retention_ratio < weaker.min_retention_ratio:
             raise _refused("ask for less to survive than you do", "min-retention", layer.where)
     options = {name: value for name, value in merged.items() if not BY_NAME[name].into}
     sources = (*(layer.where for layer in layers), f"preset {preset.name}")
     named = frozenset(command_line.options)
     return Configuration(settings=settings, options=options, sources=sources, named=named, warnings=warnings)
-
-
-def _laid_over(settings: Settings, layer: Layer) -> Settings:
-    settings = settings_from(layer.tables, settings, layer.where)
-    for name, value in layer.options.items():
-        if BY_NAME[name].into:
-            settings = setting(BY_NAME[name], value, settings)
-    return settings
 
 
 def _command_line(given: Mapping[str, Any]) -> Layer:
@@ -231,12 +227,6 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
     keys = [item.key for item in OPTIONS if where == "--set" or item.scope is not Scope.COMMAND_LINE]
     advice = nearest(name.replace("_", "-"), [*keys, *TABLES]) or "see compactor schema config"
     return UsageError(f"unknown key {written}", next_step=advice, place=where)
-
-
-def _user(environ: Mapping[str, str]) -> Layer:
-    path = config_folder(environ) / "config.toml"
-    table = _table(path)
-    return _file_layer(table or {}, str(path))
 
 
 def _project(folder: Path) -> Layer:

@@ -466,14 +466,9 @@ SET = Option(
 )
 
 
-def _declared() -> tuple[Option, ...]:
-    fields = dataclasses.fields(DeclaredOptions)
-    runs = [field.metadata["option"]._replace(name=field.name) for field in fields if field.metadata]
-    found = (*SETTINGS, *runs)
-    return tuple(item for group in Group for item in found if item.group is group)
-
-
-OPTIONS = _declared()
+_FIELDS = (field for field in dataclasses.fields(DeclaredOptions) if field.metadata)
+_RUN_OPTIONS = [field.metadata["option"]._replace(name=field.name) for field in _FIELDS]
+OPTIONS: tuple[Option, ...] = tuple(sorted((*SETTINGS, *_RUN_OPTIONS), key=lambda item: tuple(Group).index(item.group)))
 BY_NAME = {item.name: item for item in OPTIONS}
 
 

@@ -222,9 +222,10 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
     unknown: set[str] = set()
     found = sorted(_left_out(file, dialect, folders, unknown), key=lambda left: -left.thing.score)
     shown = found[: limit or (len(found) if as_json else MOST_SHOWN)]
-    text = "".join(map(_thing_json, shown))
+    things = [(left.thing, left.id) for left in shown]
+    values = ({"id": name, "kind": item.kind, "score": item.score, "text": item.text} for item, name in things)
+    text = "".join(map(_json, values))
     if not as_json:
-        things = ((left.thing, left.id) for left in shown)
         rows = [(f"{thing.score:.0%}", thing.kind, _clipped(thing.text), name or None) for thing, name in things]
         more = f", {len(shown):,} shown (more: --limit)" if len(shown) < len(found) else ""
         missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
@@ -300,11 +301,6 @@ def _pairs(
 
 def _newest_marker(transcript: Transcript) -> Marker | None:
     return next(filter(None, (find_marker(message.text) for message in reversed(transcript.messages))), None)
-
-
-def _thing_json(left: _Left) -> str:
-    thing = left.thing
-    return _json({"id": left.id, "kind": thing.kind, "score": thing.score, "text": thing.text})
 
 
 def _clipped(text: str) -> str:

@@ -215,7 +215,8 @@ def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
     if settings.keep.by not in KEPT_BY:
         from compactor_cli.llm.importance import plugin_importance
 
-        found["importance"] = plugin_importance(settings.keep.by, run_options.when_failing, _console(run_options).warn)
+        console = Console("compact", run_options.level, run_options.color)
+        found["importance"] = plugin_importance(settings.keep.by, run_options.when_failing, console.warn)
     if run_options.engine:
         from compactor_cli.plugged import load_engine
 
@@ -225,10 +226,6 @@ def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
             load_plugin(PluginGroup.SUMMARISERS, run_options.summariser)
         found["summariser"] = partial(_summariser, run_options.summariser, run_options.when_failing)
     return found
-
-
-def _console(run_options: RunOptions) -> Console:
-    return Console("compact", run_options.level, run_options.color)
 
 
 def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:

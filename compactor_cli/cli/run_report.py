@@ -387,13 +387,14 @@ class Metrics:
     def value(self) -> dict[str, Any]:
         """What the file holds."""
         before, after = sum(self._before), sum(self._after)
+        ratio = round(after / before, 4) if before else 1.0
         return {
             "conversations": {
                 "total": len(self._before),
                 **{outcome.value: self._outcomes[outcome.value] for outcome in Outcome},
                 "over_target": self._over_target,
             },
-            "tokens": {"before": before, "after": after, "saved": before - after, "ratio": _ratio(after, before)},
+            "tokens": {"before": before, "after": after, "saved": before - after, "ratio": ratio},
             "records": {"before": self._records[0], "after": self._records[1]},
             "each": {
                 "tokens_before": _percentiles(self._before),
@@ -415,10 +416,6 @@ def _family(name: str, about: str, value: float | Mapping[str, int]) -> str:
     if isinstance(value, Mapping):
         return head + "".join(f'{name}{{outcome="{outcome}"}} {count}\n' for outcome, count in value.items())
     return f"{head}{name} {value}\n"
-
-
-def _ratio(after: int, before: int) -> float:
-    return round(after / before, 4) if before else 1.0
 
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:

@@ -59,45 +59,29 @@ def load_preset(name: str) -> Preset:
 
     Raises UsageError if there is none, or if the file holds what no setting can be.
     """
-    text = _file_text(name) if is_preset_file(name) else _own_text(name)
-    table = _parsed(text, name)
-    base = load_preset(_base(table.pop("base"), f"preset {name}")) if "base" in table else None
+    where, names = f"preset {name}", preset_names()
+    try:
+        if not is_preset_file(name) and name not in names:
+            advice = nearest(name, names) or f"one of {', '.join(names)}, or a file NAME.toml"
+            raise UsageError(f"no preset is called {name}", next_step=advice)
+        path = Path(name) if is_preset_file(name) else _FOLDER / f"{name}.toml"
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"not valid TOML: {error}", next_step="fix the file", place=where) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise UsageError(f"the preset cannot be read: {reason}", place=name) from error
+    # Another preset can only start from one that comes with the package.
+    if "base" in table and table["base"] not in names:
+        raise UsageError(f"no preset is called {table['base']}", next_step=f"one of {', '.join(names)}", place=where)
+    base = load_preset(table.pop("base")) if "base" in table else None
     about = str(table.pop("about", ""))
     environment = {**(base.environment if base else {}), **table.pop("environment", {})}
-    settings = settings_from(table, base.settings if base else Settings(), f"preset {name}")
+    settings = settings_from(table, base.settings if base else Settings(), where)
     return Preset(name=name, about=about, settings=replace(settings, preset=name), toml=text, environment=environment)
 
 
 def is_preset_file(name: str) -> bool:
     """Whether the name of a preset is that of a file."""
     return "/" in name or name.endswith(".toml")
-
-
-def _base(value: Any, where: str) -> str:
-    """The name of the preset that another starts from: one that comes with the package."""
-    if value not in preset_names():
-        raise UsageError(f"no preset is called {value}", next_step=f"one of {', '.join(preset_names())}", place=where)
-    return str(value)
-
-
-def _own_text(name: str) -> str:
-    names = preset_names()
-    if name not in names:
-        advice = nearest(name, names) or f"one of {', '.join(names)}, or a file NAME.toml"
-        raise UsageError(f"no preset is called {name}", next_step=advice)
-    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def _file_text(name: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(f"the preset cannot be read: {reason}", place=name) from error
-
-
-def _parsed(text: str, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"not valid TOML: {error}", next_step="fix the file", place=f"preset {name}") from error

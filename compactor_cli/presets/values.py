@@ -219,12 +219,15 @@ def _overlay(table: Mapping[str, Any], base: Any, where: str) -> Any:
 def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
     if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, kind):
         return value
+    if kind is Size and isinstance(value, Mapping):  # as reports and plans hold it
+        return Size(tokens=tokens(value.get("tokens", 0), where), ratio=ratio(value.get("ratio", 0.0), where))
     if kind is Size:
-        return _size(value, where)
+        return size(value, where)
     if kind is Keep and isinstance(value, str):
         return dataclasses.replace(base, by=value)
     if kind is Budget and not isinstance(value, Mapping):
-        return _budget(value, base, where)
+        fixed = {"size": size(value, where)} if value not in CURVES else {"curve": value, "size": Size()}
+        return dataclasses.replace(base, **fixed)
     if dataclasses.is_dataclass(kind):
         return _overlay(value, base, where)
     if kind == tuple[PruneRule, ...]:
@@ -238,23 +241,6 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
     if kind is int and name.endswith("_tokens"):
         return tokens(value, where)
     return _PLAIN[kind](value, where)
-
-
-def _budget(value: Any, base: Budget, where: str) -> Budget:
-    """A curve by its name, or a fixed size."""
-    if value in CURVES:
-        return dataclasses.replace(base, curve=value, size=Size())
-    return dataclasses.replace(base, size=size(value, where))
-
-
-def _size(value: Any, where: str) -> Size:
-    """A size as people write it, or as reports and plans hold it (``tokens`` and ``ratio``)."""
-    if not isinstance(value, Mapping):
-        return size(value, where)
-    return Size(
-        tokens=tokens(value.get("tokens", 0), where),
-        ratio=ratio(value.get("ratio", 0.0), where),
-    )
 
 
 def _rules(value: Any, where: str) -> tuple[PruneRule, ...]:

@@ -235,7 +235,14 @@ def compact_columns(
     conversation, and where no column does.
     """
     columns = tuple(batch)
-    paths = column_paths(column, columns) if column else ((_column(batch),),)
+    if column:
+        paths = column_paths(column, columns)
+    else:
+        found = (name for name in columns if any(holds_conversation(name, value) for value in batch[name] if value))
+        if not (first := next(found, "")):
+            advice = f"name it with column=…; columns: {', '.join(columns)}"
+            raise InputError("no column holds conversations", next_step=advice)
+        paths = ((first,),)
     compacted: dict[str, list[Any]] = {}
     failures: list[list[str]] = []
     for path in paths:
@@ -253,14 +260,6 @@ def compact_columns(
     if reasons:
         compacted[reasons] = ["; ".join(filter(None, row)) for row in zip(*failures, strict=True)]
     return compacted
-
-
-def _column(batch: Mapping[str, Sequence[Any]]) -> str:
-    for name, values in batch.items():
-        if any(holds_conversation(name, value) for value in values if value):
-            return name
-    advice = f"name it with column=…; columns: {', '.join(batch)}"
-    raise InputError("no column holds conversations", next_step=advice)
 
 
 # Where records are, for messages: there is no file.

@@ -264,7 +264,11 @@ def check_setup(run_config: ModelConfig, *, has_keys_elsewhere: bool = False) ->
 
 def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool) -> None:
     api_base = run_config.model_options.api_base
-    provider = _provider(name, api_base)
+    provider = provider_of(name)
+    if not provider and api_base:
+        provider = "openai"  # taken for a model of a server with OpenAI's interface
+    elif not provider or not is_provider(provider):  # litellm itself is asked only in doubt
+        provider = llm.find_provider(name, api_base)
     if not provider:
         nearest = ", ".join(nearest_models(name))
         advice = "write PROVIDER/MODEL, or give the server with --api-base"
@@ -283,14 +287,6 @@ def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool
     if run_config.limits.cost_usd and not run_config.model_options.price and price_of(name) is None:
         what = f"the price of {name} is not known, so --max-cost cannot be kept"
         raise UsageError(what, next_step="give it in US dollars per million tokens: --set price=IN,OUT")
-
-
-def _provider(name: str, api_base: str) -> str:
-    """litellm's name of who serves a model; empty if it has none. litellm itself is asked only in doubt."""
-    found = provider_of(name)
-    if not found and api_base:  # taken for a model of a server with OpenAI's interface
-        return "openai"
-    return found if found and is_provider(found) else llm.find_provider(name, api_base)
 
 
 _NO_LIMIT = 1 << 20

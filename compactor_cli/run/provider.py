@@ -241,7 +241,8 @@ class RecordedClient(ModelClient):
         It does not wait before it raises, so calls that are asked side by side are all set down.
         """
         sent = redacted(call, redactor)
-        entry = self._job_log.entry(key_of(sent))
+        key = key_of(sent)
+        entry = self._job_log.entry(key)
         if entry and entry.reply:
             text = redactor.redact(entry.reply.text) if redactor else entry.reply.text
             return replace(entry.reply, text=text)
@@ -252,19 +253,15 @@ class RecordedClient(ModelClient):
         if self._missing is Missing.SEND and (entry is None or entry.waits):
             self.deferred += 1
             if entry is None:
-                self._want(sent)
+                line = {"custom_id": key.hex(), "method": "POST", "url": "/v1/chat/completions"}
+                text = json.dumps({**line, "body": self._batches.body(sent)})
+                self._job_log.want(key, text, sent.expected_input_tokens, sent.max_tokens)
             raise Deferred("its summary waits for a batch job")
         raise GaveUp(entry.reason if entry and entry.reason else "no reply from any batch job")
 
     def fallback_of(self, call: Call) -> Call | None:
         """The fallback model is asked live, or not at all."""
         return super().fallback_of(call) if self._missing is Missing.ASK else None
-
-    def _want(self, call: Call) -> None:
-        key = key_of(call)
-        line = {"custom_id": key.hex(), "method": "POST", "url": "/v1/chat/completions"}
-        text = json.dumps({**line, "body": self._batches.body(call)})
-        self._job_log.want(key, text, call.expected_input_tokens, call.max_tokens)
 
 
 class RecordedRun(ModelRun):
