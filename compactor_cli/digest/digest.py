@@ -59,10 +59,14 @@ def written(request: Request, analysis: Analysis) -> Answer:
     return writer.answer(replace(summary, lost=lost, retention=retention))
 
 
-def facts(request: Request, analysis: Analysis) -> Answer:
-    """The sections that need no history, with the state: for who adds to a text that somebody else wrote."""
+def facts(request: Request, analysis: Analysis) -> tuple[Answer, Sequence[Statement]]:
+    """The sections that need no history, with the state, and the statements that a history would be chosen from.
+
+    For who adds to a text that somebody else wrote.
+    """
     writer = _Writer(request=request, analysis=analysis, token_cache=TokenCache(count=request.count))
-    return writer.answer(writer.facts())
+    summary, candidates = writer.facts()
+    return writer.answer(summary), candidates
 
 
 def _memory(analysis: Analysis) -> Memory:
@@ -97,11 +101,12 @@ class _Writer:
         state = serialise(self.analysis.scores, self.remembered, _memory(self.analysis).to_json())
         return Answer(summary=summary, state=state)
 
-    def facts(self) -> Summary:
+    def facts(self) -> tuple[Summary, list[Statement]]:
         available = max(self.request.budget_tokens - self._tokens({}), 0)
         sections = build_sections(self.analysis, available, self.token_cache) if available else {}
-        self.remembered = self._to_remember(self._candidates(available))
-        return self._summary(sections)
+        candidates = self._candidates(available)
+        self.remembered = self._to_remember(candidates)
+        return self._summary(sections), candidates
 
     def write(self) -> Summary:
         budget = self.request.budget_tokens

@@ -35,6 +35,7 @@ _LONG_NUMBER_DIGITS = 7
 _REMARK_NAMES = frozenset({"N/A", "n/a", "I/O", "CI/CD", "TCP/IP", "GitHub", "JavaScript", "TypeScript", "OpenAI"})
 _WORDS_AND_SLASHES = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?:/[^\W\d_]+(?:['’-][^\W\d_]+)*)+")
 _TAG = re.compile(r"</?[A-Za-z][A-Za-z_-]*(?:\s[^<>\n]*)?/?>")
+_ISSUE = re.compile(r"#\d+")
 _LINE_NUMBER = re.compile(r":\d+(?:[-:,]\d+)*$")
 # A request in quotation marks that a text lays in the user's mouth.
 _QUOTE = re.compile(r"[\"“「『]([^\"“”「」『』\n]{1,400})[\"”」』]")
@@ -102,7 +103,10 @@ class SourceRecords:
         if name in self._shown or name in self._sources.text:
             return True
         folded = _LINE_NUMBER.sub("", name).casefold()
-        if self._has(folded):
+        # A pull request or an issue is known by its address too.
+        if self._has(folded) or (
+            _ISSUE.fullmatch(name) and any(map(self._has, (f"pull/{name[1:]}", f"issues/{name[1:]}")))
+        ):
             return True
         pieces = folded.split("/")
         if "." not in folded and pieces[0] and all(map(self._has, pieces)):

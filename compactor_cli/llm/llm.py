@@ -36,6 +36,7 @@ from compactor_cli.llm.model_calls import (
     ServerTrouble,
     Speaker,
     TimedOut,
+    UnknownModel,
     Unusable,
     Wanted,
     environment_names,
@@ -51,8 +52,8 @@ _PASSING_STATUS = (408, 409, 425)
 # A reply was begun and cannot be read to its end. litellm gives these the status 500 of its own.
 _BROKEN_WORDS = ("codec can't decode", "json response", "invalid response", "not completed", "not enough data")
 _BROKEN_CAUSES = ("RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError")
-# Wrong key, no permission, no such model or address.
-_UNUSABLE_STATUS = (401, 403, 404)
+# Wrong key, no permission.
+_UNUSABLE_STATUS = (401, 403)
 # An account without money, told with the status of a rate limit.
 _NO_MONEY = "insufficient_quota"
 _PREFIX = re.compile(r"^(?:[\w.]+(?:Error|Exception|Timeout)\s*[:-]\s*)+")
@@ -76,6 +77,8 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
         return Broken(reason)
     if status >= 500 or status in _PASSING_STATUS:
         return ServerTrouble(reason, retry_after_seconds=_retry_after(error))
+    if status == 404:
+        return UnknownModel(reason)
     if status in _UNUSABLE_STATUS:
         return Unusable(reason)
     return Refused(reason) if status else Broken(f"{type(error).__name__}: {reason}")

@@ -13,18 +13,28 @@ from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import prompts, sources
-from compactor_cli.llm.model_calls import NO_SECRET, Call, Delivery, ModelFailure, Price, Secret, provider_of
+from compactor_cli.llm.model_calls import (
+    NO_SECRET,
+    Call,
+    Delivery,
+    ModelFailure,
+    Price,
+    Secret,
+    UnknownModel,
+    provider_of,
+)
 from compactor_cli.llm.outline import heading_lines, headings_of
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.sources import Block, Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.llm.writer import REPLY_RATIO, Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
-from compactor_cli.model.errors import KeptAsIs, OutputError
+from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Answer, Estimate, Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.plan.models import nearest_models
 from compactor_cli.plan.shorten import shortened
 
 if TYPE_CHECKING:
@@ -134,7 +144,8 @@ class ModelSummariser:
     def summarise(self, request: Request) -> Answer:
         """The model's summary with the digest of what it left out; else, as the user asks, the digest alone.
 
-        Raises `KeptAsIs` or `OutputError` where no model's summary could be had and the user wants that.
+        Raises `KeptAsIs` or `OutputError` where no model's summary could be had and the user wants that, `UsageError`
+        where the provider does not know the model that the user named.
         """
         redactor = self._new_redactor() if self._new_redactor else None
         refusals: list[Refusal] = []
@@ -162,7 +173,12 @@ class ModelSummariser:
 
     def _without(self, request: Request, failure: ModelFailure) -> Answer:
         """What is done where the model gave nothing."""
-        policy = self._model_options.on_failure
+        policy, model = self._model_options.on_failure, self._model_options.model
+        if isinstance(failure, UnknownModel) and model != AUTO:
+            nearest = ", ".join(nearest_models(model))
+            advice = "check the name (-m) and the server (--api-base); no further request is sent"
+            what = f"the provider does not know the model {model}: {failure.reason}"
+            raise UsageError(what, next_step=f"did you mean {nearest}? else {advice}" if nearest else advice) from None
         if policy is OnFailure.KEEP:
             raise KeptAsIs(f"no summary by the model: {failure.reason}") from None
         if policy is OnFailure.FAIL:
@@ -222,7 +238,9 @@ class _Case:
                 raise
             draft = self.writer(refusals, lambda call: self.line.fallback_of(call) or call).write(task)
         text = _written(draft, task.wording, self.prose)
-        answer = completed(self.request, text, self.language, analysis=self.facts.analysis)
+        answer = completed(
+            self.request, text, self.language, analysis=self.facts.analysis, previous=self.earlier.previous
+        )
         return replace(answer, invented=draft.invented, notes=(*self.earlier.notes, *_notes(draft, task)))
 
     def estimate(self) -> Estimate:

@@ -10,7 +10,8 @@ ModelFailure
 │   └── Broken              the reply broke off or cannot be read
 ├── ContextTooLong      the prompt does not fit the model: ask with less text
 ├── Refused             bad request, content policy: asking again is of no use
-│   └── Unusable            wrong key, unknown model, no money: no other request would be answered either
+│   └── Unusable            wrong key, no money: no other request would be answered either
+│       └── UnknownModel        the provider has no model of this name, or the address is wrong
 ├── GaveUp              every model failed: the last reason of each
 ├── LimitReached        a limit of the run (cost, requests, tokens) would be passed; nothing was sent
 └── CircuitOpen         too many failures in a row: nothing is sent for now
@@ -408,6 +409,10 @@ class Refused(ModelFailure):
 
 class Unusable(Refused):
     """The provider answers no request with this key to this model."""
+
+
+class UnknownModel(Unusable):
+    """The provider has no model of this name, or nothing is at this address: a mistake of the set-up."""
 
 
 class GaveUp(ModelFailure):

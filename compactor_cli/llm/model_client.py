@@ -28,6 +28,7 @@ from compactor_cli.llm.model_calls import (
     Reply,
     Secret,
     TimedOut,
+    UnknownModel,
     Unusable,
     Wanted,
     price_of,
@@ -106,15 +107,15 @@ class ModelClient:
         self._complete = complete
         self._sleep = sleep
         self._emit = emit
-        self._unusable: dict[tuple[str, str], str] = {}
+        self._unusable: dict[tuple[str, str], Unusable] = {}
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
         """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, as the user asked.
 
         Texts already redacted stay as they are; redact a whole transcript in its order first, so that the numbers
         of its placeholders do not depend on which call comes first. Raises `ContextTooLong`, `GaveUp` (with the
-        last reason for each model), `LimitReached` or, where there is no fallback, `CircuitOpen`; no failure shows a
-        key.
+        last reason for each model), `LimitReached` or, where there is no fallback, `CircuitOpen` or `UnknownModel`; no
+        failure shows a key.
         """
         call = redacted(call, redactor)
         calls = tuple(filter(None, (call, self.fallback_of(call))))
@@ -123,7 +124,7 @@ class ModelClient:
             try:
                 return self._stored(asked) or await self._answer(asked, redactor)
             except (Passing, Refused, CircuitOpen) as failure:
-                if isinstance(failure, CircuitOpen) and len(calls) == 1:
+                if isinstance(failure, CircuitOpen | UnknownModel) and len(calls) == 1:
                     raise
                 reasons.append(f"{asked.model}: {failure.reason}")
         raise GaveUp("; then ".join(reasons))
@@ -175,8 +176,8 @@ class ModelClient:
     async def _send(self, call: Call, server: str, which: Try) -> Reply:
         async with self._rate_limiter.turn(call.expected_input_tokens + call.max_tokens):
             self._breaker.check(server)
-            if reason := self._unusable.get((server, call.model)):
-                raise Unusable(reason)
+            if failed := self._unusable.get((server, call.model)):
+                raise type(failed)(failed.reason)
             reservation = self.spend.reserve(call, which)
             started = time.monotonic()
             try:
@@ -196,7 +197,7 @@ class ModelClient:
         if isinstance(failure, Passing) and not self._is_far_off(failure):
             self._rate_limiter.pause(failure.retry_after_seconds)
         if isinstance(failure, Unusable):
-            self._unusable[server, call.model] = failure.reason
+            self._unusable[server, call.model] = failure
 
     def _is_far_off(self, failure: Passing) -> bool:
         return failure.retry_after_seconds > self._retries.most_retry_after_seconds

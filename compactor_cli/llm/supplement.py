@@ -2,8 +2,8 @@
 
 A supplement is added to a text that somebody else wrote of the records, a model or the agent itself. It holds only
 what the text cannot be contradicted by and does not tell already: the user's words and refusals, open steps, outcomes
-of calls that changed something outside, files the text does not name with their state, one index of names. Whole
-sections come from the digest only where the text has no such heading.
+of calls that changed something outside, what the user was told at the end of a turn, files the text does not name with
+their state, one index of names. Whole sections come from the digest only where the text has no such heading.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, takewhile
 from textwrap import wrap
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.commands import shown
-from compactor_cli.digest.digest import Digest, facts, written
+from compactor_cli.digest.choice import Choice
+from compactor_cli.digest.commands import CommandOutcome, Run, shown
+from compactor_cli.digest.digest import Digest, facts
 from compactor_cli.digest.events import Event, EventKind, path_stripper
+from compactor_cli.digest.history import history_items
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.sections import build_sections
-from compactor_cli.digest.statements import TokenCache, clipped, records_of
+from compactor_cli.digest.settled import proposes
+from compactor_cli.digest.statements import Statement, TokenCache, clipped, records_of
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
@@ -43,8 +46,15 @@ _SHARES: Mapping[Section, float] = {
     Section.FILES: 0.1,
 }
 _FILL_RATIO = 0.15
+# Of what an update dropped of the earlier summary: open steps, and as much for the user's words.
+_CARRIED_RATIO = 0.3
 _NAMES_RATIO = 0.25
 _ITEM_TOKENS = 3
+# A shorter statement seldom reads alone.
+_LEAST_TOLD_CHARS = 80
+_QUESTION = re.compile(r"[?？][\"'”*_`)]*\s*$")
+# A client's command without a word of the user.
+_BARE_COMMAND = re.compile(r"/\S+")
 # A request that is cut below this says what to do, and no longer what not to do.
 _SENTENCE_TOKENS = 30
 # A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
@@ -53,6 +63,11 @@ _QUOTED_RATIO = 0.7
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 4
 _LONG_WORD_CHARS = 4
+_PLAIN_WORD = re.compile(r"[\w./:@][\w./:@-]*")
+# What a push reports: from which commit to which.
+_PUSHED = re.compile(r"\b[0-9a-f]{7,40}\.\.\.?[0-9a-f]{7,40}\b")
+_MOST_PROGRAM_WORDS = 4
+_ADDRESS = re.compile(r"https?://[^\s\"'<>)]+")
 # A call by another tool than files and shell, as the digest lists those that changed something.
 _ACTION = re.compile(r"[\w.:-]+\(")
 
@@ -79,16 +94,18 @@ def completed(
     *,
     most_ratio: float = MOST_RATIO,
     analysis: Analysis | None = None,
+    previous: str = "",
 ) -> Answer:
     """The text with its supplement, within ``request.budget_tokens``; the text's own items come first under a heading.
 
     The supplement takes ``most_ratio`` of both at most. The state is that of the digest of all covered records, as if
-    nobody else had written. ``analysis``: of the request, where it is made already.
+    nobody else had written. ``analysis``: of the request, where it is made already. ``previous``: the earlier summary
+    that the text brings up to date; what was open in it, and the user's words in it, come first.
     """
     request = replace(request, language=language)
     text = _relative(text, request)
     analysis = analysis or analyse(request)
-    digest = (written if Section.HISTORY in text.missing else facts)(request, analysis)
+    digest, statements = facts(request, analysis)
     bare = replace(
         digest.summary, source=Source.MODEL, sections=_ordered(text.sections), prose=text.prose, language=language
     )
@@ -96,7 +113,8 @@ def completed(
     spare_tokens = request.budget_tokens - request.count(request.render(bare))
     allowed = spare_tokens if most_ratio >= 1 else int(size_tokens * most_ratio / (1 - most_ratio))
     chooser = _Chooser(request=request, analysis=analysis, text=text, language=language)
-    chosen = chooser.chosen(digest, max(min(spare_tokens, allowed), 0))
+    carried = _carried(previous, request)
+    chosen = chooser.chosen(digest, statements, carried, max(min(spare_tokens, allowed), 0))
     summary = _fitted(bare, text.sections, chosen, request)
     lost, retention = loss(analysis, request.render(summary))
     return Answer(summary=replace(summary, lost=lost, retention=retention), state=digest.state)
@@ -116,35 +134,56 @@ class _Chooser:
 
     def __post_init__(self) -> None:
         self.folded = str(self.text).casefold()
-        self.spaced = " ".join(_WORD.findall(self.folded))
+        self.spaced = _spaced(self.folded)
         self.lines = tuple(words for line in self.folded.split("\n") if (words := _long_words(line)))
 
-    def chosen(self, digest: Answer, tokens: int) -> dict[Section, list[Item]]:
-        """The items by section, of this many tokens in all; each section's in the digest's order."""
+    def chosen(
+        self,
+        digest: Answer,
+        statements: Sequence[Statement],
+        carried: Mapping[Section, Sequence[Item]],
+        tokens: int,
+    ) -> dict[Section, list[Item]]:
+        """The items by section, of this many tokens in all; each section's in the digest's order.
+
+        ``statements``: what else was said; ``carried``: what goes before everything.
+        """
         sections = {part.section: part.items for part in digest.summary.sections}
+        if Section.PLAN not in self.text.missing:
+            sections[Section.PLAN] = tuple(item for item in sections.get(Section.PLAN, ()) if _is_open(item.text))
         actions = (item for item in sections.get(Section.COMMANDS, ()) if _ACTION.match(item.text))
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
         sections[Section.USER] = (*sections.get(Section.USER, ()), *self._newest_request(tokens))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
-        news = {
-            section: [
-                item for item in self._by_need(sections.get(section, ()), section) if self._is_news(item, section)
-            ]
-            for section in (*_SHARES, *filled)
-        }
+        offered = {section: self._by_need(sections.get(section, ()), section) for section in (*_SHARES, *filled)}
         found: dict[Section, list[Item]] = {}
-        left = tokens
-        for section, items in news.items():
+        left, names_tokens = tokens, int(tokens * _NAMES_RATIO)
+        for section, items in carried.items():
+            left -= self._take(found, section, items, min(int(tokens * _CARRIED_RATIO), left))
+            sections[section] = (*items, *sections.get(section, ()))
+        for section, items in offered.items():
             left -= self._take(found, section, items, min(int(tokens * _SHARES.get(section, _FILL_RATIO)), left))
         # What did not fit its share may take what the others left, except for a share of the names.
-        for section, items in news.items():
+        for section, items in offered.items():
             more = [item for item in items if item not in found.get(section, ())]
-            left -= self._take(found, section, more, left - int(tokens * _NAMES_RATIO))
+            left -= self._take(found, section, more, left - names_tokens)
         for section, items in found.items():
             items.sort(key=tuple(sections[section]).index)
         shown = (str(self.text), *(item.text for items in found.values() for item in items))
-        names = name_items(self.analysis, shown, left, TokenCache(count=self.request.count))
+        token_cache = TokenCache(count=self.request.count)
+        choice = Choice(self._explaining(statements), shown, self.analysis.worth, token_cache.text)
+        told = history_items(self.analysis, choice.choose(left - names_tokens), {}, with_names=False)
+        section = Section.HISTORY if Section.HISTORY in self.text.missing else Section.COMMANDS
+        left -= self._take(found, section, told, left)
+        shown = (*shown, *(item.text for item in told))
+        names = name_items(self.analysis, shown, left, token_cache)
         return {**found, Section.NAMES: list(names)} if names else found
+
+    def _explaining(self, statements: Iterable[Statement]) -> list[Statement]:
+        """What the user was told at the end of a turn: no question or proposal, which may be settled since."""
+        events = self.analysis.finals - self.analysis.taken_back
+        told = (one for one in statements if one.event in events and len(one.text) >= _LEAST_TOLD_CHARS)
+        return [one for one in told if not proposes(one.text) and not _QUESTION.search(one.text)]
 
     def _newest_request(self, tokens: int) -> Iterator[Item]:
         """What the digest quotes under the task, which is the text's own to tell.
@@ -168,27 +207,28 @@ class _Chooser:
         return [*reversed(stops), *(item for item in reversed(items) if item not in stops)]
 
     def _take(self, found: dict[Section, list[Item]], section: Section, items: Iterable[Item], tokens: int) -> int:
-        """Adds as many of the items as fit, in their order; the tokens that they take."""
+        """Adds as many of the items as are news and fit, in their order; the tokens that they take."""
         used = 0
         for item in items:
             cost = self.request.count(item.text) + _ITEM_TOKENS
-            if used + cost <= tokens:
+            if used + cost <= tokens and self._is_news(item, section):
                 found.setdefault(section, []).append(item)
                 used += cost
+                if section is Section.USER:
+                    self.spaced += f" {_spaced(item.text)}"
         return used
 
     def _is_news(self, item: Item, section: Section) -> bool:
         """Whether an item is of the kind that may be added, and not in the text."""
         if section is Section.USER:
-            return not self._is_quoted(item.text)
+            # Of a call that was stopped, the reason that the user gave.
+            return not _BARE_COMMAND.fullmatch(item.text) and not self._is_quoted(item.text.rpartition(' → "')[2])
         if section is Section.FILES:
             return not self._names_file(item.text)
-        if section is Section.PLAN and section not in self.text.missing and not _is_open(item.text):
-            return False
         return not self._is_shown(item.text)
 
     def _is_quoted(self, text: str) -> bool:
-        words = _WORD.findall(text.casefold())
+        words = _spaced(text).split()
         runs = [" ".join(words[at : at + _RUN_WORDS]) for at in range(max(len(words) - _RUN_WORDS + 1, 1))]
         return sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
 
@@ -211,18 +251,57 @@ def _relative(text: CompletedText, request: Request) -> CompletedText:
     return replace(text, sections=sections)
 
 
+_DONE = re.compile(r"\W*(?:done|completed|finished|已完成|完成|✅|x\])", re.IGNORECASE)
+_OLD_RECORDS = re.compile(r"\s*\[[0-9a-f]{8}:[\d,-]+\]")
+
+
+def _carried(previous: str, request: Request) -> dict[Section, tuple[Item, ...]]:
+    """What was open in an earlier summary, and the user's words in it; references to its records are left out."""
+    found: dict[Section, tuple[Item, ...]] = {}
+    for part in (request.read(previous) or request.read_client(previous)) if previous else ():
+        if part.section in (Section.PLAN, Section.USER):
+            texts = (_OLD_RECORDS.sub("", item.text) for item in part.items)
+            found[part.section] = tuple(Item(text=text) for text in texts if not _DONE.match(text))
+    return found
+
+
 def _outcomes(analysis: Analysis) -> Iterator[Item]:
-    """The commands that changed something outside, newest first, each with what it reported."""
+    """What changed something outside, newest first: the program, and what it reported, an address by itself.
+
+    Of pushes of a branch only the newest; nothing that failed and was done after all.
+    """
+    known: set[str] = set()
     for run in reversed(analysis.runs):
-        if run.changes_world:
-            report = run.line or run.outcome.value
-            yield Item(text=f"`{shown(run.command)}` → {report}", records=records_of((run.record, run.result_record)))
+        if not run.changes_world or run.outcome is CommandOutcome.UNKNOWN:
+            continue
+        program = _program(run)
+        addresses = _ADDRESS.findall(run.line)
+        report = addresses[-1] if addresses else run.line or run.outcome.value
+        is_failure = run.outcome is CommandOutcome.FAILED
+        text = f"`{program}` → {report}"
+        if (key := program if is_failure else _PUSHED.sub("", text)) not in known:
+            yield Item(text=text, records=records_of((run.record, run.result_record)))
+        known |= {key} if is_failure else {key, program}
+
+
+def _program(run: Run) -> str:
+    """The words of a command before its first option or text, where its report tells the rest; else the command."""
+    parts = (part.strip() for part in run.command.split(" && "))
+    acting = next((part for part in parts if replace(run, command=part).changes_world), run.command)
+    line = shown(acting)
+    plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]
+    return " ".join(plain) if run.line and len(plain) > 1 else line
 
 
 def _is_open(text: str) -> bool:
     """Whether an item of the plan is a step that is not done."""
     labels = [words_of(language) for language in LANGUAGES]
     return text.startswith(tuple(f"{label}{words.colon}" for words in labels for label in (words.doing, words.open)))
+
+
+def _spaced(text: str) -> str:
+    """The words of a text, in lower case, with a blank between them."""
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def _long_words(text: str) -> frozenset[str]:

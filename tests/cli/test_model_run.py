@@ -65,6 +65,20 @@ def test_a_provider_that_is_dead_for_all_inputs_is_said_in_the_last_line(
     assert "fell back" not in compact(*model_options(llm_server), "a.jsonl").err
 
 
+def test_a_model_that_the_provider_does_not_know_is_an_error_and_asked_for_once(
+    work: Path, compact: Run, llm_server: LlmServer
+) -> None:
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
+        (work / name).write_bytes(session_bytes(13 + ord(name[0]) % 3))
+    options = (*model_options(llm_server, "not_found"), "--set", "llm-concurrency=1")
+    ran = compact(*options, "a.jsonl", "b.jsonl", "c.jsonl", "--output-dir", "out")
+    assert ran.code == 2
+    assert "the provider does not know the model openai/not_found: The model does not exist" in ran.err
+    assert "check the name (-m)" in ran.err
+    assert len(llm_server.requests("not_found")) == 1
+    assert not list(work.glob("out/*"))
+
+
 def test_a_reply_that_does_not_end_in_time_is_given_up(work: Path, compact: Run, llm_server: LlmServer) -> None:
     ran = compact(
         *model_options(llm_server, "hang"),

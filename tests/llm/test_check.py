@@ -155,3 +155,9 @@ def test_talk_without_names_is_held_to_its_words() -> None:
     )
     found = {fact.name for fact in essentials([(chat, range(2), "")])}
     assert len(found & {"daughter", "bicycle", "birthday", "colour", "blue"}) >= 3
+
+
+def test_a_pull_request_is_known_by_its_address() -> None:
+    talk = conversation(user("open it"), says("It is at https://example.com/harbour/pull/31 now."))
+    records = SourceRecords([(talk, range(2))])
+    assert (records.holds("#31"), records.holds("#32")) == (True, False)

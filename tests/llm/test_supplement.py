@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conversation import answer, call, conversation, count, ran, says, user
 from llm_server.client import LlmServer
 from model_cases import request, summariser
 
-from compactor_cli.model.summary import Answer, Section, Source
-from compactor_cli.render.template import load_template
+from compactor_cli.llm.supplement import CompletedText, completed
+from compactor_cli.model.summary import Answer, Item, Section, SectionItems, Source
+from compactor_cli.render.template import load_template, read_ours
 
 ASKED = "Move the importer to the new feed, and never write to the live database while you test it, please."
 STOPPED = (
@@ -147,3 +150,80 @@ def test_a_section_that_the_model_left_out_comes_from_the_digest(llm_server: Llm
         found = one.summarise(request(TALK, 1_600))
     assert found.summary.source is Source.MODEL
     assert items(found, Section.TASK)
+
+
+PUSHED = conversation(
+    user(
+        "Please bring the gauges up to date on the server and open a pull request for them when the tests are through."
+    ),
+    call("Edit", "e1", file_path="/data/app/src/gauges.py", old_string="a", new_string="gauge_b"),
+    answer("The file was updated.", "e1"),
+    ran(
+        "git add -A && git commit -m \"$(cat <<'EOF'\nRead gauges twice\nEOF\n)\"", "[gauges 1a2b3c4] Read gauges twice"
+    ),
+    ran(
+        "git push origin gauges",
+        "Exit code 1\nerror: failed to push some refs to 'example.com:harbour.git'",
+        is_error=True,
+    ),
+    ran("git push origin gauges", "   0d0d0d0..1a2b3c4  gauges -> gauges"),
+    ran("git commit -am 'Name the gauge'", "[gauges 5d6e7f8] Name the gauge"),
+    ran("git push origin gauges", "   1a2b3c4..5d6e7f8  gauges -> gauges"),
+    ran("gh pr create --title Gauges --body 'Reads gauges twice'", "https://example.com/harbour/pull/31"),
+    says(
+        "Shall I merge the pull request of the gauges at once, or wait until the harbour office has read it?\n\n"
+        "Each gauge is read twice because the feed of the harbour office repeats its last line after every reconnect."
+    ),
+    user("Leave the merge of the gauges to the office, please."),
+    says("Then the merge of the gauges waits."),
+)
+
+
+def completion(text: str, **more: object) -> list[str]:
+    sections = (SectionItems(section=Section.TASK, items=(Item(text=text),)),)
+    found = completed(request(PUSHED, 1_500), CompletedText(sections=sections), "en", most_ratio=0.8, **more)
+    return [item.text for part in found.summary.sections for item in part.items]
+
+
+def test_of_pushes_the_newest_is_told_and_no_failure_that_was_mended() -> None:
+    outcomes = [text for text in completion("The work at the harbour goes on. " * 20) if text.startswith("`g")]
+    assert outcomes == [
+        "`gh pr create` → https://example.com/harbour/pull/31",
+        "`git push origin gauges` → 1a2b3c4..5d6e7f8  gauges -> gauges",
+        "`git commit` → [gauges 5d6e7f8] Name the gauge",
+        "`git commit` → [gauges 1a2b3c4] Read gauges twice",
+    ]
+
+
+def test_what_explains_at_the_end_of_a_turn_is_added_and_a_question_is_not() -> None:
+    said = "\n".join(completion("The gauges are pushed. " * 20))
+    assert "because the feed of the harbour office repeats its last line" in said
+    assert "Shall I merge" not in said
+
+
+def test_a_request_stands_once() -> None:
+    said = "\n".join(completion("The gauges are pushed. " * 20))
+    assert said.count("Leave the merge of the gauges") == 1
+    _, *more = completion("User: leave the merge of the gauges to the office, please. " * 9)
+    assert "Leave the merge" not in "\n".join(more)
+
+
+EARLIER = """## Remaining Work
+- done: rename the feed
+- ask the harbour office for the second token of the barrier [4f1c2aa0:3]
+- write the page about tides
+
+## The User's Words
+- never write to the live database of the barrier"""
+
+
+def test_what_an_update_drops_of_the_earlier_summary_comes_back() -> None:
+    text = "The gauges are pushed, and the page about tides is written. " * 20
+    found = completed(
+        replace(request(PUSHED, 1_500), read=read_ours),
+        CompletedText(sections=(SectionItems(section=Section.TASK, items=(Item(text=text),)),)),
+        "en",
+        previous=EARLIER,
+    )
+    assert items(found, Section.PLAN) == ["ask the harbour office for the second token of the barrier"]
+    assert "never write to the live database of the barrier" in items(found, Section.USER)
