@@ -51,7 +51,7 @@ _CARRIED_RATIO = 0.3
 _NAMES_RATIO = 0.25
 _ITEM_TOKENS = 3
 # A shorter statement seldom reads alone.
-_LEAST_TOLD_CHARS = 80
+_LEAST_STATEMENT_CHARS = 80
 _QUESTION = re.compile(r"[?？][\"'”*_`)]*\s*$")
 # A client's command without a word of the user.
 _BARE_COMMAND = re.compile(r"/\S+")
@@ -172,18 +172,18 @@ class _Chooser:
         shown = (str(self.text), *(item.text for items in found.values() for item in items))
         token_cache = TokenCache(count=self.request.count)
         choice = Choice(self._explaining(statements), shown, self.analysis.worth, token_cache.text)
-        told = history_items(self.analysis, choice.choose(left - names_tokens), {}, with_names=False)
+        explaining = history_items(self.analysis, choice.choose(left - names_tokens), {}, with_names=False)
         section = Section.HISTORY if Section.HISTORY in self.text.missing else Section.COMMANDS
-        left -= self._take(found, section, told, left)
-        shown = (*shown, *(item.text for item in told))
+        left -= self._take(found, section, explaining, left)
+        shown = (*shown, *(item.text for item in explaining))
         names = name_items(self.analysis, shown, left, token_cache)
         return {**found, Section.NAMES: list(names)} if names else found
 
     def _explaining(self, statements: Iterable[Statement]) -> list[Statement]:
         """What the user was told at the end of a turn: no question or proposal, which may be settled since."""
         events = self.analysis.finals - self.analysis.taken_back
-        told = (one for one in statements if one.event in events and len(one.text) >= _LEAST_TOLD_CHARS)
-        return [one for one in told if not proposes(one.text) and not _QUESTION.search(one.text)]
+        candidates = (one for one in statements if one.event in events and len(one.text) >= _LEAST_STATEMENT_CHARS)
+        return [one for one in candidates if not proposes(one.text) and not _QUESTION.search(one.text)]
 
     def _newest_request(self, tokens: int) -> Iterator[Item]:
         """What the digest quotes under the task, which is the text's own to tell.

@@ -71,6 +71,7 @@ class Provider(ThreadingHTTPServer):
         self.replies: dict[str, str] = {}
         self.prompts: list[str] = []
         self.under_way = 0
+        self.round = 0
         self.answers_left: int | None = None
         self.seconds = 0.0
         self.released = threading.Condition(self.lock)
@@ -110,6 +111,8 @@ class Provider(ThreadingHTTPServer):
             self.batches.run_options = run_options.get("batch", self.batches.run_options)
             if run_options.get("reset"):
                 self.batches = Batches()
+                # Requests that hang from the test before are under way no more.
+                self.under_way, self.round = 0, self.round + 1
                 self.seen.clear()
                 self.prompts.clear()
                 self.headings = ()
@@ -125,7 +128,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: Provider
-    is_under_way = False
+    under_way_in = -1
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing."""
@@ -149,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         entry = {"path": self.path, "model": body["model"], "headers": headers, "body": body}
         number = self.server.record(entry)
-        self.is_under_way = True
+        self.under_way_in = self.server.round
         self.server.wait_for_leave()
         time.sleep(self.server.seconds)
         try:
@@ -172,7 +175,7 @@ class Handler(BaseHTTPRequestHandler):
     def _note(self, size: int) -> None:
         """Log what is no question to a model."""
         self.server.record({"path": self.path, "model": "", "headers": {}, "body": size})
-        self.is_under_way = True
+        self.under_way_in = self.server.round
         self.leave()
 
     def _answered(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -180,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
         quiet = Quiet(self.server)
         entry = {"path": "/v1/chat/completions", "model": body["model"], "headers": {}, "body": body, "batch": True}
         number = self.server.record(entry)
-        self.is_under_way = True
+        self.under_way_in = self.server.round
         self.leave()
         Exchange(quiet, body, number).answer()
         return quiet.status, json.loads(quiet.content)
@@ -188,8 +191,8 @@ class Handler(BaseHTTPRequestHandler):
     def leave(self) -> None:
         """No longer under way: said before the reply is, so that the client's next request does not meet this one."""
         with self.server.lock:
-            self.server.under_way -= int(self.is_under_way)
-            self.is_under_way = False
+            self.server.under_way -= int(self.under_way_in == self.server.round)
+            self.under_way_in = -1
 
     def send_json(self, status: int, value: dict[str, Any], **headers: str) -> None:
         """A reply in JSON."""
