@@ -146,7 +146,7 @@ class _Chooser:
     ) -> dict[Section, list[Item]]:
         """The items by section, of this many tokens in all; each section's in the digest's order.
 
-        ``statements``: what else was said; ``carried``: what goes before everything.
+        ``statements``: what else was said; ``carried``: what is added first.
         """
         sections = {part.section: part.items for part in digest.summary.sections}
         if Section.PLAN not in self.text.missing:
