@@ -1,8 +1,9 @@
 """What clients call around a compaction of their own: the session is archived, the summary steered, the digest added.
 
 Before a compaction (PreCompact) the whole session is at hand: it is archived, its digest is made and put aside, and
-the model that writes the summary is told what not to lose. After it (SessionStart, source ``compact``) the digest goes
-into the context, once. Whatever fails, the client goes on as if there were no hook.
+the model that writes the summary is told what not to lose. After it (SessionStart, source ``compact``; in Qwen Code the
+next UserPromptSubmit) the digest goes into the context, once. Whatever fails, the client goes on as if there were no
+hook.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
     note = _note_file(client, str(payload["session_id"]))
     if event == "PreCompact":
         return _shaped(shape, event, _before(payload, note))
-    return _shaped(shape, event, _after(note) if payload.get("source") == "compact" else "")
+    is_after = event != "SessionStart" or payload.get("source") == "compact"
+    return _shaped(shape, event, _after(note) if is_after else "")
 
 
 def _shaped(shape: AnswerShape, event: str, text: str) -> str:

@@ -49,7 +49,8 @@ _MOST_TERMS = 64
 SNIPPET_CHARS = 200
 # This much of a word must agree where it is looked for in a text: endings differ ("migration", "migrations").
 _STEM_CHARS = 5
-_MOST_PLACES = 200
+# A word that is everywhere must not hide the one that is rare.
+_MOST_PLACES = 20_000
 # Texts looked at beyond the limit, in place of those that are in no record any more.
 _SPARE = 50
 _COLUMNS = "found.score, r.text, t.sha256, r.number, r.role, r.tools, coalesce(r.time, o.archived), o.source"
@@ -333,12 +334,19 @@ def _snippet_of(hit: Hit, query: str, load: Callable[[Path, str], Transcript]) -
 
 def snippet(text: str, query: str, most_chars: int = SNIPPET_CHARS) -> str:
     """The stretch of a text in which most words of the query stand, in one line, with ``…`` where it was cut."""
-    places = [found.span() for found in islice(_pattern(query).finditer(text), _MOST_PLACES)]
-    start, best = 0, 0
-    for first, _ in places:
-        within = {text[a:b].lower()[:_STEM_CHARS] for a, b in places if first <= a and b <= first + most_chars // 2}
-        if len(within) > best:
-            start, best = max(0, first - most_chars // 4), len(within)
+    places = [
+        (*found.span(), found[0].lower()[:_STEM_CHARS])
+        for found in islice(_pattern(query).finditer(text), _MOST_PLACES)
+    ]
+    start, best, ahead = 0, 0, 0
+    within: Counter[str] = Counter()
+    for number, (first, _, stem) in enumerate(places):
+        while ahead < len(places) and (ahead == number or places[ahead][1] <= first + most_chars // 2):
+            within[places[ahead][2]] += 1
+            ahead += 1
+        if len(+within) > best:
+            start, best = max(0, first - most_chars // 4), len(+within)
+        within[stem] -= 1
     stop = min(len(text), start + most_chars)
     while 0 < start < len(text) and best and text[start - 1].isalnum() and text[start - 1].isascii():
         start -= 1

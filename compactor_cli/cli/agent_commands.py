@@ -89,7 +89,7 @@ class _NeverBlocks(click.Command):
 @click.argument("event")
 @click.option("--client", required=True, metavar="NAME", help="Whose hook this is: claude-code, codex, qwen-code.")
 def hook(event: str, client: str) -> int:
-    """Answer a client's hook: EVENT is PreCompact or SessionStart, its JSON is read from standard input.
+    """Answer a client's hook: EVENT is PreCompact, SessionStart or UserPromptSubmit; its JSON is on standard input.
 
     Before a compaction the session is archived and the client's summary is steered; after it the digest is added to
     the context, once. It never blocks: whatever fails, the exit code is 0, nothing is printed, and a line of

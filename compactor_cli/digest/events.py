@@ -126,7 +126,7 @@ class _Reader:
         if words := self._clean(user_text(message)):
             self._new_turn(index)
             self._add(EventKind.USER, index, words)
-        elif text := self._clean(_CLIENTS_COMMAND.sub("", message.text)):
+        elif text := self._clean(_OF_THE_CLIENT.sub("", message.text)):
             self._add(EventKind.RESULT, index, text)
 
     def _new_turn(self, index: int) -> None:
@@ -181,8 +181,10 @@ class _Reader:
         )
 
 
-# A command to the client and what that answered: of the client, and not of the work.
-_CLIENTS_COMMAND = re.compile(r"<(local-command-\w+|command-(?:name|message|args))>.*?</\1>\s*", re.DOTALL)
+# A command to the client and what that answered, and where it runs: of the client, and not of the work.
+_OF_THE_CLIENT = re.compile(
+    r"<(local-command-\w+|command-(?:name|message|args)|environment_context)>.*?</\1>\s*", re.DOTALL
+)
 # No tool's arguments are nested so deep; what is deeper was made to exhaust whoever walks through it.
 _MAX_DEPTH = 64
 

@@ -23,6 +23,8 @@ from compactor_cli.presets.values import settings_from
 
 PAYLOADS = Path(__file__).with_name("payloads")
 CLIENTS = {"claude-code": "claude-code.jsonl", "codex": "codex-rollout.jsonl", "qwen-code": "qwen-code.jsonl"}
+# What each asks with after a compaction.
+NEXT = {"claude-code": "SessionStart", "codex": "SessionStart", "qwen-code": "UserPromptSubmit"}
 
 
 def _payload(client: str, event: str, path: Path) -> str:
@@ -120,7 +122,7 @@ def test_after_a_compaction_the_digest_is_added(home: Path, client: str) -> None
     whole = settings_from({"keep_tail": 0, "tokenizer": "estimate"}, Settings(), "test")
     limit, archive = SizeLimit(chars=MOST_CONTEXT_CHARS), Archive(home / "other")
     digest = digest_session(read_session(str(path)), whole, limit=limit, archive=archive).summary
-    assert _run(client, "SessionStart", path) == _in_json("SessionStart", digest)
+    assert _run(client, NEXT[client], path) == _in_json(NEXT[client], digest)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -128,8 +130,8 @@ def test_the_digest_comes_once_after_each_compaction(home: Path, client: str) ->
     path = SAMPLES / CLIENTS[client]
     for _ in range(3):
         _run(client, "PreCompact", path)
-        assert "[compact/1 " in _run(client, "SessionStart", path)
-        assert _run(client, "SessionStart", path) == ""
+        assert "[compact/1 " in _run(client, NEXT[client], path)
+        assert _run(client, NEXT[client], path) == ""
 
 
 def test_a_session_that_only_starts_gets_nothing(home: Path) -> None:
@@ -176,7 +178,7 @@ def test_answers_hold_their_limits_whatever_was_said(home: Path, said: list[tupl
     path = _write(home / "s.jsonl", rows)
     steering = _run(client, "PreCompact", path)
     assert len(_context(steering) if steering.startswith('{"hook') else steering) <= MOST_STEERING_CHARS
-    digest = _run(client, "SessionStart", path)
+    digest = _run(client, NEXT[client], path)
     assert len(_context(digest)) <= MOST_CONTEXT_CHARS
 
 

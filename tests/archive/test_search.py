@@ -255,6 +255,7 @@ def test_a_snippet_shows_where_most_words_stand_together() -> None:
     text = "lock " + "x " * 300 + "the lock file is stale " + "y " * 300
     assert "the lock file is stale" in snippet(text, "stale lock file")
     assert snippet(text, "stale").startswith("… ")
+    assert "LINE-637" in snippet("".join(f"LINE-{number}\n" for number in range(900)), '"LINE-637"')
     assert snippet("short\ntext", "absent") == "short text"
     assert snippet("migrations were run", "migration") == "migrations were run"
 

@@ -56,6 +56,7 @@ def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
         user("[Request interrupted by user]"),
         user("<command-name>/review</command-name>\n<command-args>src</command-args>"),
         user("<local-command-stdout>Set model</local-command-stdout>"),
+        user("<environment_context>\n<cwd>/w</cwd>\n</environment_context>"),
     )
     assert [(event.kind, event.text) for event in found] == [
         (EventKind.RESULT, "[Request interrupted by user]"),
