@@ -15,7 +15,7 @@ A thought and an action in one text are read as words, a call and its result; th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -127,11 +127,7 @@ class SweAgent(BaseDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message after an action is its observation."""
-        messages: list[Message] = []
-        for record in records:
-            asks = bool(messages) and messages[-1].role is Role.ASSISTANT and _asks(messages[-1])
-            messages.append(_message(record.value, asks))
-        return tuple(messages)
+        return _in_turn(records, _message)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the run was configured with."""
@@ -179,8 +175,16 @@ def _is_step(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and {"action", "observation"} <= value.keys()
 
 
-def _asks(message: Message) -> bool:
-    return any(not call.id for call in message.calls)
+def _in_turn(records: Sequence[Record], read: Callable[[Any, bool], Message]) -> tuple[Message, ...]:
+    """One message per record, each read with whether an action is before it that it may be the observation of."""
+    messages: list[Message] = []
+    asks = False
+    for record in records:
+        message = read(record.value, asks)
+        messages.append(message)
+        if not message.is_meta:
+            asks = message.role is Role.ASSISTANT and any(not call.id for call in message.calls)
+    return tuple(messages)
 
 
 def _message(value: Any, follows_action: bool) -> Message:
@@ -293,11 +297,7 @@ class MiniSwe(BaseDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message after a command is its observation."""
-        messages: list[Message] = []
-        for record in records:
-            asks = bool(messages) and any(not call.id for call in messages[-1].calls)
-            messages.append(_mini_message(record.value, asks))
-        return tuple(messages)
+        return _in_turn(records, _mini_message)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer, else of the run's configuration."""

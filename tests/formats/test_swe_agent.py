@@ -48,6 +48,13 @@ def test_an_action_in_the_words_and_what_came_of_it() -> None:
     assert transcript.messages[3].parts == (ToolResult(id="", text="a.txt"),)
 
 
+def test_a_note_between_an_action_and_its_observation_leaves_them_a_pair() -> None:
+    note = {"role": "warning", "content": "slow"}
+    messages = open_one(document(SYSTEM, ISSUE, acted("I look.", "ls"), note, told("a.txt"))).messages
+    assert [message.role for message in messages[2:]] == [Role.ASSISTANT, Role.META, Role.TOOL]
+    assert messages[4].parts == (ToolResult(id="", text="a.txt"),)
+
+
 def test_a_demonstration_was_done_by_nobody() -> None:
     shown = [told("Demo issue.", is_demo=True), acted("So.", "ls", is_demo=True), told("x", is_demo=True)]
     messages = open_one(document(SYSTEM, *shown, ISSUE)).messages
