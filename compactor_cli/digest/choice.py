@@ -25,7 +25,7 @@ from compactor_cli.digest.statements import (
     StatementForm,
     is_narration,
     is_noise,
-    is_passed_test,
+    is_progress,
     is_scrap,
     is_signature,
     lead_of,
@@ -53,7 +53,8 @@ REPORT_FACTOR = 0.6
 OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over.
 MAX_OUTPUTS = (3, 40)
-SCRAP_FACTOR, SOURCE_FACTOR = 0.5, 0.6
+# A line that was written says what the work did; one that was read is a piece of something larger.
+SCRAP_FACTOR, SOURCE_FACTOR, WRITTEN_FACTOR = 0.5, 0.4, 1.4
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
 # Statements that name the focus are told around it, in about this many characters.
@@ -393,8 +394,8 @@ def _outputs(
         if event.tool is ToolKind.PLAN or event.is_refusal:
             continue
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        # What was looked for or run is the label of what came of it, and a run's own line counts the tests that passed.
-        if (is_label or is_passed_test(text)) and not names(text, focus):
+        # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
+        if (is_label or is_progress(text)) and not names(text, focus):
             continue
         label = labels.of(event_number)
         if text == event.name or text in label or is_noise(text):
@@ -413,9 +414,11 @@ def _outputs(
 
 
 def _legibility(text: str, event: Event) -> float:
-    """How well a line of output reads alone: a line of a file that was read is a piece of something larger."""
+    """How well a line of a call or an output reads alone, and how much it says of the work."""
     if is_scrap(text) or (event.kind is EventKind.RESULT and event.call < 0):
         return SCRAP_FACTOR
+    if event.tool is ToolKind.EDIT and event.kind is EventKind.CALL:
+        return WRITTEN_FACTOR
     return SOURCE_FACTOR if event.tool is ToolKind.READ and not is_signature(text) else 1.0
 
 

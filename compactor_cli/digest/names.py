@@ -11,7 +11,7 @@ from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import editor_step, shown, viewed_file
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, argument_names, command_of
 from compactor_cli.digest.salience import KINDS, Lines
-from compactor_cli.digest.statements import TokenCache, head, is_passed_test
+from compactor_cli.digest.statements import TokenCache, head, is_progress
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _only_in_passed_tests(lines: Lines, rows: set[int]) -> set[int]:
     elsewhere: set[int] = set()
     for text, atoms in zip(lines.numbers, lines.atoms, strict=True):
         if not rows.isdisjoint(atoms):
-            (passed if is_passed_test(text) else elsewhere).update(atoms)
+            (passed if is_progress(text) else elsewhere).update(atoms)
     return passed - elsewhere
 
 

@@ -429,20 +429,44 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-_TEST_STARTS = ("=== RUN ", "ok ", "✓ ", "✔ ", "√ ")
-
-
-# go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest.
-_PASSED_TEST = re.compile(
+_PROGRESS_STARTS = (
+    *(
+        "=== RUN ",
+        "ok ",
+        "✓ ",
+        "✔ ",
+        "√ ",
+        "Compiling ",
+        "Checking ",
+        "Adding ",
+        "Download",
+        "Collecting ",
+        "Unpacking ",
+    ),
+    *(
+        "Using cached ",
+        "Requirement already ",
+        "Get:",
+        "Setting up ",
+        "Receiving objects:",
+        "Resolving deltas:",
+        "remote: ",
+    ),
+)
+# go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest; then cargo, pip, apt and git.
+_PROGRESS = re.compile(
     r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok \d+ |[✓✔√] |PASS(?:ED)? )"
     r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$"
+    r"|^(?:(?:Compiling|Checking|Adding|Downloaded) \S+ v\d|(?:Downloading|Collecting|Unpacking|Using cached) \S"
+    r"|Requirement already satisfied|Get:\d|Setting up \S+ \(|Receiving objects:|Resolving deltas:"
+    r"|remote: (?:Counting|Compressing|Enumerating|Total) )"
 )
 
 
-def is_passed_test(text: str) -> bool:
-    """Whether a line of output is the entry of one test that passed, or that begins."""
-    may_be = "PASS" in text or text.endswith(" ok") or text.startswith(_TEST_STARTS)
-    return may_be and _PASSED_TEST.search(text) is not None
+def is_progress(text: str) -> bool:
+    """Whether a line of output is the entry of one test that passed, or of one step of a build or a download."""
+    may_be = "PASS" in text or text.endswith(" ok") or text.startswith(_PROGRESS_STARTS)
+    return may_be and _PROGRESS.search(text) is not None
 
 
 _IMPORT = re.compile(
