@@ -123,9 +123,9 @@ def test_an_index_that_leads_to_the_database_of_another_program_does_not_alter_i
 def test_a_pipe_in_the_place_of_a_manifest_is_not_waited_for(tree: Path) -> None:
     (tree / ".transcripts").mkdir()
     os.mkfifo(tree / ".transcripts" / MANIFEST)
-    with pytest.raises(CompactError, match="no regular file"):
+    with pytest.raises(CompactError, match="not a regular file"):
         list(read_entries(tree / ".transcripts"))
-    with pytest.raises(CompactError, match="no regular file"):
+    with pytest.raises(CompactError, match="not a regular file"):
         append_entry(tree / ".transcripts", ManifestEntry(sha256="", bytes=0, stored=""))
 
 

@@ -156,6 +156,6 @@ def test_what_is_no_table_of_conversations_is_refused(work: Path) -> None:
     with pytest.raises(UsageError, match="leave --archive-dir out"):
         compact_shard("rows.parquet", "out.parquet", replace(OPTIONS, archive_dir="archive"))
     Path("torn.parquet").write_bytes(Path("rows.parquet").read_bytes()[:100])
-    with pytest.raises(InputError, match="no readable Parquet"):
+    with pytest.raises(InputError, match="not a readable Parquet"):
         compact_shard("torn.parquet", "out.parquet", OPTIONS)
     assert sorted(path.name for path in Path().iterdir()) == ["rows.parquet", "torn.parquet"]
