@@ -362,7 +362,9 @@ def marks(line: str, query: str) -> list[tuple[int, int]]:
 def _pattern(query: str) -> re.Pattern[str]:
     """The words of a query as they may stand in a text."""
     words = dict.fromkeys(word.lower() for word in wanted_words(query))
-    pieces = (re.escape(word[: max(_STEM_CHARS, len(word) - 3)]) + (r"\w*" if word.isascii() else "") for word in words)
+    # What ends in a digit is a name, and has no other endings.
+    stems = (word if word[-1].isdigit() else word[: max(_STEM_CHARS, len(word) - 3)] for word in words)
+    pieces = (re.escape(stem) + (r"\w*" if stem.isascii() else "") for stem in stems)
     return re.compile("|".join(f"(?<![a-z0-9]){piece}" if piece[0].isascii() else piece for piece in pieces), re.I)
 
 
