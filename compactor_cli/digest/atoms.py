@@ -12,17 +12,19 @@ and remembered, since most chunks of a transcript come again. That is what makes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
-from typing import NamedTuple
 
 MOST_CHARS = 200
 # Longer runs of letters and digits are encoded data, not names.
 _MOST_ID_CHARS = 64
 # What a name in hexadecimal begins with: no name begins with a digit.
 _HEX_LETTERS = frozenset("abcdefABCDEF")
+_MOST_REMEMBERED = 1 << 17
+_MOST_LINES = 1 << 14
 # A line without a blank for longer than this is a blob; reading it whole would cost time and give noise.
 _MOST_CHUNK_CHARS = 2_000
 
@@ -46,8 +48,9 @@ _NUMBER = AtomKind.NUM
 _KIND_OF_GROUP = {kind.value: kind for kind in AtomKind}
 
 
-class Atom(NamedTuple):
-    """An atom with its kind."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Atom:
+    """An atom with its kind. Compared by identity, which is fast: the same chunk gives the same atoms."""
 
     text: str
     kind: AtomKind
@@ -132,8 +135,20 @@ def _read_name(name: str) -> tuple[Atom, ...]:
     return (Atom(name, AtomKind.HEX if is_hex else AtomKind.ID),)
 
 
-def atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
-    """The atoms of a chunk (a piece of UTF-8 without separators), in order. Not remembered: see `remembered`."""
+class _Remembered(dict[bytes, tuple[Atom, ...]]):
+    """The atoms of each chunk (a piece of UTF-8 without separators), in order, worked out at first sight.
+
+    Shared by the transcripts of a batch, which have most of their words in common.
+    """
+
+    def __missing__(self, chunk: bytes) -> tuple[Atom, ...]:
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        atoms = self[chunk] = _atoms_of_chunk(chunk)
+        return atoms
+
+
+def _atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
     core = chunk.strip(b".:-+~@")
     if core.isalpha() and (core.islower() or core.istitle() or core.isupper()) and b"--" not in chunk:
         return ()
@@ -149,8 +164,7 @@ def atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
     return tuple(_read(text)) if _SIGN.search(text) else ()
 
 
-# Shared by the transcripts of a batch, which share most of their words.
-remembered = lru_cache(maxsize=1 << 17)(atoms_of_chunk)
+remembered = _Remembered()
 
 
 def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
@@ -173,16 +187,44 @@ def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
     return map(bytes.split, text.split(b"\n"))
 
 
+class RecentLines:
+    """The atoms of the newest lines: half of the lines of a batch's next transcript are among them."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self._older: dict[str, tuple[Atom, ...]] = {}
+        self._newer: dict[str, tuple[Atom, ...]] = {}
+
+    def atoms(self, lines: Sequence[str]) -> list[tuple[Atom, ...] | None]:
+        """The atoms of each line, None for one that is not known."""
+        return list(map(self._newer.get, lines, map(self._older.get, lines)))
+
+    def read(self, lines: Sequence[str]) -> list[tuple[Atom, ...]]:
+        """The atoms of lines that are not known (and hold neither line break nor URL); the oldest are forgotten."""
+        of_chunk, chained = remembered.__getitem__, chain.from_iterable
+        found = [tuple(chained(map(of_chunk, chunks))) for chunks in chunks_by_line(lines)]
+        if len(self._newer) >= _MOST_LINES:
+            self._older, self._newer = self._newer, {}
+        self._newer.update(zip(lines, found, strict=True))
+        return found
+
+
+recent_lines = RecentLines()
+
+
 def find_atoms(text: str) -> tuple[Atom, ...]:
     """Every atom of a text, one or many lines, URLs first, else in order; one that comes twice is there twice."""
     rest, urls = split_urls(text)
-    return (*urls, *chain.from_iterable(map(remembered, chunks(rest))))
+    return (*urls, *chain.from_iterable(map(remembered.__getitem__, chunks(rest))))
 
 
 def atom_texts(text: str) -> set[str]:
     """The distinct atoms of a text (the bulk variant: about ten times the speed of reading it with a pattern)."""
     rest, urls = split_urls(text)
-    found = {atom.text for atom in chain.from_iterable(map(remembered, set(chunks(rest))))}
+    found = {atom.text for atom in chain.from_iterable(map(remembered.__getitem__, set(chunks(rest))))}
     found.update(url.text for url in urls)
     return found
 

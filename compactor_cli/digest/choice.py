@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush, nlargest
+from itertools import chain, repeat
 from math import log
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, short_name
 from compactor_cli.digest.names import Labels
-from compactor_cli.digest.salience import Scores
+from compactor_cli.digest.salience import Scores, Spoken
 from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
@@ -77,36 +78,22 @@ _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 Fact = str | int
 
 
-class Worth(dict[str, float]):
-    """What words are worth, worked out at first sight: often said, in few messages; 0 for one that nobody said, or
-    that carries no meaning.
-    """
+class Worth:
+    """What facts are worth: words that were often said, in few messages; names by how likely they are used again."""
 
     def __init__(self, scores: Scores) -> None:
-        super().__init__()
-        self._table, self._spoken = scores.table, scores.table.spoken
+        self._table = scores.table
+        self._words = _worth_of_words(scores.table.spoken)
         self._values = [ATOM_VALUE * chance if chance >= _MIN_ATOM_CHANCE else 0.0 for chance in scores.rows]
-
-    def __missing__(self, word: str) -> float:
-        times = self._spoken.times.get(word)
-        value = self[word] = self._weigh(word, times) if times and language.is_term(word) else 0.0
-        return value
-
-    def _weigh(self, word: str, times: int) -> float:
-        spoken = self._spoken
-        events = spoken.events.get(word, 0)
-        factor = NAME_FACTOR if spoken.names.get(word, 0) * 2 >= events else 1.0
-        return (1 + 0.5 * log(times)) * log(1 + spoken.total / max(1, events)) * factor
 
     def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[Fact, float]:
         """The facts of a text with their worth, in order; names of the table stand for themselves.
 
         In a tool's output, words that somebody said count less: they may be there by chance.
         """
-        times, factor = self._spoken.times, OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
-        spoken = (word for word in language.raw_terms(text) if word in times)
-        found: dict[Fact, float] = {word: factor * value for word in spoken if (value := self[word])}
-        values = self._values
+        worth, values = self._words.get, self._values
+        factor = OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
+        found: dict[Fact, float] = {word: factor * value for word in language.raw_terms(text) if (value := worth(word))}
         for row in self._rows_in(text):
             if value := values[row]:
                 found[row] = value
@@ -117,6 +104,17 @@ class Worth(dict[str, float]):
         if (place := table.lines.numbers.get(text)) is not None:
             return table.lines.atoms[place]
         return [row for atom in find_atoms(text) if (row := table.atoms.get(atom.text)) is not None]
+
+
+def _worth_of_words(spoken: Spoken) -> dict[str, float]:
+    """The worth of each word that carries meaning."""
+    found: dict[str, float] = {}
+    for word, times in spoken.times.items():
+        if language.is_term(word):
+            events = spoken.events.get(word, 0)
+            factor = NAME_FACTOR if spoken.names.get(word, 0) * 2 >= events else 1.0
+            found[word] = (1 + 0.5 * log(times)) * log(1 + spoken.total / max(1, events)) * factor
+    return found
 
 
 class Choice:
@@ -138,19 +136,30 @@ class Choice:
     ) -> None:
         covered = set[Fact]().union(*map(worth.facts, shown))
         self.candidates, self.count = candidates, count
-        self.facts = [worth.facts(one.text, one.form) for one in candidates]
-        self.fresh = [_without(facts, covered) for facts in self.facts]
-        self.items = [(one.event, one.label) for one in candidates]
-        self.leads = [_leads(one) for one in candidates]
-        self.focused = (
-            frozenset(i for i, one in enumerate(candidates) if names(one.text, focus)) if focus else frozenset()
-        )
+        self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]
+        self.values = [sum(facts.values()) for facts in self.fresh]
+        # What is opened once, an item or a lead in an event, by number; a lead with its text.
+        self.numbers: dict[Hashable, int] = {}
+        numbers = self.numbers
+        self.items = [numbers.setdefault((one.event, one.label), len(numbers)) for one in candidates]
+        self.leads = [
+            tuple((numbers.setdefault((one.event, line, True), len(numbers)), line) for line in one.lead.split("\n"))
+            if one.lead
+            else ()
+            for one in candidates
+        ]
+        self.chars = [len(one.text) for one in candidates]
+        self.tokens = [0] * len(candidates)
+        self.focused = frozenset(i for i, one in enumerate(candidates) if names(one.text, focus))
+        # The item of a line of output, of which only some are taken.
+        self.bounded = [
+            self.items[i] if one.form is StatementForm.OUTPUT and i not in self.focused else -1
+            for i, one in enumerate(candidates)
+        ]
         self.is_exhausted = False
-        self.values: dict[int, float] = {}
-        start = _Round(choice=self, left=0, focus_left=1.0)
-        self.heap = [(-gain, i) for i in range(len(candidates)) if (gain := start.gain(i)) > 0.0]
+        gain = _Round(choice=self, left=0, focus_left=1.0).gain
+        self.heap = [(-value, i) for i in range(len(candidates)) if (value := gain(i)) > 0.0]
         heapify(self.heap)
-        self.values = start.values
 
     def choose(self, budget_tokens: int) -> list[Statement]:
         """The candidates that tell most beyond what is shown within the budget, in the order of the transcript.
@@ -164,32 +173,44 @@ class Choice:
         self.is_exhausted = not run.is_short
         return sorted((self.candidates[number] for number in run.taken), key=order)
 
+    def text_tokens(self, number: int) -> int:
+        """Tokens of a candidate's text."""
+        tokens = self.tokens[number]
+        if not tokens:
+            tokens = self.tokens[number] = self.count(self.candidates[number].text)
+        return tokens
+
 
 class _Round:
     """A choice under way: what is taken, what that covers, the tokens left; ``is_short``: something did not fit."""
 
     def __init__(self, *, choice: Choice, left: int, focus_left: float) -> None:
         self.choice, self.left, self.focus_left = choice, left, focus_left
-        self.fresh = choice.fresh.copy()
-        self.values = choice.values.copy()
+        self.fresh, self.values = choice.fresh.copy(), choice.values.copy()
+        # How many were taken when a candidate was weighed last: until another is, it weighs the same.
+        self.weighed = [0] * len(self.fresh)
         self.covered: set[Fact] = set()
-        self.opened: set[Hashable] = set()
-        self.outputs: Counter[Hashable] = Counter()
+        self.opened: set[int] = set()
+        self.outputs: Counter[int] = Counter()
+        self.full: set[int] = set()
         self.taken: dict[int, None] = {}
         self.is_short = False
 
     def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
         """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
-        candidates, count = self.choice.candidates, self.choice.count
+        tokens, bounded = self.choice.text_tokens, self.choice.bounded
+        self.full = {item for item, number in self.outputs.items() if number >= max_outputs}
         while heap:
             if self.left <= ITEM_TOKENS:
                 self.is_short = True
                 return
-            number = heappop(heap)[1]
-            if count(candidates[number].text) >= self.left:
+            bound, number = heappop(heap)
+            if bounded[number] in self.full:
+                continue
+            if tokens(number) >= self.left:
                 self.is_short = True
                 continue  # what is left only shrinks
-            gain = self.gain(number)
+            gain = -bound if self.weighed[number] == len(self.taken) else self.gain(number)
             if heap and -gain > heap[0][0]:
                 heappush(heap, (-gain, number))
             elif gain > 0.0:
@@ -200,7 +221,7 @@ class _Round:
         if self.left <= ITEM_TOKENS:
             return []
         rest = [i for i in range(len(self.fresh)) if i not in self.taken]
-        fitting = [i for i in rest if self.choice.count(self.choice.candidates[i].text) < self.left]
+        fitting = [i for i in rest if self.choice.text_tokens(i) < self.left]
         self.is_short |= len(fitting) < len(rest)
         heap = [(-gain, i) for i in fitting if (gain := self.gain(i)) > 0.0]
         heapify(heap)
@@ -208,56 +229,59 @@ class _Round:
 
     def gain(self, number: int) -> float:
         """What a candidate tells that nothing taken does, for its length."""
-        facts, candidate = self.fresh[number], self.choice.candidates[number]
-        if not facts.keys().isdisjoint(self.covered):
+        choice, facts, value = self.choice, self.fresh[number], self.values[number]
+        candidate = choice.candidates[number]
+        if not self.covered.isdisjoint(facts):
             facts = self.fresh[number] = _without(facts, self.covered)
-            self.values.pop(number, None)
-        value = self.values.get(number)
-        if value is None:
             value = self.values[number] = sum(facts.values())
-        if number in self.choice.focused and self.focus_left > 0:
+        if number in choice.focused and self.focus_left > 0:
             value += FOCUS_VALUE / max(candidate.weight, _MIN_WEIGHT)
-        opened, item = self.opened, self.choice.items[number]
-        chars, extra = len(candidate.text), 0
-        if item not in opened:
-            chars, extra = chars + len(candidate.label), ITEM_TOKENS
-        for lead in self.choice.leads[number]:
-            if lead not in opened:
-                chars += len(lead[1])
-        return candidate.weight * value / float(max(4.0, chars / 4 + extra) ** COST_POWER)
+        quarters = choice.chars[number]
+        if choice.items[number] not in self.opened:
+            quarters += len(candidate.label) + 4 * ITEM_TOKENS
+        for lead, line in choice.leads[number]:
+            if lead not in self.opened:
+                quarters += len(line)
+        self.weighed[number] = len(self.taken)
+        return candidate.weight * value / (_COST[quarters] if quarters < len(_COST) else _cost(quarters))
 
     def _enter(self, number: int, max_outputs: int) -> None:
         """Takes a candidate where it fits."""
         choice, candidate = self.choice, self.choice.candidates[number]
-        item, leads = choice.items[number], choice.leads[number]
-        cost = choice.count(candidate.text) + 1
+        item = choice.items[number]
+        leads = [(lead, line) for lead, line in choice.leads[number] if lead not in self.opened]
+        cost = choice.text_tokens(number) + 1
         if item not in self.opened:
             cost += ITEM_TOKENS + (choice.count(candidate.label) + 1 if candidate.label else 0)
-        cost += sum(choice.count(lead[1]) + 1 for lead in leads if lead not in self.opened)
-        is_output, is_focused = candidate.form is StatementForm.OUTPUT, number in choice.focused
-        if is_output and not is_focused and self.outputs[item] >= max_outputs:
-            return
+        cost += sum(choice.count(line) + 1 for _, line in leads)
         if cost > self.left:
             self.is_short = True
             return
         self.left -= cost
-        self.focus_left -= cost if is_focused else 0
+        self.focus_left -= cost if number in choice.focused else 0
         self.taken[number] = None
-        self.outputs[item] += is_output
+        if candidate.form is StatementForm.OUTPUT:
+            self.outputs[item] += 1
+            if self.outputs[item] >= max_outputs:
+                self.full.add(item)
         # What an entry of a list says leads the entries below it.
-        self.opened.update((item, *leads, (candidate.event, lead_of(candidate.text), True)))
-        self.covered.update(choice.facts[number])
+        own = choice.numbers.get((candidate.event, lead_of(candidate.text), True), item)
+        self.opened.update((item, own, *(lead for lead, _ in leads)))
+        self.covered.update(self.fresh[number])
+
+
+def _cost(quarters: int) -> float:
+    """What this many quarters of a token weigh."""
+    return float(max(4.0, quarters / 4) ** COST_POWER)
+
+
+_COST = tuple(map(_cost, range(2_000)))
 
 
 def _without(facts: dict[Fact, float], covered: set[Fact]) -> dict[Fact, float]:
-    if facts.keys().isdisjoint(covered):
+    if covered.isdisjoint(facts):
         return facts
     return {fact: value for fact, value in facts.items() if fact not in covered}
-
-
-def _leads(candidate: Statement) -> tuple[tuple[int, str, bool], ...]:
-    """The lines that a statement stands under, which are shown once for an event."""
-    return tuple((candidate.event, line, True) for line in candidate.lead.split("\n")) if candidate.lead else ()
 
 
 def names(text: str, focus: frozenset[str]) -> bool:
@@ -356,14 +380,15 @@ def _spoken_statements(
         if form is StatementForm.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
             factor *= REMARK_FACTOR
         yield Statement(
-            text=shortened(text, scores, focus),
-            event=number,
-            place=place,
-            form=form,
-            lead=lead,
-            record=event.record,
-            at_tokens=start,
-            weight=weight * factor,
+            text if len(text) <= _FOCUS_CHARS else shortened(text, scores, focus),
+            number,
+            place,
+            form,
+            lead,
+            "",
+            event.record,
+            start,
+            weight * factor,
         )
 
 
@@ -388,10 +413,13 @@ def _outputs(
     focus: frozenset[str],
 ) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
-    for text, place in (*_telling_lines(events, scores, number, focus), *_naming_lines(events, scores, focus)):
-        event_number = scores.table.lines.last[place]
+    last = scores.table.lines.last
+    weights = [OUTPUT_FACTOR * _event_weight(event, place / len(events)) for place, event in enumerate(events)]
+    found = chain(_telling_lines(events, scores, number, focus), _naming_lines(events, scores, focus) if focus else ())
+    for text, place in found:
+        event_number = last[place]
         event = events[event_number]
-        if event.tool is ToolKind.PLAN or event.is_refusal:
+        if event.tool is ToolKind.PLAN or event.refusal is not None:
             continue
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
@@ -400,16 +428,16 @@ def _outputs(
         label = labels.of(event_number)
         if text == event.name or text in label or is_noise(text):
             continue
-        weight = OUTPUT_FACTOR * _event_weight(event, event_number / len(events)) * _legibility(text, event)
         yield Statement(
-            text=shortened(text, scores, focus),
-            event=event_number,
-            place=place,
-            form=StatementForm.OUTPUT,
-            label=label,
-            record=event.record,
-            at_tokens=starts[event_number],
-            weight=weight,
+            text if len(text) <= _FOCUS_CHARS else shortened(text, scores, focus),
+            event_number,
+            place,
+            StatementForm.OUTPUT,
+            "",
+            label,
+            event.record,
+            starts[event_number],
+            weights[event_number] * _legibility(text, event),
         )
 
 
@@ -425,7 +453,7 @@ def _legibility(text: str, event: Event) -> float:
 def _naming_lines(events: Sequence[Event], scores: Scores, focus: frozenset[str]) -> Iterator[tuple[str, int]]:
     """The distinct lines of calls and results that name the focus, with their places."""
     lines = scores.table.lines
-    for place, text in enumerate(lines.numbers) if focus else ():
+    for place, text in enumerate(lines.numbers):
         if events[lines.last[place]].kind in _OUTPUT and names(text, focus):
             yield text, place
 
@@ -435,22 +463,22 @@ def _telling_lines(
 ) -> Iterator[tuple[str, int]]:
     """The distinct lines of calls and results by the chances of their names, a few for each name; with their places."""
     lines, chance = scores.table.lines, scores.rows.__getitem__
-    texts, left = list(lines.numbers), dict[int, int]()
+    texts, used = list(lines.numbers), bytearray(len(scores.rows))
     is_output = [event.kind in _OUTPUT for event in events]
+    values = map(sum, map(map, repeat(chance), lines.atoms))
     heap = [
         (-value / _LINE_COST[min(len(text), MAX_CHARS)], -place)
-        for place, (text, atoms, last) in enumerate(zip(texts, lines.atoms, lines.last, strict=True))
-        if atoms and is_output[last] and (value := sum(map(chance, atoms))) >= _MIN_ATOM_CHANCE
-        if not (focus and names(text, focus))
+        for place, (value, text, last) in enumerate(zip(values, texts, lines.last, strict=True))
+        if value >= _MIN_ATOM_CHANCE and is_output[last] and not (focus and names(text, focus))
     ]
     heapify(heap)
     while heap and number > 0:
         place = -heappop(heap)[1]
-        fresh = [row for row in lines.atoms[place] if left.get(row, _LINES_PER_ATOM) > 0]
+        fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
         if sum(map(chance, fresh)) < _MIN_ATOM_CHANCE:
             continue
         for row in fresh:
-            left[row] = left.get(row, _LINES_PER_ATOM) - 1
+            used[row] += 1
         number -= 1
         yield texts[place], place
 

@@ -8,18 +8,18 @@ conversation names no files the fit does not hold, and p is blended with log-fre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, count
 from math import copysign, exp, log, log1p
 from operator import mul
 
 import orjson
 
 from compactor_cli.digest import language
-from compactor_cli.digest.atoms import Atom, AtomKind, atom_texts, chunks_by_line, remembered, split_urls
+from compactor_cli.digest.atoms import Atom, AtomKind, atom_texts, chunks_by_line, recent_lines, remembered, split_urls
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 
 
@@ -35,12 +35,11 @@ class Lines:
     atoms: list[tuple[int, ...]] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
 
-    def add(self, lines: Sequence[str], atoms: Sequence[tuple[int, ...]]) -> None:
-        """Enters lines that were not there before, and their atoms."""
-        start = len(self.atoms)
-        self.numbers.update(zip(lines, range(start, start + len(lines)), strict=True))
+    def add(self, lines: Sequence[str], atoms: Sequence[tuple[int, ...]], event: int) -> None:
+        """Enters lines of an event that were not there before, and their atoms."""
+        self.numbers.update(zip(lines, count(len(self.atoms))))
         self.atoms.extend(atoms)
-        self.last.extend([-1] * len(lines))
+        self.last.extend([event] * len(lines))
 
     def renumbered(self, rows: Sequence[int]) -> Lines:
         """The same lines with the rows of another table: ``rows[old]`` is the new one."""
@@ -59,9 +58,10 @@ _BY_KIND = {
 }
 _BY_TOOL = {ToolKind.EDIT: "edits", ToolKind.COMMAND: "commands", ToolKind.READ: "reads"}
 COUNTS = ("users", "assistants", "calls", "results", "summaries", "edits", "commands", "reads", "errors", "lines")
-# A transcript that says more different things than this is not worth remembering what each chunk said.
 _MANY = 1 << 30
+# A transcript that says more different things than this is not worth remembering what each chunk said.
 _MOST_REMEMBERED = 1 << 19
+_LEAST_UNKNOWN = 2_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,7 +196,21 @@ def build(events: Sequence[Event]) -> Table:
     return _Scan().run(events)
 
 
-class _Rows(dict[bytes, tuple[int, ...]]):
+class _AtomRows(dict[Atom, int]):
+    """Atom → its row in a table, entered at first sight."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self._atoms, self._kinds = table.atoms, table.columns.kinds
+
+    def __missing__(self, atom: Atom) -> int:
+        row = self[atom] = self._atoms.setdefault(atom.text, len(self._atoms))
+        if row == len(self._kinds):
+            self._kinds.append(_KIND_CODES[atom.kind])
+        return row
+
+
+class _ChunkRows(dict[bytes, tuple[int, ...]]):
     """Chunk → rows of its atoms, worked out at first sight."""
 
     def __init__(self, row_of: Callable[[Atom], int]) -> None:
@@ -204,11 +218,8 @@ class _Rows(dict[bytes, tuple[int, ...]]):
         self._row_of = row_of
 
     def __missing__(self, chunk: bytes) -> tuple[int, ...]:
-        # Most chunks are words, and most others say one thing.
-        if chunk.isalpha() and chunk.islower():
-            rows: tuple[int, ...] = ()
-        else:
-            rows = tuple(map(self._row_of, remembered(chunk)))
+        # Most chunks are words.
+        rows = () if chunk.isalpha() and chunk.islower() else tuple(map(self._row_of, remembered[chunk]))
         if len(self) < _MOST_REMEMBERED:
             self[chunk] = rows
         return rows
@@ -218,9 +229,11 @@ class _Scan:
     def __init__(self) -> None:
         self.table = Table()
         self.columns = self.table.columns
-        self.rows = _Rows(self._row_of)
+        self.row_of = _AtomRows(self.table).__getitem__
+        self.rows = _ChunkRows(self.row_of)
         self.times: list[int] = []
         self.at_tokens = 0
+        self.known, self.unknown = 0, 0
 
     def run(self, events: Sequence[Event]) -> Table:
         for number, event in enumerate(events):
@@ -233,47 +246,59 @@ class _Scan:
         self.table.events = len(events)
         return self.table
 
-    def _row_of(self, atom: Atom) -> int:
-        text, kind = atom
-        atoms = self.table.atoms
-        row = atoms.setdefault(text, len(atoms))
-        if row == len(self.columns.kinds):
-            self.columns.kinds.append(_KIND_CODES[kind])
-        return row
-
     def _read(self, text: str, event: int) -> set[int]:
         """The atoms of an event, by row; only lines that were not there before are looked into."""
         lines = self.table.lines
         stripped = list(map(str.strip, text.split("\n")))
-        if new := [line for line in dict.fromkeys(stripped) if line not in lines.numbers]:
-            self._enter(new)
-        numbers = list(map(lines.numbers.__getitem__, stripped))
+        new = [line for line in dict.fromkeys(stripped) if line not in lines.numbers]
+        is_new = len(new) == len(stripped)
+        if new:
+            lines.add(new, self._rows_of(new), event)
+            self.times.extend([int(is_new)] * len(new))
+        if is_new:
+            return set(chain.from_iterable(lines.atoms[-len(new) :]))
         last, times = lines.last, self.times
+        numbers = list(map(lines.numbers.__getitem__, stripped))
         for number in numbers:
             last[number] = event
             times[number] += 1
         return set(chain.from_iterable(map(lines.atoms.__getitem__, numbers)))
 
-    def _enter(self, new: Sequence[str]) -> None:
+    def _rows_of(self, new: Sequence[str]) -> list[tuple[int, ...]]:
+        """The atoms of new lines, by row."""
         urls = {line: split_urls(line) for line in new if "://" in line}
         rests = [urls[line][0] if line in urls else line for line in new] if urls else new
-        of_chunk = self.rows.__getitem__
-        found = [tuple(dict.fromkeys(chain.from_iterable(map(of_chunk, chunks)))) for chunks in chunks_by_line(rests)]
+        # Where hardly a line was in the transcripts before, looking for the others would cost more than it saves.
+        if self.unknown > _LEAST_UNKNOWN + 8 * self.known:
+            of_chunk, chained = self.rows.__getitem__, chain.from_iterable
+            found = [tuple(dict.fromkeys(chained(map(of_chunk, chunks)))) for chunks in chunks_by_line(rests)]
+        else:
+            row_of = self.row_of
+            found = [tuple(dict.fromkeys(map(row_of, atoms))) if atoms else () for atoms in self._atoms_of(rests)]
         for place, line in enumerate(new) if urls else ():
             if line in urls:
-                found[place] = tuple(dict.fromkeys((*found[place], *map(self._row_of, urls[line][1]))))
-        self.table.lines.add(new, found)
-        self.times.extend([0] * len(new))
+                found[place] = tuple(dict.fromkeys((*found[place], *map(self.row_of, urls[line][1]))))
+        return found
+
+    def _atoms_of(self, lines: Sequence[str]) -> Iterable[tuple[Atom, ...]]:
+        found = recent_lines.atoms(lines)
+        unknown = [line for line, atoms in zip(lines, found, strict=True) if atoms is None]
+        self.known += len(lines) - len(unknown)
+        self.unknown += len(unknown)
+        read = iter(recent_lines.read(unknown) if unknown else ())
+        return (next(read) if atoms is None else atoms for atoms in found)
 
     def _count(self, event: Event, found: set[int]) -> None:
         self.columns.fill(self.at_tokens)
         columns, at, size = self.columns, self.at_tokens, len(found)
         last, fewest = columns.last, columns.fewest
+        counter, *more = self._counters(event)
         for row in found:
             last[row] = at
+            counter[row] += 1
             if size < fewest[row]:
                 fewest[row] = size
-        for counter in self._counters(event):
+        for counter in more:
             for row in found:
                 counter[row] += 1
 
