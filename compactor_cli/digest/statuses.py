@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, results_of
@@ -426,12 +427,17 @@ def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[
     """
     passed: list[Run] = []
     for run in reversed(runs):
+        if len(passed) == _MOST_CHECKS:
+            break
         is_passed = run.outcome is CommandOutcome.OK and is_test(run.command)
         if is_passed and not any(contains(later.key, run.key) for later in passed):
             passed.append(run)
     found = ((run, tuple(one for one in changes if one.event > run.event and covers(run, one))) for run in passed)
     return [(run, since) for run, since in found if since]
 
+
+# More than anyone has: each is compared with each, and with every change.
+_MOST_CHECKS = 64
 
 # What a check of one language does not look at: prose, and the sources of the others.
 PROSE = (".md", ".txt", ".rst", ".adoc")
@@ -454,5 +460,11 @@ def covers(run: Run, change: FileOperation) -> bool:
     if change.path.endswith(PROSE):
         return False
     language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
-    checked = [name for name, pattern in _CHECKERS.items() if pattern.search(run.command)]
+    checked = _checked(run.command)
     return not language or not checked or language in checked
+
+
+@lru_cache(maxsize=_MOST_CHECKS)
+def _checked(command: str) -> tuple[str, ...]:
+    """The languages whose checkers a command runs; asked again for each file that changed after it."""
+    return tuple(name for name, pattern in _CHECKERS.items() if pattern.search(command))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import answer, call, conversation, digest, ran, texts, user
 
+from compactor_cli.digest import statuses
 from compactor_cli.model.summary import Section
 
 STORE = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
@@ -68,6 +70,14 @@ def test_a_check_is_not_older_than_edits_of_prose_or_of_another_language() -> No
     notes = (call("Edit", "n", file_path="NOTES.md", old_string="a", new_string="b"), answer("ok", "n"))
     page = (call("Edit", "p", file_path="web/page.ts", old_string="a", new_string="b"), answer("ok", "p"))
     assert is_open(STORE, TESTS, notes, page) == []
+
+
+def test_checks_are_compared_with_no_more_than_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    monkeypatch.setattr(statuses, "contains", lambda whole, part: compared.append(part) or False)
+    checks = [ran(f"pytest tests/test_{number}.py", "1 passed in 1s") for number in range(300)]
+    digest(conversation(user("Test each part."), *checks, CLOCK))
+    assert 0 < len(compared) <= statuses._MOST_CHECKS**2
 
 
 def test_a_narrow_check_that_a_later_one_contains_is_not_told_of_again() -> None:
