@@ -95,7 +95,7 @@ def test_the_chain_from_the_newest_record_holds_all_that_stays(tree: str, own: s
     assert len(by_id) == sum(value["type"] != "session" for value in values)
 
 
-def test_whoever_reads_on_is_told_of_the_gaps() -> None:
+def test_the_summary_names_the_gaps() -> None:
     source = opened((SAMPLES / "claude-code.jsonl").read_bytes())
     smart = compacted(source, Settings(target=Size(ratio=0.25), keep=Keep(by=SMART)))
     newest = compacted(source, Settings(target=Size(ratio=0.25)))

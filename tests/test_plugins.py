@@ -251,7 +251,7 @@ def test_a_summariser_that_fails_is_replaced_by_the_digest(name: str, reason: st
     assert (strict.returncode, reason.encode() in strict.stderr) == (3, True)
 
 
-def test_a_ranking_says_what_stays_beside_the_newest(run: Runner) -> None:
+def test_a_ranking_decides_what_stays_next_to_the_newest(run: Runner) -> None:
     (run.folder / "session.jsonl").write_bytes(conversation(30))
     source = conversation(30).splitlines(keepends=True)
     assert run("-t", "2500", "--keep", "failures").returncode == 0

@@ -238,7 +238,7 @@ def test_lines_added_at_the_same_time_stay_whole(tmp_path: Path) -> None:
     assert [entry is not None for _, entry in read_entries(tmp_path)] == [True] * 40
 
 
-def test_the_archive_lies_beside_a_replaced_file_else_in_the_data_folder(
+def test_the_archive_lies_next_to_a_replaced_file_else_in_the_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "real").mkdir()

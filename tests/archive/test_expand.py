@@ -94,7 +94,7 @@ def test_rows_of_a_json_array_come_back_although_commas_stand_between_them(archi
         assert found.message.text == str(number)
 
 
-def test_two_sessions_in_one_file_are_told_apart(archive: Path) -> None:
+def test_two_sessions_in_one_file_are_distinguished(archive: Path) -> None:
     other = {"type": "session", "version": 3, "id": "x", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/"}
     sha256 = store(archive, *TALK)
     rows = [session(TALK), json.dumps(other).encode() + b"\n"]

@@ -61,7 +61,7 @@ def test_a_line_that_was_still_being_written_is_had_as_it_was(tmp_path: Path) ->
     assert verify(tmp_path).originals == 1
 
 
-def test_what_was_rewritten_or_lies_elsewhere_is_kept_beside_it(tmp_path: Path) -> None:
+def test_what_was_rewritten_or_lies_elsewhere_is_kept_next_to_it(tmp_path: Path) -> None:
     elsewhere = store(tmp_path, *SAID[:2])
     in_place = Archive(tmp_path).add(session(SAID[:4]))
     written = (hashlib.sha256(b"x").hexdigest(), 1)

@@ -204,7 +204,7 @@ def test_an_index_of_another_version_is_made_anew(archive: Path) -> None:
     assert ids(archive, "apple") == [f"{sha256[:16]}:1"]
 
 
-def test_the_index_is_private_and_beside_the_archive_or_in_the_cache(
+def test_the_index_is_private_and_in_the_archive_or_in_the_cache(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(archive, *said("an apple"))

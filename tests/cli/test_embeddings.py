@@ -50,7 +50,7 @@ def test_nothing_is_paid_twice(work: Path, compact: Run, llm_server: LlmServer) 
 
 
 @pytest.mark.parametrize("model", ["auth", "not_found", "few.9"])
-def test_where_the_model_fails_words_decide_and_the_report_says_so(
+def test_where_the_model_fails_words_decide_and_the_report_has_a_warning(
     work: Path, compact: Run, llm_server: LlmServer, model: str
 ) -> None:
     by_words = compact(*NEAR, "session.jsonl")
@@ -76,7 +76,7 @@ def test_a_look_sends_nothing(work: Path, compact: Run, llm_server: LlmServer) -
     assert b"only asked when something is done" in ran.out
 
 
-def test_a_model_may_write_the_summary_beside_it(work: Path, compact: Run, llm_server: LlmServer) -> None:
+def test_a_model_may_write_the_summary_as_well(work: Path, compact: Run, llm_server: LlmServer) -> None:
     ran = compact(*model_options(llm_server, "well-near"), "-m", "openai/well", "session.jsonl")
     assert ran.code == 0
     assert {(entry["path"], entry["model"]) for entry in llm_server.requests()} == {

@@ -82,7 +82,7 @@ def test_a_hook_that_cannot_be_run_or_hangs_stops_the_input(work: Path, compact:
     assert not Path("out.jsonl").exists()
 
 
-def test_a_failed_hook_after_is_told_and_the_output_stands(work: Path, compact: Run) -> None:
+def test_a_failed_hook_after_is_a_warning_and_the_output_stays(work: Path, compact: Run) -> None:
     ran = compact("--set", f"hook-after={hook('after', NO_MAIL)}", *WISHES)
     assert ran.code == 0
     assert "the hook after it ended with code 1: no mail today" in ran.err

@@ -94,7 +94,7 @@ def test_a_reply_that_does_not_end_in_time_is_given_up(work: Path, compact: Run,
     assert "no reply within 0.3 seconds" in ran.err
 
 
-def test_a_look_sends_nothing_and_tells_the_price(
+def test_a_look_sends_nothing_and_prints_the_price(
     work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-this-test-0123456789")

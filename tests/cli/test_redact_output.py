@@ -109,7 +109,7 @@ def test_a_second_run_changes_nothing(work: Path, compact: Run) -> None:
     assert (work / "long.jsonl").read_bytes() == once
 
 
-def test_what_an_earlier_summary_knew_of_a_secret_is_not_told_again(work: Path, compact: Run) -> None:
+def test_what_an_earlier_summary_knew_of_a_secret_is_not_repeated(work: Path, compact: Run) -> None:
     messages = conversation(40)
     messages[41]["content"] = f"Use the deploy token {GITHUB} for src/module_10.py from now on."
     path = work / "twice.jsonl"

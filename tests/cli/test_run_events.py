@@ -27,7 +27,7 @@ def names(found: list[dict[str, Any]]) -> list[str]:
     return [event["event"] for event in found]
 
 
-def test_one_session_is_told_from_its_beginning_to_its_archive(work: Path, compact: Run) -> None:
+def test_one_session_has_events_from_its_beginning_to_its_archive(work: Path, compact: Run) -> None:
     ran = compact("-t", "1500", "session.jsonl", "--events", "events.jsonl")
     assert (ran.code, ran.err) == (0, "")
     found = events()
@@ -62,7 +62,7 @@ def test_the_events_of_inputs_are_whole_and_in_order_whatever_the_processes(
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_every_row_of_a_dataset_is_told(jobs: str, work: Path, compact: Run) -> None:
+def test_every_row_of_a_dataset_has_events(jobs: str, work: Path, compact: Run) -> None:
     rows = dataset_bytes(5).splitlines(keepends=True)
     (work / "rows.jsonl").write_bytes(b"".join([*rows[:2], b'{"no": "conversation"}\n', *rows[2:]]))
     assert compact("-t", "600", "-j", jobs, "rows.jsonl", "-o", "o.jsonl", "--events", "events.jsonl").code == 3
@@ -73,7 +73,7 @@ def test_every_row_of_a_dataset_is_told(jobs: str, work: Path, compact: Run) -> 
     assert "line" not in of_input
 
 
-def test_each_call_of_a_model_is_told_between_plan_and_end(
+def test_each_call_of_a_model_is_an_event_between_plan_and_end(
     work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
@@ -144,14 +144,14 @@ def test_a_listener_that_went_away_does_not_stop_the_run(work: Path, spawn: Run)
     assert (work / "o.jsonl").stat().st_size < len(session_bytes())
 
 
-def test_a_run_that_does_not_start_is_told_to_be_over(work: Path, compact: Run) -> None:
+def test_a_run_that_does_not_start_emits_its_end(work: Path, compact: Run) -> None:
     assert compact("-t", "1500", "--set", "template=none", "session.jsonl", "--events", "events.jsonl").code == 2
     found = events()
     assert names(found) == ["error", "done"]
     assert found[-1]["exit_code"] == 2
 
 
-def test_a_look_tells_of_plans_and_writes_nothing(work: Path, compact: Run) -> None:
+def test_a_look_emits_plans_and_writes_nothing(work: Path, compact: Run) -> None:
     compact("-n", "-t", "1500", "session.jsonl", "--events", "events.jsonl")
     found = events()
     assert names(found) == ["run", "begin", "plan", "transcript", "end", "done"]

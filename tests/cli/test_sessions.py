@@ -159,7 +159,7 @@ def _here(path: Path, project: str) -> None:
     path.write_bytes(path.read_bytes().replace(project.encode(), folder.encode()))
 
 
-def test_the_newest_session_of_this_folder_is_compacted_and_its_client_told_to_go_on(home: Path, compact: Run) -> None:
+def test_the_newest_session_of_this_folder_is_compacted_and_resumable(home: Path, compact: Run) -> None:
     path = _keep("claude", home)
     _here(path, "/home/mara/tidegate")
     _keep("codex", home)

@@ -65,7 +65,7 @@ def test_a_row_that_is_no_conversation_is_passed_on_and_counted(work: Path, comp
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_the_table_of_formats_tells_what_each_can_hold(as_json: bool, compactor: Run) -> None:
+def test_the_table_of_formats_shows_what_each_can_hold(as_json: bool, compactor: Run) -> None:
     out = compactor("formats", *(["--json"] if as_json else [])).out.decode()
     if as_json:
         found = {value["name"]: value for value in map(json.loads, out.splitlines())}

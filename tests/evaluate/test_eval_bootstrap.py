@@ -45,7 +45,7 @@ def test_differences_are_paired_repeatable_and_within_their_interval_at_the_ends
     assert 1 / 200 <= found.p <= 1
 
 
-def test_a_clear_difference_is_told_from_none() -> None:
+def test_a_clear_difference_is_distinguished_from_none() -> None:
     better = {f"s{n}": 0.8 + n / 100 for n in range(10)}
     worse = {f"s{n}": 0.5 - n / 100 for n in range(10)}
     clear = paired(better, worse, 2_000, "seed")

@@ -75,15 +75,15 @@ def test_a_part_of_a_longer_name_is_not_the_atom() -> None:
     assert found == Share(kept=0, total=1)
 
 
-def test_pairs_are_words_beside_an_atom_on_lines_of_future_and_middle() -> None:
+def test_pairs_are_words_next_to_an_atom_on_lines_of_future_and_middle() -> None:
     future = (assistant("the retry limit of retry_policy is too low"),)
     needs = needs_of(case(middle=MIDDLE, future=future))
-    assert {word for _, word in needs.pairs} == {"the", "retry", "limit", "retry_policy"} & _words_beside(needs)
+    assert {word for _, word in needs.pairs} == {"the", "retry", "limit", "retry_policy"} & _words_next_to_atoms(needs)
     assert ("retry_policy", "low") not in needs.pairs
     assert ("retry_policy", "limit") in needs.pairs
 
 
-def _words_beside(needs: object) -> set[str]:
+def _words_next_to_atoms(needs: object) -> set[str]:
     return {word for _, word in needs.pairs}  # type: ignore[attr-defined]
 
 

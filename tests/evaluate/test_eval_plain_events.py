@@ -11,7 +11,7 @@ EDIT = call("Edit", 1, file_path="src/pump.py", old_string="flow_rate = 3", new_
 AGAIN = call("Edit", 2, file_path="src/pump.py", old_string="flow_rate = 4", new_string="flow_rate = 5")
 
 
-def test_a_call_is_told_by_its_values_and_not_by_their_names() -> None:
+def test_a_call_is_known_by_its_values_and_not_by_their_names() -> None:
     (event,) = plain_events(transcript((assistant("", EDIT),)))
     assert event.text == "Edit\nsrc/pump.py\nflow_rate = 3\nflow_rate = 4"
 

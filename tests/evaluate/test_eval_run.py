@@ -122,7 +122,7 @@ def test_the_document_is_json_and_holds_every_case(result: EvalResult) -> None:
     assert {item["method"] for item in document["groups"][0]["digest_minus"]} == {"tail", "bare-list"}
 
 
-def test_no_path_above_the_folder_is_told(folder: Path, result: EvalResult) -> None:
+def test_no_path_above_the_folder_is_printed(folder: Path, result: EvalResult) -> None:
     assert str(folder.parent) not in json.dumps(to_json(result))
 
 
@@ -178,7 +178,7 @@ def test_a_budget_that_the_frame_takes_is_not_measured(folder: Path) -> None:
     assert budgets == {"400"}
 
 
-def test_unknown_baselines_are_told_before_any_work(folder: Path) -> None:
+def test_unknown_baselines_are_errors_before_any_work(folder: Path) -> None:
     with pytest.raises(UsageError, match="head-tial"):
         run_eval([str(folder)], EvalOptions(baselines=("head-tial",)))
 

@@ -139,7 +139,7 @@ def test_what_was_written_just_now_is_not_trusted(
     assert opened == ["a.jsonl"]
 
 
-def test_what_a_person_should_hear_of_is_told_again(
+def test_what_a_person_should_see_is_reported_again(
     files: list[Path], run_config: RunConfig, tmp_path: Path, opened: list[str]
 ) -> None:
     files[0].write_bytes(b"oops\n")

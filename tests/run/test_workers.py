@@ -73,7 +73,7 @@ def test_an_error_in_a_worker_is_raised_in_its_items_turn() -> None:
         next(results)
 
 
-def test_leaving_early_lets_workers_clean_up_and_tells_what_was_done(tmp_path: Path) -> None:
+def test_leaving_early_lets_workers_clean_up_and_keeps_what_was_done(tmp_path: Path) -> None:
     def slow_from_three(number: int) -> int:
         file = tmp_path / f"{number}.tmp"
         try:  # from before the file is there: the end may come between any two lines

@@ -167,7 +167,7 @@ def test_what_cannot_be_submitted_leaves_nothing(
     assert llm_server.requests() == []
 
 
-def test_a_second_submission_and_a_folder_without_one_are_told(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
+def test_a_second_submission_and_an_empty_folder_are_errors(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     assert "no batch jobs were begun here" in batch("collect", ".")[2]
     batch("submit", "rows.jsonl", *model_options(llm_server))
     code, _, said = batch("submit", "rows.jsonl", *model_options(llm_server))

@@ -126,7 +126,7 @@ def test_the_examples_run_as_they_stand(example: str, work: Path) -> None:
         assert (work / "chats16k.parquet").stat().st_size > 0
 
 
-def test_the_plan_follows_from_the_figures_beside_it() -> None:
+def test_the_plan_follows_from_the_figures_next_to_it() -> None:
     """Run ``python benchmarks/petabyte.py --write`` to write it anew."""
     command = [sys.executable, str(ROOT / "benchmarks/petabyte.py")]
     made = subprocess.run(command, capture_output=True, text=True, check=True).stdout

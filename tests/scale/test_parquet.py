@@ -70,7 +70,7 @@ def test_a_column_of_messages_keeps_its_type(work: Path) -> None:
     assert any("[compact/1" in message["content"] for message in cells[4])
 
 
-def test_odd_cells_are_passed_on_and_told(work: Path) -> None:
+def test_odd_cells_are_passed_on_and_listed(work: Path) -> None:
     cells = [row(0, 8).decode(), None, '{"weather": "fine"}', "", row(1, 8).decode(), "{torn"]
     write("rows.parquet", {"chat": cells})
     metrics = compact_shard("rows.parquet", "out.parquet", OPTIONS)

@@ -58,7 +58,7 @@ def test_the_limit_on_requests_is_one_for_all_workers(work: Path, llm_server: Ll
     assert metrics["fell_back"] == metrics["compacted"] - 3 > 0
 
 
-def test_a_cluster_that_does_not_answer_is_told(work: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_an_error(work: Path) -> None:
     (work / "rows.jsonl").write_bytes(dataset(1))
     code, said = on_ray("rows.jsonl", "--output-dir", "out", "--address", "127.0.0.1:1")
     assert (code, "check --address" in said) == (75, True)

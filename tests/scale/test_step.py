@@ -21,7 +21,7 @@ from compactor_cli.run.shards import FinishedPolicy, ShardMetrics, settings_of
 from compactor_cli.run.step import compact_shard
 
 
-def test_the_bytes_are_those_of_a_plain_run_and_failed_rows_stand_beside_them(work: Path) -> None:
+def test_the_bytes_are_those_of_a_plain_run_and_failed_rows_are_next_to_them(work: Path) -> None:
     source = work / "rows.jsonl"
     source.write_bytes(dataset(odd=True))
     metrics = compact_shard(source, work / "out/rows.jsonl", OPTIONS)
