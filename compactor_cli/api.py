@@ -158,7 +158,7 @@ def compact(source: Any, target: Amount | None = None, **options: Unpack[Options
     Raises `CompactError` where the conversation cannot be read or compacted, where there are several (see
     `iter_compact`), and for options that there are not.
     """
-    with _Work(target, options) as work:
+    with _Call(target, options) as work:
         conversation = conversation_in(source, work.format)
         return work.result(conversation, work.row(conversation))
 
@@ -205,10 +205,10 @@ def iter_compact(
     """
     if on_error not in ("raise", "keep"):
         raise UsageError(f"{on_error!r} is not a choice for on_error", next_step="one of raise, keep")
-    return _results(source, _Work(target, options), keeps_failed=on_error == "keep")
+    return _results(source, _Call(target, options), keeps_failed=on_error == "keep")
 
 
-def _results(source: Any, call: _Work, *, keeps_failed: bool) -> Iterator[Result[Any]]:
+def _results(source: Any, call: _Call, *, keeps_failed: bool) -> Iterator[Result[Any]]:
     def row(conversation: GivenConversation) -> Compaction:
         return work.row(conversation, keeps_failed=keeps_failed)
 
@@ -233,13 +233,13 @@ def compact_batch(
     A row that fails raises `CompactError`; where ``reasons`` names a column, the row stays as it was and the reason is
     there. Raises, too, where a named column is not there or holds no conversation, and where no column does.
     """
-    with _Work(target, options) as work:
+    with _Call(target, options) as work:
         return compact_columns(
             batch, work.maker, column=column, reasons=reasons, dialect=work.format, models=work.models
         )
 
 
-class _Work:
+class _Call:
     """What all conversations of a call share: what compacts them and the connection to a model, while in ``with``."""
 
     maker: RowMaker
@@ -251,7 +251,7 @@ class _Work:
         self._settings = _settings(target, options)
         self.format = options.get("format", "")
 
-    def __enter__(self) -> _Work:
+    def __enter__(self) -> _Call:
         if self._options.get("model"):
             from compactor_cli.run.model_run import ModelRun, check_setup
 

@@ -77,7 +77,7 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
     name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
     commands. Thinking is left out: clients do not send it again; so is a demonstration, which is of another task.
     """
-    reader = _Reader(strip=path_stripper(working_directory(transcript)))
+    reader = _EventReader(strip=path_stripper(working_directory(transcript)))
     for index in indices:
         if 0 <= index < len(transcript.messages):
             value = transcript.records[index].value if index < len(transcript.records) else None
@@ -92,7 +92,7 @@ def results_of(events: Iterable[Event]) -> dict[int, Event]:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reader:
+class _EventReader:
     strip: Callable[[str], str]
     found: list[Event] = field(default_factory=list)
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))

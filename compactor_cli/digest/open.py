@@ -133,7 +133,7 @@ class Attached:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _OpenItems:
     skills: dict[str, int] = field(default_factory=dict)
     running: dict[str, BackgroundWork] = field(default_factory=dict)
 
@@ -180,7 +180,7 @@ def attached(
     events: Sequence[Event], later: Sequence[Event] = (), notices: Iterable[str] = (), carried: Attached | None = None
 ) -> Attached:
     """What is attached after these events and was not seen to end in those that are ``later``, or in ``notices``."""
-    reader = _Reader()
+    reader = _OpenItems()
     for name, _ in carried.skills if carried else ():
         reader.skills[name] = -1
     for work in carried.running if carried else ():

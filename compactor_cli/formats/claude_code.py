@@ -49,7 +49,7 @@ def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
     """The records to be put between ``cut.before`` and ``cut.after``."""
     if not insertions:
         return ()
-    site = _Site(transcript, cut)
+    site = _ClaudeSite(transcript, cut)
     ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
     ids[-1] = site.taken or ids[-1]
     needs_boundary = not site.head or (site.has_tail and not site.taken)
@@ -67,7 +67,7 @@ def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
 
     Their times follow the newest record's, since clients take the newest record for the end of the chain.
     """
-    site = _Site(transcript, cut)
+    site = _ClaudeSite(transcript, cut)
     ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
     root = derived_uuid(transcript.sha256, "boundary")
     site.removed = list(range(len(site.tree.values)))
@@ -81,7 +81,7 @@ def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
 
 def taken_uuid(transcript: Transcript, cut: InsertionPoint) -> str:
     """The uuid that the last inserted record takes over; empty if the tail links to nothing removed."""
-    return _Site(transcript, cut).taken
+    return _ClaudeSite(transcript, cut).taken
 
 
 def dangling(transcript: Transcript, kept: Iterable[int], taken: str = "") -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def dangling(transcript: Transcript, kept: Iterable[int], taken: str = "") -> tu
     return tuple(i for i in orphans if tree.values[i].get("parentUuid") != taken)
 
 
-class _Site:
+class _ClaudeSite:
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:

@@ -169,7 +169,7 @@ def open_transcripts(
     transcripts. Raises UnknownShape where nothing is recognised; unknown records next to known ones are META.
     Where no built-in format fits, those of plug-ins are asked; PluginFailed names one that fails.
     """
-    reader = _Reader(lines, dialect, prefix, unread_bytes)
+    reader = _TranscriptReader(lines, dialect, prefix, unread_bytes)
     if among_rows_of:
         reader.last, reader.in_rows = get(among_rows_of), True
     try:
@@ -182,7 +182,7 @@ def open_transcripts(
         raise
 
 
-class _Reader:
+class _TranscriptReader:
     """The records still to come, and what was recognised so far."""
 
     def __init__(self, lines: Iterable[Record], name: str, prefix: bytes, unread_bytes: int) -> None:

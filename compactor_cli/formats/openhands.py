@@ -180,7 +180,7 @@ class OpenHands:
         """A condensation in place of the removed events; other messages as messages. Numbers are those removed."""
         values = [record.value for record in transcript.records]
         raw = transcript.records[0].raw if transcript.records else b""
-        site = _Site(values, cut, len(insertions))
+        site = _OpenHandsSite(values, cut, len(insertions))
         time = _time(transcript, cut)
         like = next((event for value in values for event in _events(value) if is_action(event)), {})
         written: list[bytes] = []
@@ -276,7 +276,7 @@ def _event_pieces(event: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     return action_pieces(event, place) if is_action(event) else observation_piece(event, place)
 
 
-class _Site:
+class _OpenHandsSite:
     """Where insertions go: their numbers, which removed events had, and the removed events' other numbers."""
 
     def __init__(self, values: Sequence[Any], cut: InsertionPoint, count: int) -> None:

@@ -131,7 +131,7 @@ def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
 
     Where an entry of the tail links to another removed one, an entry that carries no information has that one's id.
     """
-    site = _Site(transcript, cut)
+    site = _PiSite(transcript, cut)
     ids = [_id(transcript, i) for i in range(len(insertions))]
     ids[-1] = site.path.free_parent(cut.before, cut.after) or ids[-1]
     parents = [site.last_head_id(), *ids[:-1]]
@@ -142,7 +142,7 @@ def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Ins
 
 def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The entries to be put after all others, linked to the last one; the first kept entry is that of the tail."""
-    site = _Site(transcript, cut)
+    site = _PiSite(transcript, cut)
     ids = [_id(transcript, i) for i in range(len(insertions))]
     values = site.path.values
     last = values[site.path.newest] if site.path.newest is not None else {}
@@ -181,7 +181,7 @@ def size_tokens(usage: Mapping[str, Any]) -> int:
     return total if isinstance(total, int) and total else sum(part for part in parts if isinstance(part, int))
 
 
-class _Site:
+class _PiSite:
     """Where the insertion goes."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:

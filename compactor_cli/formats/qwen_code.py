@@ -84,7 +84,7 @@ _COPIED = ("sessionId", "cwd", "version", "gitBranch")
 
 def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
     """The records to be put between ``cut.before`` and ``cut.after``."""
-    site = _Site(transcript, cut)
+    site = _QwenSite(transcript, cut)
     ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
     holes = site.holes()
     taken = next(iter(holes), "")
@@ -102,7 +102,7 @@ def append(
     transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
 ) -> tuple[bytes, ...]:
     """A compression to be put after all other records, linked to the last one of the chain."""
-    site = _Site(transcript, cut)
+    site = _QwenSite(transcript, cut)
     last = site.chain.sent[-1] if site.chain.sent else None
     contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
     info = {
@@ -123,7 +123,7 @@ def append(
     return (dump(record, transcript.records[0].raw),)
 
 
-class _Site:
+class _QwenSite:
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:

@@ -95,7 +95,7 @@ def read_reply(
     """
     names = _names(headings, known or {})
     quoted = quoter(line for heading in headings for line in (heading.opening, heading.label, heading.closing))
-    reader = _Reader(quoted=quoted)
+    reader = _OutlineReader(quoted=quoted)
     words = own_words(text)
     for line in _lines(words, headings, names):
         reader.read(line, names.get(_plain(line)) if _may_open(line) else None)
@@ -123,7 +123,7 @@ def _names(headings: Sequence[OutlineHeading], known: Mapping[str, Section]) -> 
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reader:
+class _OutlineReader:
     """``margin``: how far the lines of the current section are indented as a whole; None before its first one."""
 
     quoted: Callable[[str], str]
