@@ -9,7 +9,7 @@ from compactor_cli.api import Amount, make_digest
 
 
 class CompactCompaction(CompactionStrategy):  # type: ignore[misc]  # it may not be installed
-    """Replaces what is older than ``but_newest`` tokens by a digest of at most ``size`` (0: by what it stands for).
+    """Replaces what is older than ``but_newest`` tokens by a digest of at most ``size`` (0: by what it covers).
 
     ``threshold``: when, in tokens or as a share of the window. No model is asked.
     """

@@ -15,7 +15,7 @@ from compactor_cli.api import make_digest
 class DigestCondenser(CondenserBase):  # type: ignore[misc]  # it may not be installed
     """Above ``limit`` tokens, and when it is asked to, forgets what is older than ``but_newest`` tokens.
 
-    The first ``keep_first`` events stay; a digest of at most ``size`` tokens (0: by what it stands for) takes the place
+    The first ``keep_first`` events stay; a digest of at most ``size`` tokens (0: by what it covers) takes the place
     of the others. No model is asked.
     """
 

@@ -45,7 +45,7 @@ class _TimeOver(BaseException):
 
 
 def run_hook(event: str, client: str, read: Callable[[], bytes]) -> str:
-    """What is to be printed for the client; empty where nothing is to be said, or where anything went wrong.
+    """What is to be printed for the client; empty where there is nothing to print, or where anything went wrong.
 
     ``read`` gives what the client sent. Never raises, and ends within `MOST_SECONDS`. What became of the call is a line
     of the log (see `log_file`).

@@ -140,7 +140,7 @@ def remove(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
 
 
 def integration(name: str) -> str:
-    """The text of a file of ``integrations/``, installed with the package or beside it in a checkout."""
+    """The text of a file of ``integrations/``, installed with the package or next to it in a checkout."""
     package = Path(__file__).parents[1]
     for folder in (package / "integrations", package.parent / "integrations"):
         if (folder / name).is_file():

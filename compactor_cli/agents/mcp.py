@@ -1,6 +1,6 @@
 """A server of the Model Context Protocol on standard input and output: the archive as tools of the model.
 
-A request is a line and so is its answer. Tools run one after another beside the reading, so that a request that
+A request is a line and so is its answer. Tools run one after another while reading goes on, so that a request that
 waits can be cancelled and a ping is answered at once. What transcripts hold is only ever a string inside a JSON
 object: no text can pass for anything but what was quoted.
 """
@@ -204,7 +204,7 @@ def _welcome(version: Any) -> dict[str, Any]:
 
 
 def _result(tool: Mapping[str, Any], arguments: Any, archive_dir: str) -> tuple[str, bool]:
-    """What a call answers, and whether that is an error: a wrong argument is told to the model, which can mend it."""
+    """The answer to a call, and whether it is an error: a wrong argument is reported to the model, to be corrected."""
     from compactor_cli.archive.restore import known_archives
     from compactor_cli.model.errors import CompactError
 

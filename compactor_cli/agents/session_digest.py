@@ -59,7 +59,7 @@ class SizeLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDigest:
-    """A summary and what it stands for.
+    """A summary and what it covers.
 
     ``kept``: the records that a client still sends, by their index; ``first_kept``: the first of them after the summary
     (-1: none), and what its client calls it. ``state``: the name of its stored table, with

@@ -343,7 +343,7 @@ def _speaks(message: Message) -> bool:
 
 
 # This many turns on each side of a gap are compared: TextTiling (Hearst 1997) takes blocks of a few sentences, as
-# one alone is too short to tell.
+# one alone is too short to decide.
 _BLOCK_TURNS = 3
 # A gap deeper than others carries no information where all turns speak of one thing: it has to fall to this ratio of
 # the cohesion that is reached on either side of it.
@@ -395,7 +395,7 @@ def _counted(bags: Iterable[Iterable[str]]) -> Counter[str]:
 
 
 def _cosine(one: Mapping[str, int], other: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    """1 where one side has no words: nothing tells the two apart. Summed exactly, so in any order of the words."""
+    """1 where one side has no words: nothing distinguishes the two. Summed exactly, so in any order of the words."""
     if not one or not other:
         return 1.0
     shared = fsum(turns * other[word] * weights[word] for word, turns in one.items() if word in other)

@@ -32,7 +32,7 @@ def refreshed(plan: Plan, transcript: Transcript) -> Plan:
     at once. And some of their bookkeeping repeats the conversation, the removed part included.
 
     Left out, by the rule ``outdated``: what repeats messages next to them. Changed, by the rule ``usage``: the
-    counter that the client goes by, if it says more than what will be left.
+    counter that the client goes by, if it is larger than what will be left.
     """
     dialect = _refreshing(transcript.dialect) if plan.changes and plan.mode is Mode.REWRITE else None
     if dialect is None:
@@ -101,7 +101,7 @@ def append_settings(settings: Settings, name: str) -> Settings:
 
 
 def can_keep_middle(name: str) -> bool:
-    """Whether the client's boundary in this dialect says record by record what is sent after the summary."""
+    """Whether the client's boundary in this dialect lists record by record what is sent after the summary."""
     dialect = get(name)
     return isinstance(dialect, Appending) and dialect.appends_head
 
@@ -153,7 +153,7 @@ def check_plan(plan: Plan, transcript: Transcript, grouping: Grouping) -> None:
 
     That is: the spans tile the records; only records that are pruned have edits; no exchange is divided between
     what stays and what goes, and none that stays has a call without its result; a summary is planned
-    if and only if records are covered; the target is held or the plan says why not.
+    if and only if records are covered; the target is held or the plan has the reason.
     """
     count = len(transcript.records)
     _demand(plan.transcript_sha256 == transcript.sha256, "the plan was made for another transcript")

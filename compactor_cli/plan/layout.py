@@ -6,7 +6,7 @@ run of whole blocks within ``tail_tokens``; the summary's budget follows from wh
 
 Under a target, the head takes at most 15 % of it (system records aside), the tail what is left next to the summary.
 A target that the user named is used well: what is left over goes to the summary, up to ``most_ratio`` of
-the target and half of what it stands for, then to the tail, over ``tail_tokens``; what is less than the next
+the target and half of what it covers, then to the tail, over ``tail_tokens``; what is less than the next
 block goes to the summary again, then over ``most_ratio``. What is given up where all this is too large, in this order:
 
 1. the head's turns go into the middle;
@@ -14,7 +14,7 @@ block goes to the summary again, then over ``most_ratio``. What is given up wher
 3. the summary's budget shrinks to its floor (300 tokens);
 4. long tool results of the tail are shortened in their middle, so far that the summary has what it would have
    next to a smaller tail; then long texts, so far that it has its floor;
-5. system records are never cut: the plan is over its target and says so.
+5. system records are never cut: the plan is over its target, with the reason.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _is_ours(message: Message) -> bool:
 
 # The head's share of a target: enough for the first request, not for what came of it.
 HEAD_RATIO = 0.15
-# A summary of more than this share of what it stands for is hardly worth reading instead.
+# A summary of more than this share of what it covers is hardly worth reading instead.
 MOST_OF_COVERED_RATIO = 0.5
 # ... but a short middle needs a frame anyway.
 MOST_OF_SHORT_RATIO = 0.75
@@ -221,7 +221,7 @@ class Layout:
     """The middle is ``head_stop <= i < tail_start``, except for ``islands``: records of it that stay anyway.
 
     ``kept_tokens + budget_tokens <= target_tokens`` unless the tail is too large: then texts have to be shortened,
-    and at last the summary's budget. ``covered_tokens`` is what the summary stands for.
+    and at last the summary's budget. ``covered_tokens`` is what the summary replaces.
     """
 
     head_stop: int
@@ -238,7 +238,7 @@ class Layout:
 class LayoutSearch:
     """Makes cuts on one ground by one set of settings.
 
-    ``frame_tokens``: what stands next to the summary's message. ``scale_ratio`` multiplies tail and budget.
+    ``frame_tokens``: what surrounds the summary's message. ``scale_ratio`` multiplies tail and budget.
     """
 
     ground: CutLimits
@@ -377,7 +377,7 @@ class LayoutSearch:
         return 0
 
     def _wanted(self, covered: int) -> int:
-        """The summary's budget: of what it stands for, earlier summaries included, and no less than those took."""
+        """The summary's budget: of what it covers, earlier summaries included, and no less than those took."""
         ground, budget = self.ground, self.settings.budget
         new = covered - ground.previous_tokens
         wanted = budget_for(budget, new + ground.replaced_tokens)

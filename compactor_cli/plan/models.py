@@ -159,7 +159,7 @@ def required_window_tokens(model: str) -> int:
 
 @lru_cache(maxsize=256)
 def table_entry(model: str) -> Mapping[str, Any]:
-    """What the table says about a model (prices, sizes), found as `window_tokens` finds it; empty if unknown.
+    """What the table has about a model (prices, sizes), found as `window_tokens` finds it; empty if unknown.
 
     Entries of other providers are not looked at: what they say about prices is their own.
     """

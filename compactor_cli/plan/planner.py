@@ -37,7 +37,7 @@ def make_plan(
 ) -> Plan:
     """Decide what happens to every record. Deterministic; time is linear in the transcript.
 
-    ``importance`` says what of the middle stays next to the newest exchanges (see `choose`); None: the newest stay.
+    ``importance`` decides what of the middle stays next to the newest exchanges (see `choose`); None: the newest stay.
     The plan is checked by `check_plan` before it is returned. Raises `UsageError` if the settings name a model
     whose window is not known, or if nothing can be appended in this dialect.
     """
@@ -68,7 +68,7 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
 
 
 def _looks_at_all(settings: Settings) -> bool:
-    """Whether something is done by what a transcript says, however small it is."""
+    """Whether something is done because of what a transcript holds, however small it is."""
     return bool(settings.trigger.tool) or any(rule.when is When.ALWAYS for rule in settings.prune)
 
 
@@ -132,7 +132,7 @@ def _asks(text: str) -> bool:
     )
 
 
-# Its original would tell how much the share is; without it the share would be taken of what is left, run by run.
+# Its original would show how much the share is; without it the share would be taken of what is left, run by run.
 _TAKEN = "nothing was added since the last compaction, and its original is not in the archive: name a size in tokens"
 
 

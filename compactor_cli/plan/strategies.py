@@ -168,7 +168,7 @@ def by_fit(case: PlanInput) -> Plan:
     """
     target = case.decision.target_tokens
     if not target or case.settings.target.ratio:
-        # Nothing in the result says of what a share was taken, and a second run would take it again.
+        # Nothing in the result shows of what a share was taken, and a second run would take it again.
         return case.unchanged("no number of tokens is named that it should fit in", target)
     walk = _Walk.of(case)
     walk.back(case.settings.fit)
@@ -379,7 +379,7 @@ def by_rules(case: PlanInput) -> Plan:
     The rules spare what the settings' head and tail protect. See `Rules` for what follows where they do not do.
     """
     target = case.decision.target_tokens
-    # Nothing in the result says of what a share was taken, and a second run would take it again: the rules do
+    # Nothing in the result shows of what a share was taken, and a second run would take it again: the rules do
     # what they can then, once.
     is_aimed = target > 0 and not case.settings.target.ratio
     excess = case.total_tokens - target if is_aimed else case.total_tokens
@@ -479,7 +479,7 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
     """The rules applied to the middle, oldest first, as far as the target asks; empty if they do not reach it.
 
     Not for a share as target, which only a summary's marker lets a second run resolve as the first did, nor
-    where there are orphans, which only a summary can stand for.
+    where there are orphans, which only a summary can replace.
     """
     has_orphans = case.grouping.orphan_calls or case.grouping.orphan_results
     if case.settings.target.ratio or has_orphans or not case.settings.prune:

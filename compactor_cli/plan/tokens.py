@@ -1,6 +1,6 @@
 """Tokens: how large a text is for a model, exact where the vocabulary is known, and always offline.
 
-Where a vocabulary is not on this machine the next best one is used, at last an estimate; `Counter.method` says
+Where a vocabulary is not on this machine the next best one is used, at last an estimate; `Counter.method` names
 which. With the extra ``[fast]``, another implementation counts in tiktoken's place, proven equal: by probes on first
 use, here; by every text of the tests' transcripts, in the tests.
 """
@@ -62,7 +62,7 @@ PROBES = (
     ("aGVsbG8gd29ybGQhIQ==" * 8, 104, 104),
     ("\u01c5 \u01c8 \u00aa \u00ba \u2177 \u00b2 \u00bd \U0001d49c\U0001d539", 22, 22),
 )
-# Loading it takes 0.2 s, 0.1 s more than tiktoken's vocabulary: measured, that pays from so much text on.
+# Loading it takes 0.2 s, 0.1 s more than tiktoken's vocabulary: measured, that pays from this much text on.
 PAYS_FROM_BYTES = 2_000_000
 # Less than this is counted by the table sooner than tiktoken's vocabulary is loaded.
 LITTLE_BYTES = 1_000_000
@@ -80,7 +80,7 @@ class Amount:
         self._expected_bytes = max(self._expected_bytes, size_bytes)
 
     def add(self, size_bytes: int) -> int:
-        """So much more is about to be counted. How much it is by now, or will be."""
+        """This much more is about to be counted. How much it is by now, or will be."""
         self._bytes += size_bytes
         return max(self._bytes, self._expected_bytes)
 
@@ -201,7 +201,7 @@ class TiktokenCounter:
         return estimate_tokens if self.name == ESTIMATE else self._at_first
 
     def _at_first(self, text: str) -> int:
-        """By the table, then tiktoken, until there is so much to count that the faster counter is worth its loading."""
+        """By the table, then tiktoken, until there is enough to count that the faster counter is worth its loading."""
         amount = AMOUNT.add(len(text))
         if amount >= PAYS_FROM_BYTES:
             self._exact = self._fastest()
@@ -354,7 +354,7 @@ def shown_texts(message: Message) -> Iterator[str]:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """A call's arguments as JSON text, or the text as it stood."""
+    """A call's arguments as JSON text, or the text as it was."""
     if isinstance(call.arguments, str):
         return call.arguments
     return _WRITTEN(call.arguments)

@@ -103,7 +103,7 @@ def _presses(trigger: Trigger, tokens: int, window: int) -> bool:
 
 
 def left_alone_tokens(settings: Settings, model: str) -> int:
-    """A transcript of up to this many tokens is not compacted and has no tier; 0 where only its exact size can tell."""
+    """A transcript of up to this many tokens is not compacted and has no tier; 0 where only its exact size decides."""
     trigger = settings.trigger
     if settings.target.tokens:
         return settings.target.tokens
@@ -182,9 +182,9 @@ def is_settled(transcript: Transcript) -> bool:
 
 
 def base_tokens(transcript: Transcript, tokens: Sequence[int]) -> int:
-    """The size that a share as target is a share of: the transcript with everything that its summaries stand for.
+    """The size that a share as target is a share of: the transcript with everything that its summaries cover.
 
-    ``tokens``: of each record. Where the archived original is known (``original_tokens``), what stands after the
+    ``tokens``: of each record. Where the archived original is known (``original_tokens``), what follows the
     record that the marker calls the end comes on top of it; where that record is not found, the larger of the two
     sizes is taken. Without the original, it is what is counted now: the marker's own number is only a text. Linear
     in the records after the end.
@@ -215,7 +215,7 @@ def _hash(transcript: Transcript, index: int) -> str:
 
 
 def _answers_summary(messages: Sequence[Message], index: int) -> bool:
-    """Whether this is an assistant's text, and what stands before it a summary."""
+    """Whether this is an assistant's text, and what precedes it a summary."""
     message = messages[index]
     if message.role is not Role.ASSISTANT or not all(isinstance(part, Text) for part in message.parts):
         return False

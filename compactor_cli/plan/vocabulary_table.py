@@ -53,7 +53,7 @@ class VocabularyTable:
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int | None:
-        """Tokens of a text; None where only the vocabulary itself can tell."""
+        """Tokens of a text; None where only the vocabulary itself decides."""
         if not (text.isascii() or _covered().fullmatch(text)):
             return None
         known, total = self._known, 0

@@ -147,7 +147,7 @@ class RecordReader(Iterator[Record]):
     """The records of one input, read as they are asked for; can be gone through once.
 
     Guarantees: ``prefix`` and then ``raw + ending`` of every record are the input, byte for byte, except for
-    what `OnInvalid.DROP` leaves out. ``raw`` has no blanks around it; ``ending`` is what stands before the
+    what `OnInvalid.DROP` leaves out. ``raw`` has no blanks around it; ``ending`` is what precedes the
     next record: two records are on lines of their own where it holds a line feed. ``prefix``, known from
     the start, is a byte-order mark and blanks before the first record (the whole of an input without any).
     ``invalid_count`` counts what was not JSON so far. Raises `InvalidLine` with `OnInvalid.FAIL`.
@@ -271,7 +271,7 @@ def read_records(
 
 
 def records_in(stream: Stream, on_invalid: OnInvalid = OnInvalid.FAIL, path: str = "") -> RecordReader:
-    """The records of an open input, within its limits, as `read_records`; ``path`` stands for its own in messages."""
+    """The records of an open input, within its limits, as `read_records`; ``path`` replaces its own in messages."""
     return read_records(stream.lines(), path or stream.path, on_invalid, stream.limits.line_bytes)
 
 
@@ -404,7 +404,7 @@ class _Scanner:
     def _known_end(self, at: int, value: Any) -> int:
         """The end of an object that is written as orjson writes ``value``; -1 if it is not.
 
-        No object's text is the beginning of another's, so what stands there is this one.
+        No object's text is the beginning of another's, so what is there is this one.
         """
         if not isinstance(value, dict):
             return -1

@@ -60,7 +60,7 @@ def find_sources(
 
     Operands keep their order, the files of a tree are in byte order of their path. A file that is reached twice (same
     device and inode) is given once, by its first name. What cannot be read is given anyway: it fails when it is
-    opened, and the others go on. In trees only regular files are taken, links are not; ``passed_over`` hears of the
+    opened, and the others go on. In trees only regular files are taken, links are not; ``passed_over`` gets the
     files and hidden folders that the walk does not take, except for excluded ones. Raises `UsageError` for a folder
     without ``recursive``, for an unreadable list, and if standard input were needed twice.
     """

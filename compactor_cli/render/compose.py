@@ -100,6 +100,6 @@ def _mark(transcript: Transcript) -> bytes:
 
 
 def _separator(transcript: Transcript) -> bytes:
-    """What stands between two records in the source."""
+    """The bytes between two records in the source."""
     mark = _mark(transcript)
     return next((record.ending for record in transcript.records if mark in record.ending), mark)

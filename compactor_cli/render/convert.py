@@ -68,7 +68,7 @@ def extra_of(row: Any) -> Mapping[str, Any]:
 
 # Where data sets keep what they know about a row.
 _TABLES = frozenset({"metadata", "info", "extra", "tags", "meta"})
-# What is said to a provider, not about the conversation; or carried by name.
+# Fields for a provider, not about the conversation; or carried by name.
 _OF_REQUESTS = frozenset(
     "model modelId system instructions tools tool_choice max_tokens max_completion_tokens temperature top_p top_k n"
     " stream stop seed store anthropic_version parallel_tool_calls schema_version session_id session_start"
@@ -358,7 +358,7 @@ def _not_carried(transcript: Transcript, conversation: Conversation) -> Counter[
 
 
 def _adjacent(transcript: Transcript, holds: Capabilities) -> Counter[str]:
-    """What stands next to the conversation: counters, and keys of the row that nobody knows."""
+    """What a row holds next to the conversation: counters, and keys of the row that nobody knows."""
     found: Counter[str] = Counter()
     found[NAMES[Capabilities.USAGE]] = sum(_has_usage(record.value) for record in transcript.records)
     row = transcript.row if isinstance(transcript.row, dict) else {}

@@ -1,6 +1,6 @@
 """Pages: one transcript before and after, or a whole run, as a self-contained HTML page.
 
-What stands in a transcript is never markup here: the templates escape every value, control characters are shown as
+The text of a transcript is never markup here: the templates escape every value, control characters are shown as
 pictures of themselves, and a page allows no script and loads nothing.
 """
 
@@ -244,7 +244,7 @@ class Fate(StrEnum):
     SHORTENED = "shortened"
     SUMMARISED = "summarised"
     LEFT_OUT = "left-out"
-    SUMMARY = "summary"  # not a record: what stands for the summarised ones
+    SUMMARY = "summary"  # not a record: the summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +278,7 @@ class PageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPart:
-    """A part of a record as it is shown; ``label`` says what it is, empty for plain words."""
+    """A part of a record as it is shown; ``label`` names it, empty for plain words."""
 
     label: str
     text: str
@@ -305,7 +305,7 @@ class ShownRecord:
 def session_page(
     transcript: Transcript, plan: Plan, summary: str, report: TranscriptReport, *, counter: Counter, title: str
 ) -> str:
-    """The page. ``summary`` is the text that stands for the covered records; empty if there is none."""
+    """The page. ``summary`` is the text that replaces the covered records; empty if there is none."""
     tokens = count_messages(counter, transcript.messages)
     fates = _fates(plan, len(transcript.records))
     after = _tokens_after(transcript, plan, tokens, fates, counter)
@@ -339,7 +339,7 @@ def _fates(plan: Plan, count: int) -> list[Fate]:
             if span.action is Action.COVER:
                 fates[i] = Fate.SUMMARISED
             elif span.action is Action.PRUNE:
-                # A record whose counter alone is set anew says the same as before.
+                # A record whose counter alone is set anew holds the same as before.
                 counted = any(edit.record == i for edit in plan.edits)
                 fates[i] = Fate.SHORTENED if i in edited else Fate.KEPT if counted else Fate.LEFT_OUT
     return fates
@@ -420,7 +420,7 @@ def _turns(transcript: Transcript, tokens: Sequence[int], scale: float) -> tuple
 def _legend(
     fates: Sequence[Fate], tokens: Sequence[int], after: Sequence[int], summary_tokens: int
 ) -> list[dict[str, object]]:
-    """What each colour means, and how many records and tokens it stands for."""
+    """What each colour means, and how many records and tokens have it."""
     counts, before_tokens, after_tokens = Tally(fates), Tally[Fate](), Tally[Fate]()
     for fate, count, later in zip(fates, tokens, after, strict=True):
         before_tokens[fate] += count
@@ -499,7 +499,7 @@ def _kinds(report: TranscriptReport) -> list[dict[str, object]]:
 
 
 def _records(transcript: Transcript, plan: Plan, tokens: Sequence[int], fates: Sequence[Fate]) -> Iterator[ShownRecord]:
-    """Every record with what it says; runs of bookkeeping as one."""
+    """Every record with its content; runs of bookkeeping as one."""
     rules = {i: span.name for span in plan.spans if span.action is Action.PRUNE for i in range(span.start, span.stop)}
     edits = {(edit.record, edit.part): edit for edit in plan.edits}
     chars = 0

@@ -82,7 +82,7 @@ DOCUMENTS = tuple(item.value for item in Document)
 def document(transcript: Transcript, markup: Document) -> bytes:
     """The document, as UTF-8; it ends with a line feed, and an empty transcript gives an empty one.
 
-    It says what the client would send, in that order: words, thinking, calls with their arguments, results; of images
+    It holds what the client would send, in that order: words, thinking, calls with their arguments, results; of images
     and files that there is one. It is not read back.
     """
     parts = _in_markdown if markup is Document.MARKDOWN else _in_text
@@ -201,7 +201,7 @@ def _columns(output: bytes) -> bytes:
 
 
 def windows(transcript: Transcript) -> tuple[Transcript, ...]:
-    """The session as it stood before each boundary in it, and as it stands; itself alone where there is none.
+    """The session as it was before each boundary in it, and as it is; itself alone where there is none.
 
     What a later window holds as well is none of its own: a boundary that took nothing away ends no window.
     """

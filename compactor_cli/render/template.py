@@ -64,7 +64,7 @@ class Template:
 
     ``preface`` stands before the marker line, ``opening`` after it, ``closing`` at the end. ``brief`` is the preface of
     a small summary, where there is one of its own; ``unarchived`` that where the original is not archived, no longer
-    than ``preface``: what fits under the one fits under the other. ``states`` are what stands for the fixed words of
+    than ``preface``: what fits under the one fits under the other. ``states`` are what replaces the fixed words of
     a plan (done, doing, open) where the template has signs for them.
     """
 
@@ -217,7 +217,7 @@ def record_tag(records: tuple[int, ...]) -> str:
 
 _CLOSING_TAG = re.compile(r"^\s*</[a-z_]+>\s*$")
 _LABEL = re.compile(r"^\*\*(?P<label>.+):\*\*$")
-# What clients put around a heading, none of which says anything.
+# What clients put around a heading, none of which has a meaning.
 _AROUND_HEADING = re.compile(
     r"^\s*(?:#{1,6}\s+|\d{1,2}\.\s+)?(?:\*\*)?(?P<name>[^*<>\n]{2,60}?)(?:\*\*)?:?(?:\*\*)?\s*$"
 )
@@ -258,7 +258,7 @@ def read_ours(body: str) -> tuple[SectionItems, ...]:
 def read_client(text: str) -> tuple[SectionItems, ...]:
     """The sections of a client's own summary, by the template made after it; empty if no template has two headings.
 
-    Lines and list entries are items; what stands before the first heading is left out.
+    Lines and list entries are items; what precedes the first heading is left out.
     """
     best = max(template_names(), key=lambda name: (_headings_in(text, load_template(name)), name))
     template = load_template(best)
