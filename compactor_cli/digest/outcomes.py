@@ -16,7 +16,7 @@ from compactor_cli.digest.statuses import Commit, covers, is_test
 from compactor_cli.digest.wants import last_question
 
 # What is named of one request.
-_MAX_MADE, _MAX_EDITED = 3, 2
+_MAX_MADE, _MAX_EDITED, _MAX_CHECKS = 3, 2, 2
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS, _MAX_THANKS_CHARS = 60, 40, 60
 # A shorter answer may be a remark on the way to one.
 _MIN_ANSWER_CHARS = 80
@@ -136,18 +136,18 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
 def _shown(
     work: _Work, closing: str, events: Sequence[Event], words: FixedWords, *, with_edits: bool
 ) -> Iterator[tuple[str, int]]:
-    """How the newest check of what was edited ended; else which files were edited, or that a question is answered."""
-    checks = (run for run in reversed(work.runs) if run.outcome is not CommandOutcome.UNKNOWN and is_test(run.command))
-    check = next(checks, None)
-    if check and not any(one.event > check.event and covers(check, one) for one in work.changes):
+    """How the newest checks of what was edited ended; else which files were edited, or that a question is answered."""
+    checks = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and is_test(run.command)]
+    after = {r.key: r for r in checks if not any(one.event > r.event and covers(r, one) for one in work.changes)}
+    for check in sorted(after.values(), key=lambda run: run.event)[-_MAX_CHECKS:]:
         ended = words.ok if check.outcome is CommandOutcome.OK else words.failed
         yield f"`{opening(shown(check.key), _MAX_COMMAND_CHARS)}` {ended}", check.result_record
-    elif work.changes and with_edits:
+    if work.changes and with_edits and not after:
         names = list(dict.fromkeys(one.path.rpartition("/")[2] for one in reversed(work.changes)))
         more = f" {ELLIPSIS}" if len(names) > _MAX_EDITED else ""
         yield f"{words.edited} {words.comma.join(names[:_MAX_EDITED])}{more}", work.changes[-1].record
     is_answered = work.asked.rstrip().endswith(QUESTION_MARKS) and len(closing) >= _MIN_ANSWER_CHARS
-    if with_edits and not work.changes and not check and is_answered and not last_question(closing):
+    if with_edits and not work.changes and not checks and is_answered and not last_question(closing):
         yield words.answered, events[work.closing].record
 
 

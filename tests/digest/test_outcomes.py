@@ -47,6 +47,11 @@ def test_a_request_is_shown_with_the_check_that_passed_after_its_edits() -> None
     assert wanted(STORE, TESTS) == " → `pytest -q` ok"
 
 
+def test_every_kind_of_check_that_ran_after_the_edits_is_shown_with_how_it_ended_last() -> None:
+    lint = ran("ruff check .", "Found 2 errors.", is_error=True)
+    assert wanted(STORE, TESTS, lint, TESTS) == " → `ruff check .` failed, `pytest -q` ok"
+
+
 def test_a_check_before_the_last_edit_of_a_request_is_no_evidence_for_it() -> None:
     assert wanted(TESTS, STORE) == " → edited store.py"
 
