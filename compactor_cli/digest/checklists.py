@@ -24,8 +24,9 @@ _NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MUL
 _ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | · )")
 # What stands above a list of things to be dealt with, and above one of things that were.
 _TO_DO = re.compile(
-    r"issue|finding|problem|remaining|to-?do\b|to fix|comment|feedback|plan\b|need|missing|places|recommend"
-    r"|improve|suggest|bugs?\b|concern|failing|left\b|changes required|threads|问题|待办|指摘",
+    r"issue|finding|problem|remaining|to-?do\b|to fix|comment|feedback|plan\b|changes (?:needed|required)|missing"
+    r"|places|need(?:s|ed)? (?:to be )?(?:fix|chang|updat|add|handl|mend)|recommend|improve|suggest|bugs?\b|concern"
+    r"|failing|left\b|threads|问题|待办|指摘",
     re.IGNORECASE,
 )
 _MADE = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
@@ -90,6 +91,17 @@ def _has_cue(text: str) -> bool:
     return chooses(text) or gives_reason(text)
 
 
+def _without_repeats(history: Sequence[Item], shown: Sequence[str]) -> tuple[Item, ...]:
+    """The history without the lines of turns that hold nothing but an outcome which stands beside the request."""
+    kept: list[Item] = []
+    for item, after in zip_longest(history, history[1:]):
+        quoted, arrow, came = item.text.rpartition('" → ')
+        is_alone = arrow and quoted.startswith('"') and not item.depth and not (after and after.depth)
+        if not (is_alone and any(f" → {came}" in text for text in shown)):
+            kept.append(item)
+    return tuple(kept)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Writer:
     request: Request
@@ -174,6 +186,7 @@ class _Writer:
         history = history_items(
             self.analysis, chosen, lines, with_names=self.request.budget_tokens >= _MIN_NAMED_TOKENS
         )
+        history = _without_repeats(history, texts_of(sections))
         # What a turn is opened by is quoted there, with what came of it.
         opened = {item.text.partition(" → ")[0] for item in history if item.depth == 0}
         wants = sections.get(Section.USER, ())

@@ -42,7 +42,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if text.partition("` ")[0].strip("`") not in known
     ]
     shown_runs = [(run, times) for run, times in ranked if not _is_shown_elsewhere(run, analysis)]
-    older = {run.event for run, _ in analysis.work.stale}
+    older = analysis.work.older
     items = [(run, _run_item(run, times, words, is_older=run.event in older)) for run, times in shown_runs]
     world = [item for run, item in items if run.changes_world]
     rest = [item for run, item in items if not run.changes_world]
@@ -86,6 +86,7 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     line = opening(shown(run.acting_part), _MAX_COMMAND_CHARS)
     often = f" ×{times}" if times > 1 else ""
     if run.outcome is CommandOutcome.UNKNOWN:
+        often += f" ({words.older})" if is_older else ""
         return Item(text=f"`{line}`{often} → {run.line}" if line else "", records=records_of((run.result_record,)))
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
     often += f" {words.older}" if is_older else ""

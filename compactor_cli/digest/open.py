@@ -258,7 +258,7 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
     for run, since in work.stale:
         by_paths.setdefault(_listed(tuple(dict.fromkeys(one.path for one in since)), _MAX_PATHS), []).append(run)
     for paths, older in list(by_paths.items())[:_MAX_STALE]:
-        checks = words.comma.join(f"`{opening(shown(run.command), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
+        checks = words.comma.join(f"`{opening(shown(run.key), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
         records = records_of(run.result_record for run in older[:_MAX_STALE])
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
 

@@ -11,12 +11,20 @@ from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent, takes_back
-from compactor_cli.digest.statements import ELLIPSIS, QUESTION_MARKS, opening, records_of, sentences
+from compactor_cli.digest.statements import (
+    COLONS,
+    ELLIPSIS,
+    QUESTION_MARKS,
+    is_narration,
+    opening,
+    records_of,
+    sentences,
+)
 from compactor_cli.digest.statuses import Commit, covers, is_test
 from compactor_cli.digest.wants import last_question
 
 # What is named of one request.
-_MAX_MADE, _MAX_EDITED, _MAX_CHECKS = 3, 2, 2
+_MAX_MADE, _MAX_EDITED = 3, 2
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS, _MAX_THANKS_CHARS = 60, 40, 60
 # A shorter answer may be a remark on the way to one.
 _MIN_ANSWER_CHARS = 80
@@ -51,6 +59,7 @@ class _Work:
     runs: tuple[Run, ...]
     changes: tuple[FileOperation, ...]
     closing: int
+    is_over: bool
 
 
 def outcomes(
@@ -78,13 +87,14 @@ def outcomes(
                 runs=(*work.runs, *after.runs),
                 changes=(*work.changes, *after.changes),
                 closing=max(work.closing, after.closing),
+                is_over=after.is_over,
             )
         else:
             reply = next_reply
         closing = events[work.closing].text if work.closing >= 0 else ""
         is_refused = work.closing in taken_back or takes_back(reply, closing)
         made = sorted(list(_made(work, made_by))[-_MAX_MADE:], key=lambda one: one[1])
-        more = [] if is_refused else list(_shown(work, closing, events, words, with_edits=not made))
+        more = [] if made or is_refused else list(_shown(work, closing, events, words))
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if parts:
             accepted = () if is_refused else _accepted(reply)
@@ -98,7 +108,9 @@ def outcomes(
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
     asked: dict[int, list[str]] = {}
     closing: dict[int, int] = {}
+    last: dict[int, int] = {}
     for number, event in enumerate(events):
+        last[event.turn] = number
         if event.kind is EventKind.USER:
             asked.setdefault(event.turn, []).append(event.text)
         elif event.kind is EventKind.ASSISTANT:
@@ -116,6 +128,8 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             runs=tuple(ran.get(turn, ())),
             changes=tuple(changed.get(turn, ())),
             closing=closing.get(turn, -1),
+            # Whether the newest request is dealt with is not known yet.
+            is_over=closing.get(turn) == last[turn] < len(events) - 1,
         )
         for turn, texts in asked.items()
     }
@@ -133,22 +147,37 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
             yield (f'{commit.hash} "{subject}"' if subject else commit.hash), run.result_record
 
 
-def _shown(
-    work: _Work, closing: str, events: Sequence[Event], words: FixedWords, *, with_edits: bool
-) -> Iterator[tuple[str, int]]:
-    """How the newest checks of what was edited ended; else which files were edited, or that a question is answered."""
+def _shown(work: _Work, closing: str, events: Sequence[Event], words: FixedWords) -> Iterator[tuple[str, int]]:
+    """Which files were edited, and how the newest check after that ended; else that a question is answered.
+
+    A check after a question, or before the edits, shows nothing of them.
+    """
     checks = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and is_test(run.command)]
     after = {r.key: r for r in checks if not any(one.event > r.event and covers(r, one) for one in work.changes)}
-    for check in sorted(after.values(), key=lambda run: run.event)[-_MAX_CHECKS:]:
+    if work.changes:
+        names = list(dict.fromkeys(one.path.rpartition("/")[2] for one in reversed(work.changes)))
+        most = 1 if after else _MAX_EDITED
+        more = f" {ELLIPSIS}" if len(names) > most else ""
+        yield f"{words.edited} {words.comma.join(names[:most])}{more}", work.changes[-1].record
+    is_asked = work.changes or _ASKS_TO_CHECK.search(work.asked)
+    # One that failed tells more than those that went well.
+    newest = sorted(after.values(), key=lambda run: (run.outcome is CommandOutcome.FAILED, run.event))
+    for check in newest[-1:] if is_asked else ():
         ended = words.ok if check.outcome is CommandOutcome.OK else words.failed
         yield f"`{opening(shown(check.key), _MAX_COMMAND_CHARS)}` {ended}", check.result_record
-    if work.changes and with_edits and not after:
-        names = list(dict.fromkeys(one.path.rpartition("/")[2] for one in reversed(work.changes)))
-        more = f" {ELLIPSIS}" if len(names) > _MAX_EDITED else ""
-        yield f"{words.edited} {words.comma.join(names[:_MAX_EDITED])}{more}", work.changes[-1].record
-    is_answered = work.asked.rstrip().endswith(QUESTION_MARKS) and len(closing) >= _MIN_ANSWER_CHARS
-    if with_edits and not work.changes and not checks and is_answered and not last_question(closing):
+    is_question = work.asked.rstrip().endswith(QUESTION_MARKS) and not (work.changes or checks)
+    if is_question and work.is_over and _answers(closing):
         yield words.answered, events[work.closing].record
+
+
+def _answers(text: str) -> bool:
+    """Whether a text may be an answer: of some length, and ending neither with a question nor with what comes next."""
+    end = next(iter(sentences(text)[-1:]), "")
+    is_whole = not end.endswith(COLONS) and not is_narration(end) and not last_question(text)
+    return len(text) >= _MIN_ANSWER_CHARS and is_whole
+
+
+_ASKS_TO_CHECK = re.compile(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)
 
 
 def _accepted(reply: str) -> Iterator[str]:

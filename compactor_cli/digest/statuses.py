@@ -9,7 +9,8 @@ exploration (a search without a hit, a wrong path) are no errors, nor is a call 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -282,6 +283,7 @@ class WorkState:
     stashed: tuple[str, ...] = ()
     stash_record: int = -1
     unpushed: tuple[Commit, ...] = ()
+    older: frozenset[int] = frozenset()
 
 
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
@@ -354,6 +356,7 @@ def work_state(
         uncommitted=tuple(state.path for state in uncommitted if state.changed >= stashed_at),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
         stash_record=stash.result_record if stash else -1,
+        older=frozenset(_older(runs, changes)),
         unpushed=_unpushed(commits, runs),
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in results),
@@ -414,6 +417,21 @@ def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
     return found
 
 
+def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
+    """The runs that execute the code of the work, or check it, before changes of what they cover."""
+    at = [one.event for one in changes]
+    for run in runs:
+        is_run = is_test(run.command) or _EXECUTES.search(run.command)
+        first = bisect_right(at, run.event) if is_run else len(changes)
+        if any(covers(run, one) for one in changes[first:]):
+            yield run.event
+
+
+_EXECUTES = re.compile(
+    r"(?:^|[;&|]\s*)(?:\w+=\S+\s+)*(?:python3? (?!-m (?:pip|venv)\b)|node |go run |cargo run|deno run|bun run|\./)\S"
+)
+
+
 def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, ...]:
     """The commits after the newest push; none where nothing was pushed, since then nobody may want it."""
     pushes = [run.event for run in runs if re.search(r"\bgit push\b", run.command) and run.outcome is CommandOutcome.OK]
@@ -423,14 +441,15 @@ def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, .
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, where what it covers changed after it.
 
-    A check that a later passing run contains is not told of again.
+    A check that a later passing run contains is not told of again, nor one of chosen tests only.
     """
     passed: list[Run] = []
     for run in reversed(runs):
         if len(passed) == _MOST_CHECKS:
             break
         is_passed = run.outcome is CommandOutcome.OK and is_test(run.command)
-        if is_passed and not any(contains(later.key, run.key) for later in passed):
+        is_narrow = bool(passed) and _selects(run.key.split())
+        if is_passed and not is_narrow and not any(contains(later.key, run.key) for later in passed):
             passed.append(run)
     found = ((run, tuple(one for one in changes if one.event > run.event and covers(run, one))) for run in passed)
     return [(run, since) for run, since in found if since]

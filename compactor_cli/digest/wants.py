@@ -52,6 +52,8 @@ _MAX_REPLY_CHARS = 80
 _ENDING_CHARS = 1_500
 _MAX_CALL_CHARS = 100
 _MIN_QUOTE_TOKENS = 24
+# Records after which the words of a refusal are dealt with.
+_ANSWERED_RECORDS = 30
 # What rules may take of the section, and the length from which a message may not be quoted whole.
 _RULES_RATIO, _LONG_CHARS = 0.3, 400
 # What the requests of a long message may take of its room.
@@ -215,8 +217,8 @@ def condensed(
     gap. A message that has no sentences is cut to its beginning and its end.
     """
     cut = clipped(text, tokens, token_cache)
-    if cut == text:
-        return text
+    if cut == text or len(text) < _LONG_CHARS:
+        return cut
     pieces = [
         Statement(text=piece, event=0, place=place, form=form)
         for place, (piece, form, _) in enumerate(statements_of(text))
@@ -335,5 +337,13 @@ def _affordable(messages: Sequence[UserMessage], budget_tokens: int) -> list[Use
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:
-    """The newest message of the user that has words."""
-    return next((message for message in reversed(analysis.messages) if message.text), None)
+    """The newest message of the user that has words.
+
+    What the user said when stopping a call is the request only as long as little came after it.
+    """
+    spoken = [message for message in analysis.messages if message.text]
+    newest = spoken[-1] if spoken else None
+    last = analysis.events[-1].record if analysis.events else 0
+    if newest and newest.stopped and last - newest.record > _ANSWERED_RECORDS:
+        return next((message for message in reversed(spoken) if not message.stopped), newest)
+    return newest

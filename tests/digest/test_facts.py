@@ -115,3 +115,10 @@ def test_a_call_that_failed_gives_way_to_a_later_one_of_the_same_tool_that_went_
     assert facts(*tried, call("book_trip", "2", amount=628), answer("booked", "2")) == [
         "book_trip(amount=628) → booked"
     ]
+
+
+def test_a_run_of_the_code_before_it_was_edited_is_said_to_be_older() -> None:
+    edit = (call("Edit", "e", file_path="src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
+    assert facts(ran("python reproduce.py", "finished without errors"), edit) == [
+        "`python reproduce.py` → ok before the newest edits: finished without errors"
+    ]

@@ -44,12 +44,12 @@ def test_a_commit_is_named_however_many_addresses_come_after_it() -> None:
 
 
 def test_a_request_is_shown_with_the_check_that_passed_after_its_edits() -> None:
-    assert wanted(STORE, TESTS) == " → `pytest -q` ok"
+    assert wanted(STORE, TESTS) == " → edited store.py, `pytest -q` ok"
 
 
-def test_every_kind_of_check_that_ran_after_the_edits_is_shown_with_how_it_ended_last() -> None:
+def test_of_the_checks_after_the_edits_one_that_failed_is_shown_before_one_that_passed() -> None:
     lint = ran("ruff check .", "Found 2 errors.", is_error=True)
-    assert wanted(STORE, TESTS, lint, TESTS) == " → `ruff check .` failed, `pytest -q` ok"
+    assert wanted(STORE, lint, TESTS) == " → edited store.py, `ruff check .` failed"
 
 
 def test_a_check_before_the_last_edit_of_a_request_is_no_evidence_for_it() -> None:
@@ -57,7 +57,7 @@ def test_a_check_before_the_last_edit_of_a_request_is_no_evidence_for_it() -> No
 
 
 def test_a_check_that_failed_is_what_came_of_a_request_too() -> None:
-    assert wanted(STORE, ran("pytest -q", "1 failed", is_error=True)) == " → `pytest -q` failed"
+    assert wanted(STORE, ran("pytest -q", "1 failed", is_error=True)) == " → edited store.py, `pytest -q` failed"
 
 
 def test_what_the_user_says_to_it_stands_with_what_came_of_a_request() -> None:
@@ -93,6 +93,27 @@ def test_a_question_that_was_answered_is_said_to_be() -> None:
     told = says("The export drops the second hour of October, because it takes it for a duplicate of the first one.")
     one = digest(conversation(question, told, NEXT), 3_000)
     assert texts(one, Section.USER) == ["why are 120 readings of October missing in the export? → answered"]
+
+
+QUESTION = "why are 120 readings of October missing in the export?"
+LOOKS = "The export drops the second hour of October. That is odd, since it reads all of the gauges. "
+
+
+def test_whether_the_newest_question_is_answered_is_not_said() -> None:
+    one = digest(conversation(user(QUESTION), says(LOOKS)), 3_000)
+    assert texts(one, Section.TASK)[0] == f"Asked: {QUESTION}"
+
+
+def test_a_question_whose_turn_ends_with_a_call_or_with_what_comes_next_is_not_answered() -> None:
+    looked = ran("cat export.csv", "hour,reading")
+    for turn in ((says(LOOKS), looked), (says(f"{LOOKS}Let me look at what the export reads:"),)):
+        shown = texts(digest(conversation(user(QUESTION), *turn, NEXT), 3_000), Section.USER)
+        assert not any("answered" in text for text in shown)
+
+
+def test_a_check_is_no_outcome_of_a_question() -> None:
+    one = digest(conversation(user(QUESTION), TESTS, says(LOOKS), NEXT), 3_000)
+    assert not any("pytest" in text for text in texts(one, Section.USER))
 
 
 def test_what_came_of_a_request_is_still_told_when_the_transcript_is_compacted_again() -> None:

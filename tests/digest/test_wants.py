@@ -153,3 +153,12 @@ def test_a_rule_of_the_user_is_told_even_where_there_is_no_room_for_the_message(
     others = [user(f"{LONG}number {number}") for number in range(40)]
     one = digest(conversation(user(LONG), ruled, *others), 1_000)
     assert any("You MUST NOT touch the fixtures." in text for text in texts(one, Section.USER))
+
+
+def test_the_words_of_a_refusal_are_the_request_only_until_something_came_of_them() -> None:
+    refused = ran("git checkout -b next", REFUSED + "we are on a branch already, check its parent", is_error=True)
+    worked = [ran(f"make part{number}", "ok") for number in range(20)]
+    asked = "Carry out the plan for the gauges of the north, step by step."
+    assert texts(digest(conversation(user(asked), refused)), Section.TASK)[0].startswith("Asked: we are on a branch")
+    one = digest(conversation(user(asked), refused, says("We are, its parent is main."), *worked))
+    assert texts(one, Section.TASK)[0].startswith(f"Asked: {asked}")
