@@ -148,6 +148,7 @@ class Choice:
             else ()
             for one in candidates
         ]
+        self.led = {one.event for one in candidates if one.lead}
         self.chars = [len(one.text) for one in candidates]
         self.tokens = [0] * len(candidates)
         self.focused = frozenset(i for i, one in enumerate(candidates) if names(one.text, focus))
@@ -265,8 +266,9 @@ class _Round:
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)
         # What an entry of a list says leads the entries below it.
-        own = choice.numbers.get((candidate.event, lead_of(candidate.text), True), item)
-        self.opened.update((item, own, *(lead for lead, _ in leads)))
+        if candidate.event in choice.led:
+            self.opened.add(choice.numbers.get((candidate.event, lead_of(candidate.text), True), item))
+        self.opened.update((item, *(lead for lead, _ in leads)))
         self.covered.update(self.fresh[number])
 
 

@@ -332,9 +332,11 @@ def _has(arguments: Mapping[str, Any] | str, key: str) -> bool:
 
 def argument(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> str:
     """The first of these arguments that is a text, or an empty string."""
-    if isinstance(arguments, str):
-        return ""
-    return next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
+    if not isinstance(arguments, str):
+        for key in keys:
+            if isinstance(value := arguments.get(key), str):
+                return value
+    return ""
 
 
 def command_of(arguments: Mapping[str, Any] | str) -> str:

@@ -375,8 +375,10 @@ def _unpacked(values: Sequence[Any]) -> Statement:
 
 
 def _packed_words(spoken_words: Spoken) -> dict[str, Any]:
-    kept = sorted(nlargest(MAX_TERMS, spoken_words.times, key=lambda word: (spoken_words.times[word], word)))
-    counts = [[spoken_words.times[word], spoken_words.events[word], spoken_words.names[word]] for word in kept]
+    times, events, names = spoken_words.times, spoken_words.events, spoken_words.names
+    most = nlargest(MAX_TERMS, times, key=lambda word: (times[word], word)) if len(times) > MAX_TERMS else times
+    kept = sorted(most)
+    counts = [[times[word], events.get(word, 0), names.get(word, 0)] for word in kept]
     return {"total": spoken_words.total, "words": kept, "counts": counts}
 
 

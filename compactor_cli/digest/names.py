@@ -116,14 +116,20 @@ def name_items(
     wanted = _wanted(analysis, known, 2 * number)
     files = _files_of(analysis, wanted)
     groups: dict[str, list[str]] = {}
-    best: tuple[Item, ...] = ()
+    chars = 0
     for name in wanted:
-        groups.setdefault(files.get(name, ""), []).append(name)
-        item = Item(text=_text(groups))
-        if len(item.text) > 3 * budget_tokens and token_cache.item(item) > budget_tokens:
+        path = files.get(name, "")
+        chars += len(name) + (len(", ") if path in groups else len(f"{path}:  · "))
+        groups.setdefault(path, []).append(name)
+        if chars > 3 * budget_tokens and _is_over(_text(groups), budget_tokens, token_cache):
+            groups[path].pop()
             break
-        best = (item,)
-    return _fitted(best, budget_tokens, token_cache)
+    text = _text(groups)
+    return _fitted((Item(text=text),), budget_tokens, token_cache) if text else ()
+
+
+def _is_over(text: str, budget_tokens: int, token_cache: TokenCache) -> bool:
+    return len(text) > 3 * budget_tokens and token_cache.item(Item(text=text)) > budget_tokens
 
 
 def _fitted(found: tuple[Item, ...], budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -152,12 +158,12 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
 
 def _only_in_passed_tests(lines: Lines, rows: set[int]) -> set[int]:
     """Those of these rows that stand in lines of single tests that passed, and nowhere else."""
-    passed: set[int] = set()
-    elsewhere: set[int] = set()
-    for text, atoms in zip(lines.numbers, lines.atoms, strict=True):
-        if not rows.isdisjoint(atoms):
-            (passed if is_progress(text) else elsewhere).update(atoms)
-    return passed - elsewhere
+    texts = zip(lines.numbers, lines.atoms, strict=True)
+    passed = {row for text, atoms in texts if not rows.isdisjoint(atoms) and is_progress(text) for row in atoms}
+    for text, atoms in zip(lines.numbers, lines.atoms, strict=True) if passed else ():
+        if not passed.isdisjoint(atoms) and not is_progress(text):
+            passed.difference_update(atoms)
+    return passed
 
 
 def _is_key(name: str, analysis: Analysis) -> bool:
