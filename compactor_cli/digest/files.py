@@ -22,7 +22,15 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
+from compactor_cli.digest.statements import (
+    ELLIPSIS,
+    TokenCache,
+    chosen,
+    is_noise,
+    is_scrap,
+    records_of,
+    water_level,
+)
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -33,7 +41,8 @@ if TYPE_CHECKING:
 class FileOperation:
     """One action on one file by the call ``event``. ``target``: where a MOVE went.
 
-    ``written``: the path as a command wrote it below a directory that it entered. ``added``: names it defines.
+    ``written``: the path as a command wrote it below a directory that it entered. ``added``: names it defines;
+    ``line``: the most telling line that it wrote.
     """
 
     action: FileAction
@@ -43,13 +52,15 @@ class FileOperation:
     target: str = ""
     written: str = ""
     added: tuple[str, ...] = ()
+    line: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
 class FileState:
     """What is known about a path. ``last`` is the position of the last action, ``changed`` of the last change.
 
-    ``added``: names that its edits define, newest last. ``commit``: the hash of the commit that holds the last change.
+    ``added``: names that its edits define, newest last; ``line``: a line that the last of them wrote. ``commit``: the
+    hash of the commit that holds the last change.
     """
 
     path: str
@@ -62,6 +73,7 @@ class FileState:
     last: int = -1
     changed: int = -1
     added: dict[str, None] = field(default_factory=dict)
+    line: str = ""
     commit: str = ""
     is_reverted: bool = False
 
@@ -127,8 +139,10 @@ def _by_edit(event: Event, number: int) -> Iterator[FileOperation]:
     is_creating = name in _CREATING or argument(event.arguments, ("command",)) == "create"
     action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
     path = argument(event.arguments, PATH_KEYS)
-    added = tuple(added_names(changes_of(event, path)))
-    yield FileOperation(action=action, path=path, event=number, record=event.record, added=added)
+    changes = list(changes_of(event, path))
+    line = _written_line(changes) if action is FileAction.EDIT else ""
+    added = tuple(added_names(changes))
+    yield FileOperation(action=action, path=path, event=number, record=event.record, added=added, line=line)
 
 
 def _by_editor(step: str, event: Event, number: int, result: Event | None) -> Iterator[FileOperation]:
@@ -136,7 +150,15 @@ def _by_editor(step: str, event: Event, number: int, result: Event | None) -> It
     path = viewed_file(result.text) if result else ""
     if result and path and not (step == "edit" and "introduced new syntax error" in result.text):
         action = {"edit": FileAction.EDIT, "open": FileAction.READ, "create": FileAction.CREATE}[step]
-        yield FileOperation(action=action, path=path, event=number, record=event.record)
+        line = _written_line([("", command_of(event.arguments).partition("\n")[2])]) if step == "edit" else ""
+        yield FileOperation(action=action, path=path, event=number, record=event.record, line=line)
+
+
+def _written_line(changes: Iterable[tuple[str, str]]) -> str:
+    """The longest of the new lines that reads alone, code before prose; empty where there is none."""
+    new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
+    telling = [line for line in new if 0 < len(line) <= _MAX_LINE_CHARS and not is_noise(line) and not is_scrap(line)]
+    return max(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)), default="")
 
 
 def _by_patch(patch: str, event: Event, number: int) -> Iterator[FileOperation]:
@@ -203,6 +225,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.added.pop(name, None)
         if len(state.added) < _MAX_ADDED:
             state.added[name] = None
+    state.line = operation.line
     state.is_reverted = operation.action is FileAction.REVERT
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
@@ -220,6 +243,7 @@ _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_rang
 _WRITING = (FileAction.EDIT, FileAction.CREATE)
 # What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
 _MIN_REPLACED_CHARS = 4
+_MAX_LINE_CHARS = 110
 _MAX_PARTS = 6
 _MAX_NAMED_CHARS = 40_000
 
@@ -496,9 +520,12 @@ def _item(state: FileState, words: FixedWords, *, with_added: bool) -> Item:
     newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
     more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
     added = f"{words.colon}+ {', '.join(newest)}{more}" if newest else ""
+    # What a commit holds is told by its subject.
+    is_shown = with_added and state.line and not (state.commit or is_throwaway(state.path))
+    line = f"{words.colon if not added else ' · '}`{state.line}`" if is_shown else ""
     # What another name was moved to is given there.
     status = state_text(state, words)
-    text = f"{state.path} — {status}{added}" if status or added else state.path
+    text = f"{state.path} — {status}{added}{line}" if status or added else state.path
     return Item(text=text, records=records_of(state.records[-1:]))
 
 

@@ -227,7 +227,7 @@ def _file(line: str) -> list[tuple[str, bool, int, int, bool, str]]:
 
 def _facts(path: str, facts: str, words: FixedWords) -> tuple[str, bool, int, int, bool, str] | None:
     created, edits, reads, deleted, moved = False, 0, 0, False, ""
-    for fact in facts.partition(f"{words.colon}+ ")[0].split(words.comma):
+    for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, times = fact.partition(" ×")
         number = int(times) if times.isdigit() else 1
         if word == words.created:

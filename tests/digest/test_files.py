@@ -162,3 +162,15 @@ def test_a_file_that_is_written_anew_has_the_lines_of_its_new_text_only() -> Non
     is_overwritten = overwritten(found, file_operations(found))
     assert is_overwritten(1, "limit = 1")
     assert not is_overwritten(1, "name = 'a'")
+
+
+def test_a_changed_file_is_shown_with_a_line_that_its_last_edit_wrote_until_a_commit_tells_of_it() -> None:
+    edit = call(
+        "Edit", "1", file_path="lock.rs", old_string="let a = 1;", new_string="let a = 1;\nlet path = default_path();"
+    )
+    found = replay(file_operations(events_of(edit, answer("done", "1"))))
+    shown = file_items(found, frozenset(), 400, token_cache(), EN)
+    assert [item.text for item in shown] == ["lock.rs — edited: `let path = default_path();`"]
+    found[0].commit = "4f1c2aa"
+    shown = file_items(found, frozenset(), 400, token_cache(), EN)
+    assert [item.text for item in shown] == ["lock.rs — edited, in commit 4f1c2aa"]
