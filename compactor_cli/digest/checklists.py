@@ -9,8 +9,9 @@ from enum import StrEnum
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
 from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
-from compactor_cli.digest.files import FileOperation, changes_of
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import StatementForm, statements_of
 from compactor_cli.digest.statuses import PROSE

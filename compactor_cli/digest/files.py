@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import editor_step, patch_of, shell_operations, viewed_file
+from compactor_cli.digest.edits import MODIFIERS, added_names, changes_of, written_line, written_text
 from compactor_cli.digest.events import (
     PATH_KEYS,
     Event,
@@ -26,8 +26,6 @@ from compactor_cli.digest.statements import (
     ELLIPSIS,
     TokenCache,
     chosen,
-    is_noise,
-    is_scrap,
     records_of,
     water_level,
 )
@@ -140,7 +138,7 @@ def _by_edit(event: Event, number: int) -> Iterator[FileOperation]:
     action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
     path = argument(event.arguments, PATH_KEYS)
     changes = list(changes_of(event, path))
-    line = _written_line(changes) if action is FileAction.EDIT else ""
+    line = written_line(changes) if action is FileAction.EDIT else ""
     added = tuple(added_names(changes))
     yield FileOperation(action=action, path=path, event=number, record=event.record, added=added, line=line)
 
@@ -150,15 +148,8 @@ def _by_editor(step: str, event: Event, number: int, result: Event | None) -> It
     path = viewed_file(result.text) if result else ""
     if result and path and not (step == "edit" and "introduced new syntax error" in result.text):
         action = {"edit": FileAction.EDIT, "open": FileAction.READ, "create": FileAction.CREATE}[step]
-        line = _written_line([("", command_of(event.arguments).partition("\n")[2])]) if step == "edit" else ""
+        line = written_line([("", command_of(event.arguments).partition("\n")[2])]) if step == "edit" else ""
         yield FileOperation(action=action, path=path, event=number, record=event.record, line=line)
-
-
-def _written_line(changes: Iterable[tuple[str, str]]) -> str:
-    """The longest of the new lines that reads alone, code before prose; empty where there is none."""
-    new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
-    telling = [line for line in new if 0 < len(line) <= _MAX_LINE_CHARS and not is_noise(line) and not is_scrap(line)]
-    return max(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)), default="")
 
 
 def _by_patch(patch: str, event: Event, number: int) -> Iterator[FileOperation]:
@@ -236,16 +227,11 @@ def is_throwaway(path: str) -> bool:
     return path.startswith(("/tmp/", "/var/", "/private/tmp/", "/dev/"))  # noqa: S108 (a name is looked at, no file)
 
 
-_WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
-_OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
-_NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "ReplacementContent")
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_range", "n_lines", "line_offset")
 _WRITING = (FileAction.EDIT, FileAction.CREATE)
 # What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
 _MIN_REPLACED_CHARS = 4
-_MAX_LINE_CHARS = 110
 _MAX_PARTS = 6
-_MAX_NAMED_CHARS = 40_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -255,21 +241,6 @@ class Content:
     text: str | None = None
     parts: list[str] = field(default_factory=list)
     records: list[int] = field(default_factory=list)
-
-
-def changes_of(call: Event, path: str) -> Iterator[tuple[str, str]]:
-    """What a call replaces in a file by what; the whole text stands against nothing where the file is written."""
-    if (written := written_text(call, path)) is not None:
-        yield "", written
-        return
-    if patch := patch_of(call):
-        yield from _hunks(_patch_section(patch, path))
-        return
-    edits: Sequence[Mapping[str, Any] | str] = _edits(call.arguments) or (call.arguments,)
-    for edit in edits:
-        old, new = argument(edit, _OLD), argument(edit, _NEW)
-        if old or new:
-            yield old, new
 
 
 def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) -> Callable[[int, str], bool]:
@@ -297,84 +268,6 @@ def _overwrites(line: str, old: str, new: str) -> bool:
         return line not in new
     part = old.strip()
     return len(part) >= _MIN_REPLACED_CHARS and part in line and new.strip() not in line
-
-
-def written_text(call: Event, path: str) -> str | None:
-    """The whole text that a call gives a file, if it does."""
-    if patch := patch_of(call):
-        section = _patch_section(patch, path)
-        if section.startswith("*** Add File"):
-            return "\n".join(line[1:] for line in section.split("\n")[1:] if line.startswith("+"))
-        return None
-    if call.tool is ToolKind.COMMAND:
-        return _here_document(command_of(call.arguments), path)
-    if argument(call.arguments, _OLD) or _edits(call.arguments):
-        return None
-    return argument(call.arguments, _WRITTEN) or None
-
-
-def _here_document(command: str, path: str) -> str | None:
-    """The text that ``cat > path << 'EOF'`` writes, where the command does this and nothing else."""
-    found = re.match(r"\s*cat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", command, re.DOTALL | re.M)
-    return found[4] if found and found[1].strip("'\"") == path else None
-
-
-def _edits(arguments: Mapping[str, Any] | str) -> list[Mapping[str, Any]]:
-    if isinstance(arguments, str):
-        return []
-    for key in ("edits", "replacements", "ReplacementChunks"):
-        value = arguments.get(key)
-        if isinstance(value, (list, tuple)):
-            return [edit for edit in value if isinstance(edit, Mapping)]
-        if isinstance(value, Mapping):
-            return [value]
-    return []
-
-
-def _patch_section(patch: str, path: str) -> str:
-    for section in re.split(r"^(?=\*\*\* (?:Add|Update|Delete) File: )", patch, flags=re.MULTILINE):
-        if section.partition("\n")[0].partition(": ")[2].strip() == path:
-            return section
-    return ""
-
-
-def _hunks(section: str) -> Iterator[tuple[str, str]]:
-    for hunk in re.split(r"^@@.*$", section, flags=re.MULTILINE)[1:]:
-        lines = [line for line in hunk.split("\n") if not line.startswith("***")]
-        old = "\n".join(line[1:] for line in lines if line.startswith((" ", "-")))
-        new = "\n".join(line[1:] for line in lines if line.startswith((" ", "+")))
-        if old or new:
-            yield old, new
-
-
-_MODIFIERS = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
-
-
-@cache
-def _definition() -> re.Pattern[str]:
-    # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading.
-    return re.compile(
-        rf"^[ \t]*{_MODIFIERS}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
-        r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
-        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,3} (?P<head>[^\n]{3,50})$",
-        re.MULTILINE,
-    )
-
-
-def added_names(changes: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The names that changes define and that what they replace did not, as ``name`` or ``name()``."""
-    for old, new in changes:
-        before = set(_defined(old[:_MAX_NAMED_CHARS]))
-        yield from (name for name in dict.fromkeys(_defined(new[:_MAX_NAMED_CHARS])) if name not in before)
-
-
-def _defined(text: str) -> Iterator[str]:
-    for found in _definition().finditer(text):
-        if name := found["name"]:
-            is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
-            yield f"{name}()" if is_call else name
-        elif name := found["set"] or found["head"]:
-            yield name
 
 
 def contents(events: Sequence[Event], operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[str, Content]:
@@ -595,7 +488,7 @@ def _part_lines(content: Content) -> Iterator[str]:
 
 
 _SIGNATURE = re.compile(
-    rf"^ {{0,4}}{_MODIFIERS}"
+    rf"^ {{0,4}}{MODIFIERS}"
     r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module|package)\b.*$|^#{1,3} .*$",
     re.MULTILINE,
 )

@@ -1,0 +1,119 @@
+"""Edits: what a call replaces in a file by what, and the names and lines that this brings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from compactor_cli.digest.commands import patch_of
+from compactor_cli.digest.events import Event, ToolKind, argument, command_of
+from compactor_cli.digest.statements import is_noise, is_scrap
+
+_WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
+_OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
+_NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "ReplacementContent")
+_MAX_LINE_CHARS = 110
+_MAX_NAMED_CHARS = 40_000
+
+
+def changes_of(call: Event, path: str) -> Iterator[tuple[str, str]]:
+    """What a call replaces in a file by what; the whole text stands against nothing where the file is written."""
+    if (written := written_text(call, path)) is not None:
+        yield "", written
+        return
+    if patch := patch_of(call):
+        yield from _hunks(_patch_section(patch, path))
+        return
+    edits: Sequence[Mapping[str, Any] | str] = _edits(call.arguments) or (call.arguments,)
+    for edit in edits:
+        old, new = argument(edit, _OLD), argument(edit, _NEW)
+        if old or new:
+            yield old, new
+
+
+def written_line(changes: Iterable[tuple[str, str]]) -> str:
+    """The longest of the new lines that reads alone, code before prose; empty where there is none."""
+    new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
+    telling = [line for line in new if 0 < len(line) <= _MAX_LINE_CHARS and not is_noise(line) and not is_scrap(line)]
+    return max(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)), default="")
+
+
+def written_text(call: Event, path: str) -> str | None:
+    """The whole text that a call gives a file, if it does."""
+    if patch := patch_of(call):
+        section = _patch_section(patch, path)
+        if section.startswith("*** Add File"):
+            return "\n".join(line[1:] for line in section.split("\n")[1:] if line.startswith("+"))
+        return None
+    if call.tool is ToolKind.COMMAND:
+        return _here_document(command_of(call.arguments), path)
+    if argument(call.arguments, _OLD) or _edits(call.arguments):
+        return None
+    return argument(call.arguments, _WRITTEN) or None
+
+
+def _here_document(command: str, path: str) -> str | None:
+    """The text that ``cat > path << 'EOF'`` writes, where the command does this and nothing else."""
+    found = re.match(r"\s*cat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", command, re.DOTALL | re.M)
+    return found[4] if found and found[1].strip("'\"") == path else None
+
+
+def _edits(arguments: Mapping[str, Any] | str) -> list[Mapping[str, Any]]:
+    if isinstance(arguments, str):
+        return []
+    for key in ("edits", "replacements", "ReplacementChunks"):
+        value = arguments.get(key)
+        if isinstance(value, (list, tuple)):
+            return [edit for edit in value if isinstance(edit, Mapping)]
+        if isinstance(value, Mapping):
+            return [value]
+    return []
+
+
+def _patch_section(patch: str, path: str) -> str:
+    for section in re.split(r"^(?=\*\*\* (?:Add|Update|Delete) File: )", patch, flags=re.MULTILINE):
+        if section.partition("\n")[0].partition(": ")[2].strip() == path:
+            return section
+    return ""
+
+
+def _hunks(section: str) -> Iterator[tuple[str, str]]:
+    for hunk in re.split(r"^@@.*$", section, flags=re.MULTILINE)[1:]:
+        lines = [line for line in hunk.split("\n") if not line.startswith("***")]
+        old = "\n".join(line[1:] for line in lines if line.startswith((" ", "-")))
+        new = "\n".join(line[1:] for line in lines if line.startswith((" ", "+")))
+        if old or new:
+            yield old, new
+
+
+# What stands before the word that defines something.
+MODIFIERS = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
+
+
+@cache
+def _definition() -> re.Pattern[str]:
+    # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading.
+    return re.compile(
+        rf"^[ \t]*{MODIFIERS}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
+        r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
+        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,3} (?P<head>[^\n]{3,50})$",
+        re.MULTILINE,
+    )
+
+
+def added_names(changes: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The names that changes define and that what they replace did not, as ``name`` or ``name()``."""
+    for old, new in changes:
+        before = set(_defined(old[:_MAX_NAMED_CHARS]))
+        yield from (name for name in dict.fromkeys(_defined(new[:_MAX_NAMED_CHARS])) if name not in before)
+
+
+def _defined(text: str) -> Iterator[str]:
+    for found in _definition().finditer(text):
+        if name := found["name"]:
+            is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
+            yield f"{name}()" if is_call else name
+        elif name := found["set"] or found["head"]:
+            yield name
