@@ -115,7 +115,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
                     progress.advance(result.shard.size_bytes)
         finally:
             console.finish()
-    metrics = sum((result.metrics for result in results), ShardMetrics())
+    metrics = summed(results)
     print_result(metrics, console)
     if run_options.report:
         _write_report(run_options.report, arguments, metrics, results)
@@ -372,22 +372,15 @@ def _task(job_log: BatchJobLog) -> BatchJob:
     settings = settings_from(arguments["settings"], Settings(), str(job_log.path))
     run_config = model_config(run_options, settings)
     model_options = dataclasses.replace(run_config.model_options, instructions=arguments["instructions"])
+    own = {"column": arguments["column"]}
+    options = shard_options(ParsedArguments(operands=(), run_options=run_options, settings=settings, own=own))
+    shards = ({**value, "part": Slice(**value["part"]) if value["part"] else None} for value in arguments["shards"])
     return BatchJob(
         mark=arguments["mark"],
         run_options=run_options,
-        shards=tuple(
-            Shard(**{**value, "part": Slice(**value["part"]) if value["part"] else None})
-            for value in arguments["shards"]
-        ),
-        options=ShardOptions(
-            settings=settings,
-            dialect=run_options.format,
-            on_invalid=run_options.invalid,
-            archive_dir=run_options.archive_dir,
-            column=arguments["column"],
-            limits=run_options.limits,
-            redacts_output=run_options.redact_output,
-        ),
+        shards=tuple(Shard(**shard) for shard in shards),
+        # --force is about the submission alone: what was written since is not made anew.
+        options=dataclasses.replace(options, finished=FinishedPolicy.SKIP),
         run_config=dataclasses.replace(run_config, model_options=model_options),
         rounds=arguments["rounds"],
     )

@@ -19,6 +19,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from compactor_cli.llm import llm
@@ -195,18 +196,11 @@ class ModelRun:
 
     def importance(self) -> Importance:
         """What ranks the middle by the embedding model."""
-        model = self.run_config.embedding_model
+        options = self.run_config.model_options
         redactor = self._redactor if self.run_config.redacts else None
-        model_options = self.run_config.model_options
+        client, model = self._new_client(), self.run_config.embedding_model
         return Meaning(
-            asked(
-                self._new_client(),
-                self._loop,
-                model,
-                api_base=model_options.api_base,
-                price=model_options.price,
-                new_redactor=redactor,
-            )
+            asked(client, self._loop, model, api_base=options.api_base, price=options.price, new_redactor=redactor)
         )
 
     def estimate(self, request: Request, archive_dir: Path) -> Estimate:
@@ -500,11 +494,11 @@ class GateClient:
             end.shutdown(socket.SHUT_RDWR)
         self._listener.join(_STOP_SECONDS)
 
-    def __getattr__(self, name: str) -> _Method:
-        return _Method(self, name)
+    def __getattr__(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(remote=partial(self.ask, name))
 
-    def ask(self, name: str, arguments: tuple[Any, ...]) -> GateAnswer:
-        """Send a question."""
+    def ask(self, name: str, *arguments: Any) -> GateAnswer:
+        """Send a question; its answer is to be awaited, or waited for."""
         answer = GateAnswer()
         with self._lock:
             self._count += 1
@@ -519,13 +513,3 @@ class GateClient:
                 self._open.pop(number).set_result(value)
         for answer in list(self._open.values()):
             answer.set_exception(CompactError("the process that keeps the rate limit is gone", next_step="run again"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Method:
-    client: GateClient
-    name: str
-
-    def remote(self, *arguments: Any) -> GateAnswer:
-        """Ask; the answer is to be awaited, or waited for."""
-        return self.client.ask(self.name, arguments)
