@@ -14,7 +14,7 @@ from typing import Any
 
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.jsontext import dump, number_replaced, with_key
@@ -94,7 +94,7 @@ class Atif:
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         has_head = any(not transcript.messages[i].is_meta for i in cut.before)
         removed = [i for i in range(len(transcript.records)) if i not in {*cut.before, *cut.after}]
         times = (transcript.messages[i].timestamp for i in (*reversed(removed), *reversed(cut.before), *cut.after))
@@ -188,10 +188,8 @@ def _message(value: Any, is_superseded: bool) -> Message:
 
 
 def _summary(value: Any, role: Role, found: Sequence[Part]) -> PreviousSummary | None:
-    text = "\n".join(part.text for part in found if isinstance(part, Text))
-    if not _boundary(value) or not text:
-        return summary_of(role, found)
-    return summary_of(role, found) or PreviousSummary(origin="atif", text=text)
+    has_text = any(part.text for part in found if isinstance(part, Text))
+    return marked_summary("atif", found) if _boundary(value) and has_text else summary_of(role, found)
 
 
 def pieces(value: Any) -> list[LocatedPart]:

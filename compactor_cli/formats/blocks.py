@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.contents import arguments, named_call, read_call, result_text, string
+from compactor_cli.formats.contents import arguments, listed, named_call, read_call, result_text, string
 from compactor_cli.formats.located_parts import LocatedPart, at, block_piece, result_piece
 from compactor_cli.model.transcript import Media, Part, Text, Thinking, ToolCall, ToolResult
 
@@ -106,7 +106,7 @@ def _untyped(block: Mapping[str, Any]) -> LocatedPart | None:
         )
         return LocatedPart(asked, (("toolUse", "input"),))
     if isinstance(result, dict):
-        items = _list(result.get("content"))
+        items = listed(result.get("content"))
         answer = ToolResult(
             id=string(result.get("toolUseId")),
             text="\n".join(result_text(item.get("json", item)) for item in items if _has_text(item)),
@@ -123,7 +123,7 @@ def _untyped(block: Mapping[str, Any]) -> LocatedPart | None:
 
 
 def _shortened_items(old: Any, text: str) -> list[Any]:
-    return [{"text": text}, *(item for item in _list(old) if not _has_text(item))]
+    return [{"text": text}, *(item for item in listed(old) if not _has_text(item))]
 
 
 def _has_text(item: Any) -> bool:
@@ -136,13 +136,9 @@ def _server_result(block: Mapping[str, Any]) -> LocatedPart:
         id=string(block.get("tool_use_id")),
         text=string(at(block, place)) if place else "",
         is_error=string(at(block, ("content", "type"))).endswith("_error"),
-        media_count=0 if place else len(_list(block.get("content"))) or 1,
+        media_count=0 if place else len(listed(block.get("content"))) or 1,
     )
     return LocatedPart(result, (place,) if place else ())
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 # Blocks whose images are a tool's answer, not what the speaker shows.

@@ -20,7 +20,7 @@ model. A ``compact_boundary`` that a summary follows replaces everything before 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import claude_tree
@@ -33,66 +33,16 @@ from compactor_cli.formats.claude_tree import (
     size_tokens,
     superseded,
 )
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, content_parts, content_pieces, parts_of, shorten
 from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
-
-
-def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The records to be put between ``cut.before`` and ``cut.after``."""
-    if not insertions:
-        return ()
-    site = _ClaudeSite(transcript, cut)
-    ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
-    ids[-1] = site.taken or ids[-1]
-    needs_boundary = not site.head or (site.has_tail and not site.taken)
-    root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
-    parents = [root, *ids[:-1]]
-    records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
-    if needs_boundary:
-        records.insert(0, site.boundary(root, {} if site.taken else site.preserved(ids[-1])))
-    records += [site.bridge(own, parent) for own, parent in site.holes()]
-    return tuple(dump(record, transcript.records[0].raw) for record in records)
-
-
-def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The records to be put after all others: a boundary that names ``cut.after`` as preserved, and the insertions.
-
-    Their times follow the newest record's, since clients take the newest record for the end of the chain.
-    """
-    site = _ClaudeSite(transcript, cut)
-    ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
-    root = derived_uuid(transcript.sha256, "boundary")
-    site.removed = list(range(len(site.tree.values)))
-    records = [site.boundary(root, site.preserved(ids[-1]))]
-    parents = [root, *ids[:-1]]
-    records += [site.record(item, own, parent) for item, own, parent in zip(insertions, ids, parents, strict=True)]
-    newest = site.tree.newest_time()
-    stamped = ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1))
-    return tuple(dump(record, transcript.records[0].raw) for record in stamped)
-
-
-def taken_uuid(transcript: Transcript, cut: InsertionPoint) -> str:
-    """The uuid that the last inserted record takes over; empty if the tail links to nothing removed."""
-    return _ClaudeSite(transcript, cut).taken
-
-
-def dangling(transcript: Transcript, kept: Iterable[int], taken: str = "") -> tuple[int, ...]:
-    """Kept records whose parent was in the transcript and is removed, except for the one with the uuid ``taken``.
-
-    A client reads them (results are found by their call, hooks are not sent) but does not follow them.
-    """
-    tree = tree_of(transcript.records)
-    staying = set(kept)
-    orphans = (i for i in sorted(staying) if (parent := tree.parent(i)) is not None and parent not in staying)
-    return tuple(i for i in orphans if tree.values[i].get("parentUuid") != taken)
 
 
 class _ClaudeSite:
@@ -305,7 +255,19 @@ class ClaudeCode(BaseDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The summary in the chain between head and tail."""
-        return insert(transcript, cut, insertions)
+        if not insertions:
+            return ()
+        site = _ClaudeSite(transcript, cut)
+        ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+        ids[-1] = site.taken or ids[-1]
+        needs_boundary = not site.head or (site.has_tail and not site.taken)
+        root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
+        parents = [root, *ids[:-1]]
+        records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
+        if needs_boundary:
+            records.insert(0, site.boundary(root, {} if site.taken else site.preserved(ids[-1])))
+        records += [site.bridge(own, parent) for own, parent in site.holes()]
+        return tuple(dump(record, transcript.records[0].raw) for record in records)
 
     # A boundary hides the head; older clients would walk from the tail to it through what is removed.
     appends_head = False
@@ -313,8 +275,20 @@ class ClaudeCode(BaseDialect):
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """A boundary that names the tail, and the summary; the client does not go by the tail's counters then."""
-        return append(transcript, cut, insertions)
+        """A boundary that names the tail, and the summary; the client does not go by the tail's counters then.
+
+        Their times follow the newest record's, since clients take the newest record for the end of the chain.
+        """
+        site = _ClaudeSite(transcript, cut)
+        ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+        root = derived_uuid(transcript.sha256, "boundary")
+        site.removed = list(range(len(site.tree.values)))
+        records = [site.boundary(root, site.preserved(ids[-1]))]
+        parents = [root, *ids[:-1]]
+        records += [site.record(item, own, parent) for item, own, parent in zip(insertions, ids, parents, strict=True)]
+        newest = site.tree.newest_time()
+        stamped = ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1))
+        return tuple(dump(record, transcript.records[0].raw) for record in stamped)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Lines next to the tree that repeat messages."""
@@ -405,10 +379,7 @@ def _is_notification(value: Value) -> bool:
 
 
 def _summary(value: Value, role: Role, parts: Sequence[Part]) -> PreviousSummary | None:
-    if value.get("isCompactSummary") is not True:
-        return summary_of(role, parts)
-    text = "\n".join(part.text for part in parts if isinstance(part, Text))
-    return summary_of(role, parts) or PreviousSummary(origin="claude-code", text=text)
+    return marked_summary("claude-code", parts) if value.get("isCompactSummary") is True else summary_of(role, parts)
 
 
 _TREE_KEYS = ("parentUuid", "sessionId", "isSidechain", "systemPayload")
@@ -472,7 +443,7 @@ class ClaudeStream(BaseDialect):
             i for i in (*reversed(cut.before), *cut.after) if is_of_conversation(_value(transcript.records[i]))
         ]
         neighbour = _value(transcript.records[conversation[0]]) if conversation else {}
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         return tuple(dump(_written(item, neighbour, transcript.sha256), raw) for item in insertions)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:

@@ -201,6 +201,13 @@ def summary_of(role: Role, parts: Iterable[Part]) -> PreviousSummary | None:
     return previous_summary(role, "\n".join(texts)) if texts else None
 
 
+def marked_summary(origin: str, parts: Iterable[Part]) -> PreviousSummary:
+    """The summary in a message that its client marks as one: written by compact, else the client's own."""
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    found = previous_summary(Role.USER, "\n".join(texts))
+    return found or PreviousSummary(origin=origin, text="\n".join(texts))
+
+
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     """The summary, if a user or system message is one.
 

@@ -18,7 +18,7 @@ from compactor_cli.formats import blocks, chat, located_parts
 from compactor_cli.formats.base import CHAT, Capabilities, JsonPath
 from compactor_cli.formats.chat import ChatDialect
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import string
+from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import parse
 from compactor_cli.formats.located_parts import at, content_pieces
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult
@@ -75,7 +75,7 @@ class Cline(ChatDialect):
         """3 for a user's message with the client's details, or with a result as a text."""
         if not chat.is_chat(value) or value["role"] != "user":
             return 0
-        texts = (string(block.get("text")) for block in _list(value.get("content")) if isinstance(block, dict))
+        texts = (string(block.get("text")) for block in listed(value.get("content")) if isinstance(block, dict))
         return 3 if any(text.lstrip().startswith(_DETAILS) or _RESULT.match(text) for text in texts) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -106,10 +106,6 @@ class Cline(ChatDialect):
         whole = {place.index: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
         written = content_pieces(value["content"], "content", read=blocks.piece)
         return located_parts.shorten(record, whole, lambda value: written)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _message(value: Any) -> Message:

@@ -143,50 +143,6 @@ _ENVELOPED = ("session_meta", "response_item")
 _Line = tuple[str, Mapping[str, Any]]
 
 
-def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The records to be put between ``cut.before`` and ``cut.after``.
-
-    A ``compacted`` record with the head's items, the summary and what follows it; then the client's state (see
-    `_state`). Their ordinals are those of removed records. A rollout without envelopes gets plain items.
-    """
-    if not insertions:
-        return ()
-    values = _values(transcript)
-    like = transcript.records[0].raw
-    timestamp = _timestamp(values, cut)
-    items = [_new_item(item) for item in insertions]
-    if not _is_enveloped(values):
-        return tuple(dump({"timestamp": timestamp, **item}, like) for item in items)
-    history = History(values)
-    kept = [proper(item) for item in _kept_items(history, cut)]
-    lines = [_compacted([*kept, *items], insertions), *_state(history, cut, _stop(values, cut))]
-    return _dumped(lines, _ordinals(values, cut, len(lines)), timestamp, like)
-
-
-def append(
-    transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
-) -> tuple[bytes, ...]:
-    """The records to be put after all others: ``compacted`` with head, summary and tail, the client's state, and
-    a token counter, without which the client goes by the last one and compacts again at once.
-
-    Raises `UsageError` for rollouts without envelopes, whose clients had no compaction.
-    """
-    values = _values(transcript)
-    if not _is_enveloped(values):
-        raise UsageError("this rollout is older than compactions", next_step="use -i: the archive keeps the original")
-    tail = (item_of(values[i]) for i in cut.after)
-    shown = [item for item in tail if item is not None and item_role(item) is not Role.META]
-    history = History(values)
-    kept = [proper(item) for item in _kept_items(history, cut)]
-    items = [*kept, *(_new_item(item) for item in insertions), *map(proper, shown)]
-    lines = [_compacted(items, insertions), *_state(history, cut, len(values))]
-    counters = (value for value in reversed(values) if counted_tokens(value))
-    lines.extend(("event_msg", recounted(value, size_tokens)["payload"]) for value in islice(counters, 1))
-    last = max((value["ordinal"] for value in values if isinstance(value.get("ordinal"), int)), default=None)
-    ordinals: list[dict[str, int]] = [{} if last is None else {"ordinal": last + n} for n in range(1, len(lines) + 1)]
-    return _dumped(lines, ordinals, _timestamp(values, InsertionPoint(before=(), after=())), transcript.records[0].raw)
-
-
 def counted_tokens(value: Value) -> int:
     """The size of the conversation that a ``token_count`` event tells the client; 0 for all other records."""
     payload = payload_of(value)
@@ -355,10 +311,6 @@ class Codex(SessionDialect):
         is_old = "instructions" in value and "timestamp" in value and not {"type", "role", "payload"} & value.keys()
         return is_old or (value.get("type") == "session_meta" and isinstance(value.get("payload"), dict))
 
-    def session_key(self, value: Any) -> str:
-        """Empty: lines do not name their session."""
-        return ""
-
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = [_object(record) for record in records]
@@ -375,8 +327,21 @@ class Codex(SessionDialect):
         return next((name for place in places if isinstance(place, dict) and (name := string(place.get("model")))), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A ``compacted`` record that repeats the head's items before the summary."""
-        return insert(transcript, cut, insertions)
+        """A ``compacted`` record with the head's items, the summary and what follows it; then the client's state (see
+        `_state`). Their ordinals are those of removed records. A rollout without envelopes gets plain items.
+        """
+        if not insertions:
+            return ()
+        values = _values(transcript)
+        like = transcript.records[0].raw
+        timestamp = _timestamp(values, cut)
+        items = [_new_item(item) for item in insertions]
+        if not _is_enveloped(values):
+            return tuple(dump({"timestamp": timestamp, **item}, like) for item in items)
+        history = History(values)
+        kept = [proper(item) for item in _kept_items(history, cut)]
+        lines = [_compacted([*kept, *items], insertions), *_state(history, cut, _stop(values, cut))]
+        return _dumped(lines, _ordinals(values, cut, len(lines)), timestamp, like)
 
     # The boundary repeats what is sent.
     appends_head = True
@@ -384,13 +349,35 @@ class Codex(SessionDialect):
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """A ``compacted`` record that repeats head and tail."""
-        return append(transcript, cut, insertions, size_tokens)
+        """``compacted`` with head, summary and tail, the client's state, and a token counter, without which the client
+        goes by the last one and compacts again at once.
 
-    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The last ``token_count`` event that tells a size."""
-        sizes = ((i, counted_tokens(_object(records[i]))) for i in reversed(staying))
-        return dict(islice(((i, size) for i, size in sizes if size), 1))
+        Raises `UsageError` for rollouts without envelopes, whose clients had no compaction.
+        """
+        values = _values(transcript)
+        if not _is_enveloped(values):
+            raise UsageError(
+                "this rollout is older than compactions", next_step="use -i: the archive keeps the original"
+            )
+        tail = (item_of(values[i]) for i in cut.after)
+        shown = [item for item in tail if item is not None and item_role(item) is not Role.META]
+        history = History(values)
+        kept = [proper(item) for item in _kept_items(history, cut)]
+        items = [*kept, *(_new_item(item) for item in insertions), *map(proper, shown)]
+        lines = [_compacted(items, insertions), *_state(history, cut, len(values))]
+        counters = (value for value in reversed(values) if counted_tokens(value))
+        lines.extend(("event_msg", recounted(value, size_tokens)["payload"]) for value in islice(counters, 1))
+        last = max((value["ordinal"] for value in values if isinstance(value.get("ordinal"), int)), default=None)
+        ordinals: list[dict[str, int]] = [
+            {} if last is None else {"ordinal": last + n} for n in range(1, len(lines) + 1)
+        ]
+        return _dumped(
+            lines, ordinals, _timestamp(values, InsertionPoint(before=(), after=())), transcript.records[0].raw
+        )
+
+    def counted_tokens(self, value: Value) -> int:
+        """That of a ``token_count`` event."""
+        return counted_tokens(value)
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The event with another ``last_token_usage``."""

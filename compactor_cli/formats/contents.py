@@ -85,6 +85,11 @@ def _plain(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def listed(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def string(value: Any) -> str:
     """The value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, BaseDialect, Insertion, InsertionPoint, JsonPath, objects
+from compactor_cli.formats.base import SESSION, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, spoken_parts
@@ -21,7 +21,7 @@ from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts_of, shorten
-from compactor_cli.formats.sessions import derived_uuid, is_shown, later, newest_time
+from compactor_cli.formats.sessions import SessionDialect, derived_uuid, is_shown, later, newest_time
 from compactor_cli.model.transcript import (
     Message,
     PreviousSummary,
@@ -135,7 +135,7 @@ def _only_answers(value: Value, nested: frozenset[str]) -> bool:
 _HEADER = ("sessionId", "projectHash", "startTime")
 
 
-class GeminiCli(BaseDialect):
+class GeminiCli(SessionDialect):
     """The dialect of Gemini CLI's session files."""
 
     name = "gemini-cli"
@@ -198,14 +198,6 @@ class GeminiCli(BaseDialect):
         """Lists that repeat messages, lines that take messages back, and what these lines did away with."""
         replay = Replay(objects(records))
         return frozenset(i for i, value in enumerate(replay.values) if _is_outdated(replay, i, value))
-
-    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """None: this client estimates the size by itself."""
-        return {}
-
-    def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The record as it is."""
-        return record.raw
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with texts replaced; a result also where the client shows it."""

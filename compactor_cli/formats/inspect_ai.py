@@ -93,7 +93,7 @@ class InspectAI(BaseDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
         values = [record.value for record in transcript.records if _is_message(record.value)]
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:

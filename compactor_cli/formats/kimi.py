@@ -17,20 +17,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 from compactor_cli.formats import blocks, chat
 from compactor_cli.formats.base import (
     CHAT,
     SESSION,
-    BaseDialect,
     Capabilities,
     Insertion,
     InsertionPoint,
     objects,
 )
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
@@ -219,7 +217,7 @@ _CLIENT_ORIGINS = frozenset({"injection", "system_trigger", "hook", "notificatio
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL, "system": Role.SYSTEM}
 
 
-class KimiWire(BaseDialect):
+class KimiWire(SessionDialect):
     """The dialect of Kimi Code's session logs."""
 
     name = "kimi-wire"
@@ -301,14 +299,6 @@ class KimiWire(BaseDialect):
                 prompt = -1
         return frozenset(found)
 
-    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """None: counters do not stay."""
-        return {}
-
-    def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The event as it is."""
-        return record.raw
-
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The event with texts replaced."""
         return shorten(record, texts, lambda value: list(_pieces(value)))
@@ -321,10 +311,9 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
     timestamp = _timestamp(value.get("time"))
     is_gone = folded.step_of.get(i, i) not in sent
     if i in folded.compactions:
-        text = summary_text(value)
-        summary_parts = (Text(text=text),)
-        summary = summary_of(Role.USER, summary_parts) or PreviousSummary(origin="kimi", text=text)
-        return Message(role=Role.USER, parts=summary_parts, timestamp=timestamp, summary=summary, superseded=is_gone)
+        words = (Text(text=summary_text(value)),)
+        summary = marked_summary("kimi", words)
+        return Message(role=Role.USER, parts=words, timestamp=timestamp, summary=summary, superseded=is_gone)
     role = _role(value)
     if role is Role.META or folded.step_of.get(i) in folded.empty:
         return Message(role=Role.META, timestamp=timestamp)
@@ -344,11 +333,8 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
 
 
 def _summary(value: Value, role: Role, found: tuple[Part, ...]) -> PreviousSummary | None:
-    summary = summary_of(role, found)
-    if summary or at(value, ("message", "origin", "kind")) != "compaction_summary":
-        return summary
-    text = "\n".join(part.text for part in found if isinstance(part, Text))
-    return PreviousSummary(origin="kimi", text=text)
+    is_marked = at(value, ("message", "origin", "kind")) == "compaction_summary"
+    return marked_summary("kimi", found) if is_marked else summary_of(role, found)
 
 
 def _role(value: Value) -> Role:
@@ -451,10 +437,10 @@ class KimiCli(SessionDialect):
         """Messages of text blocks; the summary after the words that the client opens it with."""
         return tuple(dump(_written(item), transcript.records[0].raw) for item in insertions)
 
-    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The last ``_usage``."""
-        sizes = ((i, _counted(records[i].value)) for i in reversed(staying))
-        return dict(islice(((i, size) for i, size in sizes if size), 1))
+    def counted_tokens(self, value: Value) -> int:
+        """That of ``_usage``."""
+        size = value.get("token_count") if value.get("role") == "_usage" else None
+        return size if isinstance(size, int) else 0
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """``_usage`` of another size."""
@@ -495,11 +481,6 @@ def _with_blocks(line: dict[str, Any], message: Message) -> dict[str, Any]:
     thinking = [{"type": "think", "think": thought}] if thought else []
     words = [{"type": "text", "text": message.text}] if message.text else []
     return {**line, "content": [*thinking, *words]}
-
-
-def _counted(value: Any) -> int:
-    size = value.get("token_count") if isinstance(value, dict) and value.get("role") == "_usage" else None
-    return size if isinstance(size, int) else 0
 
 
 def _written(item: Insertion) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from compactor_cli.formats import blocks
 from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import read_call, role_of, string
+from compactor_cli.formats.contents import listed, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
@@ -109,7 +109,7 @@ class LangChain(BaseDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
         values = [record.value for record in transcript.records if kind_of(record.value)]
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
@@ -219,7 +219,7 @@ def pieces(value: Any) -> list[LocatedPart]:
 def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     """The content without the calls that ``tool_calls`` tells again."""
     content = inner.get("content")
-    known_ids = {_id(call) for key in _CALL_LISTS for call in _list(inner.get(key))}
+    known_ids = {_id(call) for key in _CALL_LISTS for call in listed(inner.get(key))}
     found = content_pieces(content, *place, "content", read=_block)
     if not isinstance(content, list):
         return found
@@ -230,7 +230,7 @@ def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
 
 def _block(block: Any) -> LocatedPart:
     if isinstance(block, dict) and block.get("type") == "reasoning":
-        summaries = [string(item.get("text")) for item in _list(block.get("summary")) if isinstance(item, dict)]
+        summaries = [string(item.get("text")) for item in listed(block.get("summary")) if isinstance(item, dict)]
         return LocatedPart(Thinking(text=string(block.get("reasoning")) or "\n".join(summaries)))
     if _is_call(block):
         call = block_piece(block).part if block["type"] == "tool_use" else read_call(block)
@@ -239,24 +239,20 @@ def _block(block: Any) -> LocatedPart:
 
 
 def _calls(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
-    for key in _CALL_LISTS:
-        if _list(inner.get(key)):
-            break
-    else:
-        raw = ("additional_kwargs", "tool_calls")
-        listed = _list(at(inner, raw))
-        return [
-            LocatedPart(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in enumerate(listed)
-        ]
-    both = [(key, i, call) for key in _CALL_LISTS for i, call in enumerate(_list(inner.get(key)))]
-    return [LocatedPart(read_call(call), _places(inner, place, key, i, call)) for key, i, call in both]
+    """The calls in LangChain's own lists, else as the provider wrote them."""
+    calls = [(key, i, call) for key in _CALL_LISTS for i, call in enumerate(listed(inner.get(key)))]
+    if calls:
+        return [LocatedPart(read_call(call), _places(inner, place, key, i, call)) for key, i, call in calls]
+    raw = ("additional_kwargs", "tool_calls")
+    written = enumerate(listed(at(inner, raw)))
+    return [LocatedPart(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in written]
 
 
 def _places(inner: Mapping[str, Any], place: Place, key: str, i: int, call: Any) -> tuple[Place, ...]:
     """Where the arguments of a call stand: in the list, in the content, and as the provider wrote them."""
     found = [(*place, key, i, "args")] if isinstance(call, dict) and "args" in call else []
     for copies in (("content",), ("additional_kwargs", "tool_calls")):
-        for j, copy in enumerate(_list(at(inner, copies))):
+        for j, copy in enumerate(listed(at(inner, copies))):
             if isinstance(copy, dict) and _id(call) and _id(copy) == _id(call):
                 found.append(_arguments_place(copy, (*place, *copies, j)))
     return tuple(where for where in found if where)
@@ -274,10 +270,6 @@ def _is_call(block: Any) -> bool:
 
 def _id(call: Any) -> str:
     return string(call.get("id") or call.get("call_id")) if isinstance(call, dict) else ""
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

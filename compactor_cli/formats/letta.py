@@ -72,7 +72,7 @@ class Letta(BaseDialect):
         """Messages with all keys of their neighbours: the importer wants them."""
         values = [r.value if isinstance(r.value, dict) else {} for r in transcript.records]
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if values[i]), {})
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         return tuple(dump(_written(item, transcript.sha256, near), raw) for item in insertions)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:

@@ -43,7 +43,7 @@ def insert(
     """One record for each insertion, in the style of the records around."""
     near = (*reversed(cut.before), *cut.after)
     neighbour = next((value for i in near if isinstance(value := transcript.records[i].value, dict)), {})
-    like = transcript.records[0].raw if transcript.records else b""
+    like = transcript.records[0].raw
     return tuple(dump(_message(transcript, item, neighbour, shape), like) for item in insertions)
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from string import hexdigits
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, Place, array_path, at, first_object, parts_of, shorten
@@ -24,8 +23,6 @@ from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import (
     Media,
     Message,
-    Part,
-    PreviousSummary,
     Record,
     Role,
     Text,
@@ -162,13 +159,14 @@ class OpenCode(SessionDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The pair of a compaction; further messages after it."""
         site = Site(transcript, cut)
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         return tuple(dump(message, raw) for item in insertions for message in site.messages(item))
 
-    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """``tokens`` of the last answer."""
-        sizes = ((i, _counted(at(records[i].value, ("info", "tokens")))) for i in reversed(staying))
-        return dict(islice(((i, size) for i, size in sizes if size), 1))
+    def counted_tokens(self, value: Mapping[str, Any]) -> int:
+        """``tokens`` of an answer, as the client goes by them: all that was sent and answered."""
+        tokens = at(value, ("info", "tokens"))
+        sizes = [at(tokens, path) for path in (("input",), ("output",), ("cache", "read"), ("cache", "write"))]
+        return sum(size for size in sizes if isinstance(size, int))
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with other ``tokens``, in its steps as well."""
@@ -181,12 +179,6 @@ class OpenCode(SessionDialect):
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced in its parts."""
         return shorten(record, texts, pieces)
-
-
-def _counted(tokens: Any) -> int:
-    """The size that the client goes by: all that was sent and answered."""
-    sizes = [at(tokens, path) for path in (("input",), ("output",), ("cache", "read"), ("cache", "write"))]
-    return sum(size for size in sizes if isinstance(size, int))
 
 
 def _is_message(value: Any) -> bool:
@@ -232,9 +224,7 @@ def _message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
         return Message(role=Role.META, superseded=True)
     found = parts_of(pieces(value))
     role = _ROLES[info["role"]]
-    summary = summary_of(role, found)
-    if _summarised(value):
-        summary = summary_of(Role.USER, found) or PreviousSummary(origin="opencode", text=_words(found))
+    summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
     return Message(
         role=role,
         parts=found,
@@ -250,10 +240,6 @@ def _typed(value: Mapping[str, Any]) -> str | None:
     if not any(part.get("synthetic") is True for part in texts):
         return None
     return "\n".join(string(part.get("text")) for part in texts if part.get("synthetic") is not True).strip()
-
-
-def _words(found: Sequence[Part]) -> str:
-    return "\n".join(part.text for part in found if isinstance(part, Text))
 
 
 def pieces(value: Any) -> list[LocatedPart]:

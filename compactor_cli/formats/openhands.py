@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
@@ -35,7 +35,6 @@ from compactor_cli.formats.sessions import derived_uuid, is_shown
 from compactor_cli.model.transcript import (
     Media,
     Message,
-    PreviousSummary,
     Record,
     Role,
     Text,
@@ -179,7 +178,7 @@ class OpenHands:
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages. Numbers are those removed."""
         values = [record.value for record in transcript.records]
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         site = _OpenHandsSite(values, cut, len(insertions))
         time = _time(transcript, cut)
         like = next((event for value in values for event in _events(value) if is_action(event)), {})
@@ -228,8 +227,7 @@ def _message(value: Any, gone: set[Any]) -> Message:
     first = events[0]
     summary = summary_of(Role.USER, found) if roles[0] is Role.USER else None
     if is_action(first) and first["action"] == "condensation":
-        text = "\n".join(part.text for part in found if isinstance(part, Text))
-        summary = summary or PreviousSummary(origin="openhands", text=text)
+        summary = marked_summary("openhands", found)
     return Message(
         role=roles[0],
         parts=found,
@@ -384,7 +382,7 @@ class OpenHandsV1:
         forgotten = [string(value.get("id")) for value in removed if value.get("id")]
         times = (string(value.get("timestamp")) for value in (*reversed(removed), *filter(_kind, reversed(values))))
         time = next((time for time in times if time), "")
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         like: Any = next((value for value in values if _kind(value)), {})
         offset = sum(is_shown(transcript.messages[i]) for i in cut.before)
         written = []
@@ -418,8 +416,7 @@ def _v1_message(value: Any, gone: set[str]) -> Message:
     found = parts_of(_v1_pieces(value))
     summary = summary_of(role, found)
     if _kind(value).startswith("Condensation"):
-        text = "\n".join(part.text for part in found if isinstance(part, Text))
-        summary = summary or PreviousSummary(origin="openhands", text=text)
+        summary = marked_summary("openhands", found)
     return Message(
         role=role,
         parts=found,

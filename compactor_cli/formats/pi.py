@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
@@ -126,47 +125,6 @@ def path_of(records: Sequence[Record]) -> Path:
 _SIZES = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The entries to be put between ``cut.before`` and ``cut.after``; the last message has the id that the tail needs.
-
-    Where an entry of the tail links to another removed one, an entry that carries no information has that one's id.
-    """
-    site = _PiSite(transcript, cut)
-    ids = [_id(transcript, i) for i in range(len(insertions))]
-    ids[-1] = site.path.free_parent(cut.before, cut.after) or ids[-1]
-    parents = [site.last_head_id(), *ids[:-1]]
-    times = [site.timestamp()] * len(ids)
-    entries = site.entries(insertions, ids, parents, times, site.first_kept())
-    return (*entries, *(site.bridge(own, parent) for own, parent in site.holes()))
-
-
-def append(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The entries to be put after all others, linked to the last one; the first kept entry is that of the tail."""
-    site = _PiSite(transcript, cut)
-    ids = [_id(transcript, i) for i in range(len(insertions))]
-    values = site.path.values
-    last = values[site.path.newest] if site.path.newest is not None else {}
-    parents = [string(last.get("id")) or None, *ids[:-1]]
-    newest = site.path.newest_time()
-    times = [later(newest, n) for n in range(1, len(ids) + 1)]
-    return site.entries(insertions, ids, parents, times, site.first_of_tail())
-
-
-def counters(path: Path, staying: Sequence[int]) -> dict[int, int]:
-    """The last answer that stays, with the size that its ``usage`` tells."""
-    answers = ((i, path.values[i]) for i in reversed(staying))
-    sizes = ((i, size_tokens(usage_of(value))) for i, value in answers if _is_answer(value))
-    return dict(islice(((i, size) for i, size in sizes if size), 1))
-
-
-def recounted(value: Value, size: int) -> dict[str, Any]:
-    """The answer with another size in its ``usage``; what it cost stays."""
-    old = usage_of(value)
-    zeros = {key: 0 for key in _SIZES if key in old}
-    usage = {**old, **zeros, "input": size, **({"totalTokens": size} if "totalTokens" in old else {})}
-    return {**value, "message": {**value["message"], "usage": usage}}
-
-
 def usage_of(value: Value) -> Mapping[str, Any]:
     """The ``usage`` of an answer; an empty one where there is none."""
     message = value.get("message")
@@ -193,6 +151,11 @@ class _PiSite:
         self.covered = [i for i in range(stop - 1, -1, -1) if i not in kept]
         self.shown = [i for i in cut.before if is_shown(transcript.messages[i])]
 
+    def bridge(self, own: str, parent: str) -> bytes:
+        """An entry that is not sent, in the place of a removed one."""
+        entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp()}
+        return dump({**entry, "customType": "compact", "data": {}}, self.transcript.records[0].raw)
+
     def entries(
         self,
         insertions: Sequence[Insertion],
@@ -200,23 +163,8 @@ class _PiSite:
         parents: Sequence[str | None],
         times: Sequence[str],
         first_kept: dict[str, Any],
-    ) -> tuple[bytes, ...]:
-        """The compaction, then messages."""
-        return tuple(self._entries(insertions, ids, parents, times, first_kept))
-
-    def bridge(self, own: str, parent: str) -> bytes:
-        """An entry that is not sent, in the place of a removed one."""
-        entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp()}
-        return dump({**entry, "customType": "compact", "data": {}}, self.transcript.records[0].raw)
-
-    def _entries(
-        self,
-        insertions: Sequence[Insertion],
-        ids: Sequence[str],
-        parents: Sequence[str | None],
-        times: Sequence[str],
-        first_kept: dict[str, Any],
     ) -> Iterator[bytes]:
+        """The compaction, then messages."""
         like = self.transcript.records[0].raw
         for item, own, parent, time in zip(insertions, ids, parents, times, strict=True):
             envelope = {"id": own, "parentId": parent} if self.path.has_ids else {}
@@ -261,10 +209,6 @@ class _PiSite:
         """Ids of removed entries that lie between kept ones of the tail on the path, with the id above each."""
         tail = set(self.cut.after)
         return self.path.holes(self.path.chain(tail) if self.path.has_ids else (), tail)
-
-    def last_head_id(self) -> str | None:
-        """The id of the entry that the first new one links to."""
-        return self.path.attachment(self.cut.before, self.cut.after)
 
     def _message_entry(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
@@ -366,10 +310,6 @@ class Pi(SessionDialect):
         """The header: ``{"type": "session", "id": …, "cwd": …}``."""
         return isinstance(value, dict) and value.get("type") == "session" and "id" in value
 
-    def session_key(self, value: Any) -> str:
-        """Empty: entries do not name their session."""
-        return ""
-
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what is off the path or before the first kept entry is ``superseded``."""
         path = path_of(records)
@@ -387,9 +327,18 @@ class Pi(SessionDialect):
         """A ``compaction`` entry, in the place of the removed entry that the tail links to.
 
         It names the first entry of the head as the first kept one: the client then sends the summary, the
-        head, and everything after the compaction. Further messages link to it.
+        head, and everything after the compaction. Further messages link to it; the last one has the id that the
+        tail needs. Where an entry of the tail links to another removed one, an entry that carries no information has
+        that one's id.
         """
-        return insert(transcript, cut, insertions) if insertions else ()
+        if not insertions:
+            return ()
+        site = _PiSite(transcript, cut)
+        ids = [_id(transcript, i) for i in range(len(insertions))]
+        ids[-1] = site.path.free_parent(cut.before, cut.after) or ids[-1]
+        parents = [site.path.attachment(cut.before, cut.after), *ids[:-1]]
+        entries = site.entries(insertions, ids, parents, [site.timestamp()] * len(ids), site.first_kept())
+        return (*entries, *(site.bridge(own, parent) for own, parent in site.holes()))
 
     # What is kept begins at one entry and goes on to the end.
     appends_head = False
@@ -398,15 +347,25 @@ class Pi(SessionDialect):
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
-        return append(transcript, cut, insertions)
+        site = _PiSite(transcript, cut)
+        ids = [_id(transcript, i) for i in range(len(insertions))]
+        last = site.path.newest
+        parents = [None if last is None else site.path.id(last) or None, *ids[:-1]]
+        newest = site.path.newest_time()
+        times = [later(newest, n) for n in range(1, len(ids) + 1)]
+        return tuple(site.entries(insertions, ids, parents, times, site.first_of_tail()))
 
-    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The ``usage`` of the last answer."""
-        return counters(path_of(records), staying)
+    def counted_tokens(self, value: Value) -> int:
+        """The ``usage`` of an answer."""
+        return size_tokens(usage_of(value)) if _is_answer(value) else 0
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The answer with another ``usage``."""
-        return dump(recounted(parse(record.raw), size_tokens), record.raw)
+        """The answer with another size in its ``usage``; what it cost stays."""
+        value = parse(record.raw)
+        old = usage_of(value)
+        total = {"totalTokens": size_tokens} if "totalTokens" in old else {}
+        usage = {**old, **{key: 0 for key in _SIZES if key in old}, "input": size_tokens, **total}
+        return dump({**value, "message": {**value["message"], "usage": usage}}, record.raw)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The entry with texts replaced in its message."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
@@ -80,47 +79,6 @@ def _key(content: Value) -> str:
 
 
 _COPIED = ("sessionId", "cwd", "version", "gitBranch")
-
-
-def insert(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-    """The records to be put between ``cut.before`` and ``cut.after``."""
-    site = _QwenSite(transcript, cut)
-    ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
-    holes = site.holes()
-    taken = next(iter(holes), "")
-    ids[-1] = taken or ids[-1]
-    parents = [site.head_uuid(), *ids[:-1]]
-    time = site.timestamp()
-    records = [
-        site.message(item, own, parent, time) for item, own, parent in zip(insertions, ids, parents, strict=True)
-    ]
-    records += [site.bridge(own, holes[own] or ids[-1], time) for own in holes if own != taken]
-    return tuple(dump(record, transcript.records[0].raw) for record in records)
-
-
-def append(
-    transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
-) -> tuple[bytes, ...]:
-    """A compression to be put after all other records, linked to the last one of the chain."""
-    site = _QwenSite(transcript, cut)
-    last = site.chain.sent[-1] if site.chain.sent else None
-    contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
-    info = {
-        "originalTokenCount": site.tokens_before(),
-        "newTokenCount": size_tokens,
-        "compressionStatus": 1,
-        "triggerReason": "manual",
-    }
-    record = {
-        "uuid": derived_uuid(transcript.sha256, "compression"),
-        "parentUuid": site.chain.id(last) if last is not None else None,
-        **site.envelope(),
-        "timestamp": later(site.chain.newest_time(), 1),
-        "type": "system",
-        "subtype": "chat_compression",
-        "systemPayload": {"info": info, "compressedHistory": contents, "completedToolCallIds": []},
-    }
-    return (dump(record, transcript.records[0].raw),)
 
 
 class _QwenSite:
@@ -233,7 +191,18 @@ class QwenCode(SessionDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages in the chain between head and tail."""
-        return insert(transcript, cut, insertions) if insertions else ()
+        if not insertions:
+            return ()
+        site = _QwenSite(transcript, cut)
+        ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+        holes = site.holes()
+        taken = next(iter(holes), "")
+        ids[-1] = taken or ids[-1]
+        parents = [site.head_uuid(), *ids[:-1]]
+        time = site.timestamp()
+        records = [site.message(*each, time) for each in zip(insertions, ids, parents, strict=True)]
+        records += [site.bridge(own, holes[own] or ids[-1], time) for own in holes if own != taken]
+        return tuple(dump(record, transcript.records[0].raw) for record in records)
 
     # The boundary holds the whole history.
     appends_head = True
@@ -241,13 +210,32 @@ class QwenCode(SessionDialect):
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """A ``chat_compression`` with head, insertions and tail as its history."""
-        return append(transcript, cut, insertions, size_tokens)
+        """A ``chat_compression`` with head, insertions and tail as its history, linked to the last of the chain."""
+        site = _QwenSite(transcript, cut)
+        last = site.chain.sent[-1] if site.chain.sent else None
+        contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
+        info = {
+            "originalTokenCount": site.tokens_before(),
+            "newTokenCount": size_tokens,
+            "compressionStatus": 1,
+            "triggerReason": "manual",
+        }
+        record = {
+            "uuid": derived_uuid(transcript.sha256, "compression"),
+            "parentUuid": site.chain.id(last) if last is not None else None,
+            **site.envelope(),
+            "timestamp": later(site.chain.newest_time(), 1),
+            "type": "system",
+            "subtype": "chat_compression",
+            "systemPayload": {"info": info, "compressedHistory": contents, "completedToolCallIds": []},
+        }
+        return (dump(record, transcript.records[0].raw),)
 
-    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """``usageMetadata`` of the last answer: a client that finds it too large refuses to go on."""
-        sizes = ((i, _total(records[i].value)) for i in reversed(staying))
-        return dict(islice(((i, size) for i, size in sizes if size), 1))
+    def counted_tokens(self, value: Value) -> int:
+        """``usageMetadata`` of an answer: a client that finds it too large refuses to go on."""
+        usage = value.get("usageMetadata")
+        sizes = [usage.get(key) for key in ("totalTokenCount", "promptTokenCount")] if isinstance(usage, dict) else []
+        return max((size for size in sizes if isinstance(size, int)), default=0)
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with other ``usageMetadata``."""
@@ -267,12 +255,6 @@ DIALECT = QwenCode()
 def chain_of(records: Sequence[Record]) -> Chain:
     """The chain of these records; a line that is not an object is an empty one."""
     return Chain(objects(records))
-
-
-def _total(value: Any) -> int:
-    usage = value.get("usageMetadata") if isinstance(value, dict) else None
-    sizes = [usage.get(key) for key in ("totalTokenCount", "promptTokenCount")] if isinstance(usage, dict) else []
-    return max((size for size in sizes if isinstance(size, int)), default=0)
 
 
 def _pieces(value: Any) -> list[LocatedPart]:

@@ -350,7 +350,7 @@ class OpenAIResponses(BaseDialect):
         kept = {*cut.before, *cut.after}
         records = transcript.records
         opaque = [record.raw for i, record in enumerate(records) if i not in kept and _is_opaque(record.value)]
-        like = records[0].raw if records else b""
+        like = records[0].raw
         return (*opaque, *(dump(_item(item, records), like) for item in insertions))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:

@@ -71,6 +71,22 @@ class SessionDialect(BaseDialect):
         """None: nothing that stays repeats messages elsewhere."""
         return frozenset()
 
+    def counted_tokens(self, value: Value) -> int:
+        """The size of the conversation that this record has for the client; 0 for a record without a counter."""
+        return 0
+
+    def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
+        """The last record with a counter."""
+        for i in reversed(staying):
+            value = records[i].value
+            if isinstance(value, dict) and (size := self.counted_tokens(value)):
+                return {i: size}
+        return {}
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The record as it is: it has no counter."""
+        return record.raw
+
 
 def is_shown(message: Message) -> bool:
     """Whether a client sends this message."""

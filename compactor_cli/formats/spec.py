@@ -112,7 +112,7 @@ class _Templates:
         parents: Sequence[Any] = [None] * len(ids)
         if chain := self._spec.get("chain"):
             ids, parents = _chained(ids, values, cut, chain["id"], chain["parent"])
-        raw = transcript.records[0].raw if transcript.records else b""
+        raw = transcript.records[0].raw
         return tuple(
             dump(self._record(item, known | {"text": item.text, "id": own, "parent": parent}, messages), raw)
             for item, own, parent in zip(insertions, ids, parents, strict=True)

@@ -12,7 +12,6 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, 
 
 from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.claude_code import CLAUDE_CODE as DIALECT
-from compactor_cli.formats.claude_code import dangling, taken_uuid
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, Transcript
 from compactor_cli.read.jsonl import read_records
 
@@ -416,15 +415,6 @@ def test_insertions_are_the_same_every_time() -> None:
     assert DIALECT.insert(transcript, cut, ()) == ()
 
 
-def test_kept_records_that_hang_on_removed_ones_are_named() -> None:
-    values = [*chain(3), {"type": "progress", "uuid": "h", "parentUuid": "r5", "isSidechain": False}]
-    transcript = made(DIALECT, values)
-    cut = InsertionPoint(before=(0, 1, 2, 3), after=(8, 9, 10, 11, 12))
-    taken = taken_uuid(transcript, cut)
-    assert taken == "r7"
-    assert dangling(transcript, (*cut.before, *cut.after), taken) == (12,)
-
-
 def test_a_shortened_record_keeps_everything_else() -> None:
     value = user("u1", "a", result("t", [text("long"), {"type": "image", "source": {"data": "x"}}, text("more")]))
     value |= {"toolUseResult": {"stdout": "long"}, "big": 123456789012345678901234567890}
@@ -526,7 +516,7 @@ def test_the_samples_are_sessions() -> None:
     for transcript in (long, again):
         calls = {call.id for message in transcript.messages for call in message.calls}
         assert calls == {result.id for message in transcript.messages for result in message.results}
-        assert not dangling(transcript, range(len(transcript.records)))
+        assert client_path(transcript)
 
 
 def test_an_insertion_by_a_system_is_the_users_in_a_session() -> None:
