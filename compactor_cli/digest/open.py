@@ -219,8 +219,8 @@ def _records(records: Iterable[int]) -> tuple[int, ...]:
 
 
 _MAX_PATHS = 4
-# Checks of the same age, and lines of such, that are told of.
-_MAX_STALE = 3
+# Checks of the same age, lines of such, and the newest of the edits after them that are told of.
+_MAX_STALE, _MAX_STALE_PATHS = 3, 2
 _MAX_ENTRY_CHARS = 120
 
 
@@ -256,7 +256,9 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         yield Item(text=text, records=records_of((work.stash_record,)))
     by_paths: dict[str, list[Run]] = {}
     for run, since in work.stale:
-        by_paths.setdefault(_listed(tuple(dict.fromkeys(one.path for one in since)), _MAX_PATHS), []).append(run)
+        by_paths.setdefault(
+            _listed(tuple(dict.fromkeys(one.path for one in reversed(since))), _MAX_STALE_PATHS), []
+        ).append(run)
     for paths, older in list(by_paths.items())[:_MAX_STALE]:
         checks = words.comma.join(f"`{opening(shown(run.key), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
         records = records_of(run.result_record for run in older[:_MAX_STALE])

@@ -44,11 +44,15 @@ _BUT = re.compile(r"\b(?:but|however|except|still|although|not quite)\b|但是?|
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOutcome:
-    """What came of a request, in words, and the records that show it; ``is_made``: a commit or an address did."""
+    """What came of a request, in words, and the records that show it.
+
+    ``is_made``: a commit or an address did; ``is_begun``: nothing but edits is seen.
+    """
 
     text: str
     records: tuple[int, ...]
     is_made: bool
+    is_begun: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +101,13 @@ def outcomes(
         more = [] if made or is_refused else list(_shown(work, closing, events, words))
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if parts:
-            accepted = () if is_refused else _accepted(reply)
-            text = words.comma.join((*parts, *map(words.quoted, accepted)))
-            found[turn] = RequestOutcome(text=text, records=records_of([(*made, *more)[-1][1]]), is_made=bool(made))
+            accepted = [] if is_refused else list(_accepted(reply))
+            found[turn] = RequestOutcome(
+                text=words.comma.join((*parts, *map(words.quoted, accepted))),
+                records=records_of([(*made, *more)[-1][1]]),
+                is_made=bool(made),
+                is_begun=bool(work.changes) and len(parts) == 1 and not (made or accepted),
+            )
         after = work if is_assent(work.asked) else None
         next_reply = work.asked
     return found

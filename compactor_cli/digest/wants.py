@@ -55,7 +55,7 @@ _MIN_QUOTE_TOKENS = 24
 # Records after which the words of a refusal are dealt with.
 _ANSWERED_RECORDS = 30
 # What rules may take of the section, and the length from which a message may not be quoted whole.
-_RULES_RATIO, _LONG_CHARS = 0.3, 400
+_RULES_RATIO, _LONG_CHARS = 0.2, 400
 # What the requests of a long message may take of its room.
 _ASKED_RATIO = 0.7
 # Shorter replies (yes, go on) are shown with what they reply to only.
@@ -292,7 +292,7 @@ def wants_items(
             if cost <= level
             else condensed(
                 message.text,
-                level - 8 - token_cache.text(outcome_of(message, analysis)[0]),
+                level - 8 - token_cache.text(outcome_of(message, analysis, with_edits=False)[0]),
                 token_cache,
                 lambda pieces, _, left: _fitting(pieces, left, token_cache),
             ),
@@ -301,6 +301,13 @@ def wants_items(
         for message, cost in zip(kept, costs, strict=True)
     }
     left = budget_tokens - sum(map(token_cache.item, items.values()))
+    for message in reversed(kept):  # that files were edited says less than the user's words
+        place = places[id(message)]
+        whole = _user_item(message, message.text, analysis, with_edits=True)
+        more = token_cache.item(whole) - token_cache.item(items[place])
+        if items[place].text == message.text and more <= left:
+            items[place] = whole
+            left -= more
     for message in reversed([m for m in shown_messages if m.is_short and len(m.text) >= _MIN_SHORT_CHARS]):
         item = _user_item(message, message.text, analysis)
         if places[id(message)] not in items and (cost := token_cache.item(item)) <= left:
@@ -309,19 +316,23 @@ def wants_items(
     return (*ruled, *(items[place] for place in sorted(items) if items[place].text))
 
 
-def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
+def _user_item(message: UserMessage, text: str, analysis: Analysis, *, with_edits: bool = False) -> Item:
     words = analysis.words
     if message.stopped:
         quoted = f" → {words.quoted(text)}" if text else ""
         text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}"
         return Item(text=text, records=records_of((message.record,)))
-    ended, records = outcome_of(message, analysis)
+    ended, records = outcome_of(message, analysis, with_edits=with_edits)
     return Item(text=f"{text}{ended}" if text else "", records=records_of((message.record, *records)))
 
 
-def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:
-    """What came of a request, with an arrow before it, and the records that show it; empty if none does."""
+def outcome_of(message: UserMessage, analysis: Analysis, *, with_edits: bool = True) -> tuple[str, tuple[int, ...]]:
+    """What came of a request, with an arrow before it, and the records that show it; empty if none does.
+
+    Without ``with_edits``, nothing where files were edited and no more is seen.
+    """
     outcome = None if message.stopped or message.record < 0 else analysis.outcomes.get(message.turn)
+    outcome = None if outcome and outcome.is_begun and not with_edits else outcome
     return (f" → {outcome.text}", outcome.records) if outcome else ("", ())
 
 

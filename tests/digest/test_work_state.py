@@ -59,7 +59,7 @@ def test_every_check_that_is_older_than_the_edits_is_said_to_be_so_not_only_the_
     lint = ran("ruff check .", "All checks passed!")
     one = digest(conversation(user("store the times in UTC"), STORE, lint, CLOCK, TESTS, STORE), 3_000)
     assert "Passed before the newest edits of store.py: `pytest -q`" in texts(one, Section.PLAN)
-    assert "Passed before the newest edits of clock.py, store.py: `ruff check .`" in texts(one, Section.PLAN)
+    assert "Passed before the newest edits of store.py, clock.py: `ruff check .`" in texts(one, Section.PLAN)
     assert texts(one, Section.COMMANDS) == [
         "`pytest -q` → ok before the newest edits: 212 passed in 3s",
         "`ruff check .` → ok before the newest edits: All checks passed!",
