@@ -11,6 +11,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,14 @@ def rows(size_bytes: int, seed: int = 1) -> Iterator[bytes]:
         seed += 1
 
 
-def real_rows(folder: Path, size_bytes: int, seed: int = 1) -> Iterator[bytes]:
-    """Dataset rows of 40 to 300 KB until the size is reached, cut from the sessions below a folder.
+REAL_ROW_BYTES = (40_000, 300_000)
+SMALL_ROW_BYTES = (1_000, 3_000)
+
+
+def real_rows(
+    folder: Path, size_bytes: int, seed: int = 1, row_bytes: tuple[int, int] = REAL_ROW_BYTES
+) -> Iterator[bytes]:
+    """Dataset rows of these sizes until the size is reached, cut from the sessions below a folder.
 
     Every round takes the sessions in another order and cuts them elsewhere, so that a size beyond what there is
     repeats conversations, but no row. Raises FileNotFoundError where there is no session.
@@ -116,7 +123,7 @@ def real_rows(folder: Path, size_bytes: int, seed: int = 1) -> Iterator[bytes]:
     chance = random.Random(seed)
     while written < size_bytes:
         for messages in _shuffled_sessions(folder, chance):
-            for row in _stretches(messages, chance):
+            for row in _stretches(messages, chance, row_bytes):
                 number += 1
                 line = orjson.dumps({"id": number, "messages": row}) + b"\n"
                 yield line
@@ -133,17 +140,32 @@ def _shuffled_sessions(folder: Path, chance: random.Random) -> Iterator[list[dic
     return map(_chat, paths)
 
 
-def _stretches(messages: list[dict[str, Any]], chance: random.Random) -> Iterator[list[dict[str, Any]]]:
+def real_session(folder: Path, size_bytes: int, seed: int = 1) -> Iterator[bytes]:
+    """One long session, a message a line: the sessions below a folder, one after another."""
+    written = 0
+    chance = random.Random(seed)
+    while written < size_bytes:
+        for message in chain.from_iterable(_shuffled_sessions(folder, chance)):
+            line = orjson.dumps(message) + b"\n"
+            yield line
+            written += len(line)
+            if written >= size_bytes:
+                return
+
+
+def _stretches(
+    messages: list[dict[str, Any]], chance: random.Random, row_bytes: tuple[int, int]
+) -> Iterator[list[dict[str, Any]]]:
     """The messages in runs of a row's size, none of which begins with a tool's result."""
     row: list[dict[str, Any]] = []
-    size, wanted = 0, chance.randrange(20_000, 300_000)
+    size, wanted = 0, chance.randrange(row_bytes[0] // 2, row_bytes[1])
     for message in messages:
         if size >= wanted and message["role"] != "tool":
             yield row
-            row, size, wanted = [], 0, chance.randrange(40_000, 300_000)
+            row, size, wanted = [], 0, chance.randrange(*row_bytes)
         row.append(message)
         size += len(orjson.dumps(message))
-    if size >= 40_000:
+    if size >= row_bytes[0]:
         yield row
 
 

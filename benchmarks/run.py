@@ -2,10 +2,13 @@
 
     python benchmarks/run.py                                      # 3 and 20 MB, 10,000 files: some minutes
     python benchmarks/run.py --mb 10 100 1000 --session-mb 100    # what the documentation tells
+    python benchmarks/run.py --real                               # the same of real text
     python benchmarks/run.py --plot speed.svg
 
-The peer of a dataset is tiktoken alone tokenising the same text on one core. "x" is how many times as fast by the
-clock, "x CPU" by the time of all processes: on a machine with other work, trust the latter. Nothing here is a test.
+The peer of a dataset or session is tiktoken alone tokenising the same text on one core. With ``--real`` both are made
+of the sessions below a folder; the floor of rows that need nothing is to parse, hash and write them. "x" is how many
+times as fast by the clock, "x CPU" by the time of all processes: on a machine with other work, trust the latter.
+Nothing here is a test.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ from math import log10
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from make import write_dataset, write_small_sessions, write_story
-from speed import HAS_FAST, PASS, Run, compact, look, measure, tokenise, without
+from make import SMALL_ROW_BYTES, real_rows, real_session, write_dataset, write_small_sessions, write_story
+from speed import HAS_FAST, PASS, Run, compact, look, measure, parse, tokenise, without
 
 # Cuts long tool results, oldest first, and writes no summary.
 TRUNCATING = """
@@ -28,6 +31,9 @@ strategy = "rules"
 prune = [{ name = "tool-result", kind = "tool-result", over_chars = 400, first_chars = 150, last_chars = 150 }]
 """
 STARTS = 5
+SMALL_FILE = "a file of 2 KB that needs nothing"
+PARSED = "small rows: parse, hash, write"
+NOOP = "small rows that need nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +62,7 @@ def starts(folder: Path) -> Iterator[Row]:
     out = ["--archive-dir", "archive", "-f", "-o", "out.jsonl"]
     commands = {
         "--help": compact("--help"),
-        "a file of 2 KB that needs nothing": compact("-t", "16k", *out, "small.jsonl"),
+        SMALL_FILE: compact("-t", "16k", *out, "small.jsonl"),
         "a session of 100 KB to 25 %": compact("-t", "25%", *out, "100k.jsonl"),
         "a session of 100 KB to 25 %, [fast]": compact("-t", "25%", *out, "100k.jsonl", fast=True),
     }
@@ -65,8 +71,27 @@ def starts(folder: Path) -> Iterator[Row]:
             yield Row(name=name, run=measure(command, times=STARTS, folder=str(folder)), peer=floor)
 
 
+def real(folder: Path, sessions: Path, size_mb: int) -> Iterator[Row]:
+    """Real text: rows that need nothing, rows that do, one long session."""
+    path = folder / "real.jsonl"
+    _write(path, real_rows(sessions, size_mb * 1_000_000, row_bytes=SMALL_ROW_BYTES))
+    size_bytes, peer = path.stat().st_size, measure(parse(str(path)), times=STARTS, folder=str(folder))
+    yield Row(name=PARSED, run=peer, peer=peer, size_bytes=size_bytes)
+    command = compact("-q", "-t", "1m", "-j", "1", "-f", "-o", "out.jsonl", str(path))
+    run = measure(command, times=STARTS, folder=str(folder))
+    yield Row(name=NOOP, run=run, peer=peer, size_bytes=size_bytes)
+    _write(path, real_rows(sessions, size_mb * 1_000_000))
+    yield from _compacted(folder, path, f"real rows, {size_mb} MB")
+    _write(path, real_session(sessions, size_mb * 1_000_000))
+    yield from session(path, "one real session", "100k")
+
+
+def _write(path: Path, lines: Iterator[bytes]) -> None:
+    with path.open("wb") as file:
+        file.writelines(lines)
+
+
 def datasets(folder: Path, sizes_mb: list[int]) -> Iterator[Row]:
-    (folder / "cut.toml").write_text(TRUNCATING)
     for size_mb in sizes_mb:
         path = folder / "dataset.jsonl"
         write_dataset(path, size_mb * 1_000_000)
@@ -74,18 +99,18 @@ def datasets(folder: Path, sizes_mb: list[int]) -> Iterator[Row]:
         path.unlink()
 
 
-def session(folder: Path, size_mb: int) -> Iterator[Row]:
-    path = folder / "session.jsonl"
-    write_story(path, size_mb * 1_000_000)
-    size_bytes = path.stat().st_size
+def session(path: Path, name: str, target: str) -> Iterator[Row]:
+    folder, size_bytes = path.parent, path.stat().st_size
     peer = measure(tokenise(str(path)))
     out = ["--archive-dir", "archive", "-f", "-o", "out.jsonl", str(path)]
     for fast in (False, True)[: 1 + HAS_FAST]:
-        run = measure(compact("-t", "16k", *out, fast=fast), folder=str(folder))
-        yield Row(name=f"one session, {size_mb} MB{', [fast]' * fast}", run=run, peer=peer, size_bytes=size_bytes)
+        run = measure(compact("-t", target, *out, fast=fast), folder=str(folder))
+        said = f"{name}, {size_bytes // 1_000_000} MB{', [fast]' * fast}"
+        yield Row(name=said, run=run, peer=peer, size_bytes=size_bytes)
 
 
 def _compacted(folder: Path, path: Path, name: str) -> Iterator[Row]:
+    (folder / "cut.toml").write_text(TRUNCATING)
     size_bytes = path.stat().st_size
     peer = measure(tokenise(str(path)))
     yield Row(name=f"{name}: tiktoken alone", run=peer, peer=peer, size_bytes=size_bytes)
@@ -113,8 +138,8 @@ def files(folder: Path, count: int) -> Iterator[Row]:
 def shown(row: Row) -> str:
     speed = f"{row.size_bytes / row.run.seconds / 1e6:8.1f}" if row.size_bytes else " " * 8
     return (
-        f"{row.name:<48} {row.run.seconds:8.2f} {row.run.cpu_seconds:8.2f} {speed} {row.times:8.2f} "
-        f"{row.times_by_cpu:8.2f} {row.run.peak_bytes / 1e6:8.0f}"
+        f"{row.name:<48} {row.run.seconds:8.2f} {row.run.cpu_seconds:8.2f} {row.peer.cpu_seconds:8.2f} {speed} "
+        f"{row.times:8.2f} {row.times_by_cpu:8.2f} {row.run.peak_bytes / 1e6:8.0f}"
     )
 
 
@@ -125,6 +150,10 @@ def conclusions(rows: list[Row]) -> Iterator[str]:
         if not row.size_bytes:
             over = without(row.run, floor)
             yield f"{row.name}: {1000 * over.seconds:.0f} ms over the floor, {1000 * over.cpu_seconds:.0f} by CPU"
+    named = {row.name: row.run for row in rows}
+    if NOOP in named:
+        over = without(named[NOOP], named[SMALL_FILE]).cpu_seconds / without(named[PARSED], floor).cpu_seconds
+        yield f"{NOOP}: {over:.1f} x parse, hash and write, both without their start"
     alone = [row for row in rows if row.name.endswith("-j 1")]
     if len(alone) > 1:
         cost = [row.run.cpu_seconds / row.size_bytes for row in alone]
@@ -155,8 +184,12 @@ def plot(rows: list[Row]) -> str:
 
 def measured(folder: Path, said: argparse.Namespace) -> Iterator[Row]:
     yield from starts(folder)
+    if said.real:
+        yield from real(folder, Path(said.real), said.mb[-1])
+        return
     yield from datasets(folder, said.mb)
-    yield from session(folder, said.session_mb)
+    write_story(folder / "session.jsonl", said.session_mb * 1_000_000)
+    yield from session(folder / "session.jsonl", "one session", "16k")
     yield from files(folder, said.files)
 
 
@@ -165,10 +198,11 @@ def main() -> None:
     parser.add_argument("--mb", type=int, nargs="+", default=[3, 20], help="sizes of the datasets")
     parser.add_argument("--session-mb", type=int, default=10)
     parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--real", metavar="FOLDER", nargs="?", const="../shared/corpus-train", help="of real sessions")
     parser.add_argument("--plot", metavar="FILE.svg")
     said = parser.parse_args()
     rows: list[Row] = []
-    print(f"{'':<48} {'s':>8} {'CPU s':>8} {'MB/s':>8} {'x':>8} {'x CPU':>8} {'peak MB':>8}")
+    print(f"{'':<48} {'s':>8} {'CPU s':>8} {'floor':>8} {'MB/s':>8} {'x':>8} {'x CPU':>8} {'peak MB':>8}")
     with tempfile.TemporaryDirectory() as name:
         for row in measured(Path(name), said):
             rows.append(row)

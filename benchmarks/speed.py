@@ -30,6 +30,16 @@ for path in sys.argv[1:]:
         for text in texts(orjson.loads(line)):
             encode(text)
 """
+# What no program that reads JSON does without: parse, hash, write.
+PARSE = """
+import hashlib, sys, orjson
+sha256 = hashlib.sha256()
+with open("floor.jsonl", "wb", buffering=1 << 20) as out:
+    for line in open(sys.argv[1], "rb", buffering=1 << 20):
+        orjson.loads(line)
+        sha256.update(line)
+        out.write(line)
+"""
 # What it takes to look at every file of a tree, and at nothing in it.
 LOOK = """
 import os, sys
@@ -60,6 +70,11 @@ def compact(*arguments: str, fast: bool = False) -> list[str]:
 def tokenise(*paths: str) -> list[str]:
     """The command line of tiktoken alone on the same text."""
     return [sys.executable, "-c", TOKENISE, *paths]
+
+
+def parse(path: str) -> list[str]:
+    """The command line that parses, hashes and writes every line."""
+    return [sys.executable, "-c", PARSE, path]
 
 
 def look(folder: str) -> list[str]:

@@ -16,8 +16,8 @@ from types import FrameType
 from typing import NoReturn
 
 # What is made here are trees, and Python's own thresholds look for rings among them so often that it takes up to
-# a tenth of the time.
-GC_THRESHOLDS = (50_000, 20, 20)
+# a tenth of the time; of a long session, all that stays is looked through last, and hardly ever.
+GC_THRESHOLDS = (50_000, 20, 1_000)
 
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 _NO_POSIX = "needs a POSIX system (Linux, macOS, BSD); on Windows use WSL: https://learn.microsoft.com/windows/wsl"
