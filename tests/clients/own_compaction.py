@@ -27,7 +27,7 @@ line = next(line for line in server.stdout if "listening" in line)
 body = json.dumps({"providerID": "mock", "modelID": "mock-model"}).encode()
 address = f"http://127.0.0.1:4199/session/{sys.argv[2]}/summarize"
 request = urllib.request.Request(address, body, {"content-type": "application/json"})
-print(urllib.request.urlopen(request, timeout=60).read())
+print(urllib.request.urlopen(request, timeout=200).read())
 server.terminate()
 server.wait(20)
 """
@@ -60,30 +60,28 @@ def _gemini(session: Resumed) -> None:
     settings.write_text(usual, encoding="utf-8")
 
 
-def _pi(session: Resumed) -> None:
-    settings = Path(session.client.home) / ".pi/agent/settings.json"
+def driver(made: Any, ref: str) -> dict[str, Any]:
+    """The step by which pi or opencode compacts a session: it has no command for it."""
+    if made.name == "opencode":
+        return {"argv": ["python3", "-c", _OPENCODE, made.bin, ref]}
+    settings = Path(made.home) / ".pi/agent/settings.json"
     settings.write_text(json.dumps({"compaction": {"keepRecentTokens": 50}}), encoding="utf-8")
-    made = session.client
-    _driven(session, _PI, made.bin, "--mode", "rpc", "--session", session.ref, *made.extra)
+    return {"argv": ["python3", "-c", _PI, made.bin, "--mode", "rpc", "--session", ref, *made.extra]}
 
 
-def _opencode(session: Resumed) -> None:
-    _driven(session, _OPENCODE, session.client.bin, session.ref)
-
-
-def _driven(session: Resumed, driver: str, *arguments: str) -> None:
-    results, _ = session.client.run({"argv": ["python3", "-c", driver, *arguments]})
+def _driven(session: Resumed) -> None:
+    results, _ = session.client.run(driver(session.client, session.ref))
     assert results[-1]["rc"] == 0, results[-1]
 
 
 _WAYS: dict[str, Callable[[Resumed], Any]] = {
     "codex": _codex,
     "claude": _command("/compact"),
-    "pi": _pi,
+    "pi": _driven,
     "gemini": _gemini,
     "qwen": _command("/compress"),
     "kimi": _command("/compact"),
     # Over its threshold by the size that the server reports; the next turn begins with a compaction.
     "kimi-code": lambda session: _went_on(session, "MARK-Y7 USAGE:190000;; a large answer", TURN),
-    "opencode": _opencode,
+    "opencode": _driven,
 }
