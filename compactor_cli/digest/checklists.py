@@ -36,6 +36,7 @@ _MADE = re.compile(
 _DONE_ENTRY = re.compile(
     r"\W*(?:✅|✓|\[x\]|(?:added|updated|fixed|removed|created|replaced|changed|renamed|moved)\b)", re.IGNORECASE
 )
+_STILL = re.compile(r"\b(?:still|not yet|unfixed|remaining|outstanding|unresolved)\b", re.IGNORECASE)
 _SKIPPED = re.compile(r"\b(?:Skip(?:ped)?|Won't fix|[Ii]ntentional|[Aa]lready (?:handled|fixed|done|in place))\b")
 _NUMBERS = r"(#?\d{1,2}(?:\s*(?:,|and|&|-|–|to)\s*(?:and\s*)?#?\d{1,2})*)"
 _LEAVES_OUT = re.compile(
@@ -99,7 +100,11 @@ def checklists(
     found: list[Checklist] = []
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
-        if event.kind is not EventKind.ASSISTANT or len(_NUMBERED.findall(event.text)) < _MIN_ENTRIES:
+        if event.kind is not EventKind.ASSISTANT:
+            continue
+        if overtaken := tuple(_overtaken(event.text, number, later)) if _STILL.search(event.text) else ():
+            found.append(Checklist(entries=overtaken, event=number, record=event.record))
+        if len(_NUMBERED.findall(event.text)) < _MIN_ENTRIES:
             continue
         chosen = next((e.text for e in events[number + 1 :] if e.kind is EventKind.USER), "")
         for entries in reversed(list(_lists(event.text))):
@@ -109,6 +114,15 @@ def checklists(
         if len(found) >= _MAX_LISTS:
             break
     return tuple(reversed(found))
+
+
+def _overtaken(text: str, event: int, later: _Later) -> Iterator[Entry]:
+    """The sentences that call something still open whose id a later call names."""
+    for place, (piece, form, _) in enumerate(statements_of(text)):
+        if form is StatementForm.SENTENCE and _STILL.search(piece):
+            ids = _subject(piece)[0]
+            if any(at > event and any(key in call for key in ids) for at, call in later.calls):
+                yield Entry(text=piece, place=place, state=EntryState.ANSWERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

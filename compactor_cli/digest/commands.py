@@ -385,7 +385,7 @@ def patch_of(event: Event) -> str:
     return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""
 
 
-_REDIRECT = re.compile(r"(?<![0-9&<>=-])>{1,2}\s*([^\s;&|<>()]+)")
+_REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
 
 
 # Not the script of `sh -c "…"`, whose redirections are real.
@@ -459,9 +459,9 @@ def _located(directory: str | None, path: str) -> str:
 
 
 def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
-    for path in _REDIRECT.findall(segment):
+    for mark, path in _REDIRECT.findall(segment):
         if _looks_like_file(path := path.strip("'\"")):
-            yield FileAction.CREATE, path, ""
+            yield FileAction.EDIT if mark == ">>" else FileAction.CREATE, path, ""
     words = [word.strip("'\"") for word in _REDIRECT.sub(" ", segment).split()]
     while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
         words = words[1:]

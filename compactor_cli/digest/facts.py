@@ -43,7 +43,11 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ]
     shown_runs = [(run, times) for run, times in ranked if not _is_shown_elsewhere(run, analysis)]
     older = analysis.work.older
-    items = [(run, _run_item(run, times, words, is_older=run.event in older)) for run, times in shown_runs]
+    elsewhere = analysis.work.elsewhere
+    items = [
+        (run, _run_item(run, times, words, is_older=run.event in older, folder=elsewhere.get(run.event, "")))
+        for run, times in shown_runs
+    ]
     world = [item for run, item in items if run.changes_world]
     rest = [item for run, item in items if not run.changes_world]
     actions = action_items(
@@ -82,18 +86,21 @@ def _same_action(run: Run) -> str:
     return re.sub(r"\d+", "0", re.split(r"[\"']", run.key, maxsplit=1)[0])
 
 
-def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False) -> Item:
+def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
     line = opening(shown(run.acting_part), _MAX_COMMAND_CHARS)
     often = f" ×{times}" if times > 1 else ""
+    place = f" ({folder})" if folder else ""
     if run.outcome is CommandOutcome.UNKNOWN:
         often += f" ({words.older})" if is_older else ""
-        return Item(text=f"`{line}`{often} → {run.line}" if line else "", records=records_of((run.result_record,)))
+        return Item(
+            text=f"`{line}`{place}{often} → {run.line}" if line else "", records=records_of((run.result_record,))
+        )
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
     often += f" {words.older}" if is_older else ""
     detail = f"{words.colon}{run.line}" if run.line else ""
     # That something went well says little, unless it changed the world or checked the work.
     is_telling = bool(detail) or run.changes_world or is_test(run.command)
-    text = f"`{line}` → {outcome}{often}{detail}" if line and is_telling else ""
+    text = f"`{line}`{place} → {outcome}{often}{detail}" if line and is_telling else ""
     return Item(text=text, records=records_of((run.result_record,)))
 
 

@@ -188,8 +188,11 @@ def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = (
         _apply(state, operation)
         if operation.action is FileAction.MOVE and operation.target:
             target = states.setdefault(operation.target, FileState(path=operation.target))
+            if target.last >= 0 and not target.is_deleted:
+                target.edits += 1  # what was there is written over
+            else:
+                target.edits, target.is_created = target.edits + state.edits, state.is_created
             target.is_deleted, target.changed, target.last = False, operation.event, operation.event
-            target.edits, target.is_created = target.edits + state.edits, state.is_created
             target.added |= state.added
             target.records.append(operation.record)
     # Python's sort is stable: carried files, of which only the order is known, keep it (newest first).

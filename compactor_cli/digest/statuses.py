@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -284,6 +284,7 @@ class WorkState:
     stash_record: int = -1
     unpushed: tuple[Commit, ...] = ()
     older: frozenset[int] = frozenset()
+    elsewhere: Mapping[int, str] = field(default_factory=dict)
 
 
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
@@ -313,12 +314,13 @@ def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
 _ELSEWHERE = re.compile(r"\A\s*(?:cd|pushd) [\"']?([^\s;&|\"']+)|\bgit -C [\"']?([^\s;&|\"']+)")
 
 
-def _in_tree(runs: Sequence[Run], states: Sequence[FileState]) -> list[Run]:
-    """The runs in the work tree: none in another folder than the one that paths are relative to."""
+def _elsewhere(runs: Sequence[Run], states: Sequence[FileState]) -> dict[int, str]:
+    """The folders of the runs in another folder than the one that paths are relative to, by position."""
     if all(state.path.startswith(("/", "~")) for state in states):
-        return list(runs)
-    places = ((run, _ELSEWHERE.search(run.command)) for run in runs)
-    return [run for run, place in places if not place or not (place[1] or place[2]).startswith(("/", "~"))]
+        return {}
+    places = ((run.event, _ELSEWHERE.search(run.command)) for run in runs)
+    folders = {event: place[1] or place[2] for event, place in places if place}
+    return {event: folder for event, folder in folders.items() if folder.startswith(("/", "~"))}
 
 
 def work_state(
@@ -327,9 +329,9 @@ def work_state(
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change."""
     results = results_of(events)
     commits = tuple(_commits(results, runs))
-    runs_here = _in_tree(runs, states)
-    here = {run.event for run in runs_here}
-    commits_here = [commit for commit in commits if commit.event in here]
+    elsewhere = _elsewhere(runs, states)
+    runs_here = [run for run in runs if run.event not in elsewhere]
+    commits_here = [commit for commit in commits if commit.event not in elsewhere]
     changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs_here)
     last = commits_here[-1].event if commits_here else -1
@@ -356,6 +358,7 @@ def work_state(
         uncommitted=tuple(state.path for state in uncommitted if state.changed >= stashed_at),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
         stash_record=stash.result_record if stash else -1,
+        elsewhere=elsewhere,
         older=frozenset(_older(runs, changes)),
         unpushed=_unpushed(commits, runs),
         stale=tuple(_stale(runs, changes)),

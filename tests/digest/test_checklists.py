@@ -71,3 +71,10 @@ def test_an_entry_whose_id_a_later_reply_names_is_answered() -> None:
 def test_a_list_of_what_was_done_is_no_checklist() -> None:
     done = says(FOUND.text.replace("I found four issues in", "All done. Changes made to"))
     assert texts(digest(conversation(ASKED, done, user("go on"), STORE, CLOCK), 3_000), Section.PLAN) == []
+
+
+def test_a_sentence_that_calls_a_comment_still_open_is_marked_where_a_later_reply_names_its_id() -> None:
+    told = says("The nil check of runExplain() that comment 2734900755 asks for is still unfixed, the others are done.")
+    replied = ran('gh api repos/a/b/pulls/1/comments/2734900755/replies -f body="Fixed"', '{"id": 9}')
+    shown = rendered(digest(conversation(ASKED, told, user("mend it and answer"), replied), 3_000).summary)
+    assert f"{told.text} (answered later)" in shown

@@ -122,3 +122,9 @@ def test_a_run_of_the_code_before_it_was_edited_is_said_to_be_older() -> None:
     assert facts(ran("python reproduce.py", "finished without errors"), edit) == [
         "`python reproduce.py` → ok before the newest edits: finished without errors"
     ]
+
+
+def test_a_command_in_another_folder_is_told_with_the_folder() -> None:
+    edit = (call("Edit", "e", file_path="src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
+    pushed = ran("cd /srv/other && git push", "main -> main")
+    assert facts(edit, pushed) == ["`git push` (/srv/other) → ok: main -> main"]

@@ -133,3 +133,11 @@ def test_a_commit_after_the_newest_push_is_not_pushed() -> None:
     assert is_open(STORE, COMMIT, pushed, CLOCK, again) == ['Not pushed since: 7e00b6e "Mend it"']
     assert is_open(STORE, COMMIT, pushed, CLOCK, again, pushed) == []
     assert is_open(STORE, COMMIT) == []
+
+
+def test_what_a_move_or_an_appending_writes_over_was_not_created_by_it() -> None:
+    read = (call("Read", "r", file_path="store_test.py"), answer("def test_a(): pass", "r"))
+    moved = ran("mv fixed.py store_test.py", "")
+    appended = ran("cat >> clock_test.py <<'EOF'\nx\nEOF", "")
+    one = digest(conversation(user("mend the tests"), read, moved, appended), 2_000)
+    assert {"clock_test.py — edited", "store_test.py — edited"} <= set(texts(one, Section.FILES))
