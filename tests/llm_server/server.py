@@ -481,6 +481,8 @@ class Exchange:
         handler.send_response(200)
         handler.send_header("Content-Type", "text/event-stream")
         handler.send_header("Transfer-Encoding", "chunked")
+        # Else the client may send its next request on the connection that is about to be closed.
+        handler.send_header("Connection", "close")
         handler.end_headers()
         events = list(self._message_events(text) if self.anthropic else self._completion_events(text))
         for event in events[: len(events) - events_missing]:
