@@ -311,9 +311,11 @@ class _Case:
         )
 
     def _requests(self, forbidden: tuple[str, ...]) -> tuple[str, str]:
-        """The user's first and newest request, quoted, their middles left out where they are long."""
+        """The user's first request, kept ones too, and the newest of the records, quoted; long ones without middle."""
         spoken = (strand.transcript.messages[i] for strand in self.earlier.strands for i in strand.indices)
-        requests = [text for text in map(user_text, spoken) if text]
+        messages = self.request.transcript.messages
+        kept = (messages[i] for i in self.request.kept if i < min(self.request.covered))
+        requests = [text for text in map(user_text, (*kept, *spoken)) if text]
         half = _MOST_REQUEST_CHARS // 2
         goal, latest, *_ = (*requests[:1], *requests[1:][-1:], "", "")
         return quoter(forbidden)(shortened(goal, half, half)), quoter(forbidden)(shortened(latest, half, half))

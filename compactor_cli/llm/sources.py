@@ -28,7 +28,7 @@ from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Request
-from compactor_cli.model.transcript import Media, Message, Part, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Media, Message, Part, Role, Text, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
 from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.shorten import shortened
@@ -236,12 +236,12 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
 
 
 def _opening(request: Request) -> Iterator[int]:
-    """The covered summaries that stand before every other covered record that says something."""
+    """The covered summaries before the first reply: the user's first request may stand before them, if it was kept."""
     for index in request.covered:
         message = request.transcript.messages[index]
         if message.summary is not None:
             yield index
-        elif not message.is_meta:
+        elif message.role is Role.ASSISTANT and not message.is_meta:
             return
 
 

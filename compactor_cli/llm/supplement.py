@@ -28,6 +28,7 @@ from compactor_cli.digest.names import name_items
 from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
 from compactor_cli.digest.statements import Statement, TokenCache, clipped, records_of
+from compactor_cli.digest.statuses import is_test
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
@@ -151,7 +152,7 @@ class _Chooser:
         sections = {part.section: part.items for part in digest.summary.sections}
         if Section.PLAN not in self.text.missing:
             sections[Section.PLAN] = tuple(item for item in sections.get(Section.PLAN, ()) if _is_open(item.text))
-        actions = (item for item in sections.get(Section.COMMANDS, ()) if _ACTION.match(item.text))
+        actions = (item for item in sections.get(Section.COMMANDS, ()) if _is_action(item.text))
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
         sections[Section.USER] = (*sections.get(Section.USER, ()), *self._newest_request(tokens))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
@@ -220,12 +221,14 @@ class _Chooser:
 
     def _is_news(self, item: Item, section: Section) -> bool:
         """Whether an item is of the kind that may be added, and not in the text."""
+        text = _OLD_RECORDS.sub("", item.text)
         if section is Section.USER:
             # Of a call that was stopped, the reason that the user gave.
-            return not _BARE_COMMAND.fullmatch(item.text) and not self._is_quoted(item.text.rpartition(' → "')[2])
+            return not _BARE_COMMAND.fullmatch(text) and not self._is_quoted(text.rpartition(' → "')[2])
         if section is Section.FILES:
-            return not self._names_file(item.text)
-        return not self._is_shown(item.text)
+            # What was only read has no state.
+            return " — " in text and not self._names_file(text)
+        return not self._is_shown(text)
 
     def _is_quoted(self, text: str) -> bool:
         words = _spaced(text).split()
@@ -256,12 +259,11 @@ _OLD_RECORDS = re.compile(r"\s*\[[0-9a-f]{8}:[\d,-]+\]")
 
 
 def _carried(previous: str, request: Request) -> dict[Section, tuple[Item, ...]]:
-    """What was open in an earlier summary, and the user's words in it; references to its records are left out."""
+    """What was open in an earlier summary, and the user's words in it, with their references to its records."""
     found: dict[Section, tuple[Item, ...]] = {}
     for part in (request.read(previous) or request.read_client(previous)) if previous else ():
         if part.section in (Section.PLAN, Section.USER):
-            texts = (_OLD_RECORDS.sub("", item.text) for item in part.items)
-            found[part.section] = tuple(Item(text=text) for text in texts if not _DONE.match(text))
+            found[part.section] = tuple(Item(text=item.text) for item in part.items if not _DONE.match(item.text))
     return found
 
 
@@ -272,7 +274,7 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
     """
     known: set[str] = set()
     for run in reversed(analysis.runs):
-        if not run.changes_world or run.outcome is CommandOutcome.UNKNOWN:
+        if not run.changes_world or (run.outcome is CommandOutcome.UNKNOWN and not run.line):
             continue
         program = _program(run)
         addresses = _ADDRESS.findall(run.line)
@@ -291,6 +293,11 @@ def _program(run: Run) -> str:
     line = shown(acting)
     plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]
     return " ".join(plain) if run.line and len(plain) > 1 else line
+
+
+def _is_action(text: str) -> bool:
+    """Whether a fact is of a call by another tool than files and shell, or the newest outcome of a test."""
+    return bool(_ACTION.match(text)) or (text.startswith("`") and is_test(text[1:].partition("` ")[0]))
 
 
 def _is_open(text: str) -> bool:

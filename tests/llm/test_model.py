@@ -229,6 +229,14 @@ def test_a_previous_summary_is_updated(llm_server: LlmServer) -> None:
     assert "1" not in marks(prompt)
 
 
+def test_a_previous_summary_is_updated_where_the_first_request_stands_before_it(llm_server: LlmServer) -> None:
+    earlier = summary("## Task Context\n- ship version 7.7.1 of old_module.py")
+    summarised(llm_server, "well", conversation(user("Keep the first request."), earlier, *SPOKEN.messages))
+    (prompt,) = asked(llm_server)
+    assert "<<previous summary>>\n## Task Context\n- ship version 7.7.1" in prompt
+    assert marks(prompt)[:2] == ("1", "3")
+
+
 def test_records_of_an_earlier_summary_keep_the_transcript_that_they_count(llm_server: LlmServer) -> None:
     marker = f"[compact/1 transcript={'c' * 16} records=1-8/8 tokens=9 end={'f' * 16}]"
     text = f"preface\n{marker}\n## Task Context\n- ship 7.7.1 of old_module.py [3]\n- older still [ab12cd34:9,12-15]"

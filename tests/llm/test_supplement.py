@@ -225,5 +225,5 @@ def test_what_an_update_drops_of_the_earlier_summary_comes_back() -> None:
         "en",
         previous=EARLIER,
     )
-    assert items(found, Section.PLAN) == ["ask the harbour office for the second token of the barrier"]
+    assert items(found, Section.PLAN) == ["ask the harbour office for the second token of the barrier [4f1c2aa0:3]"]
     assert "never write to the live database of the barrier" in items(found, Section.USER)
