@@ -19,7 +19,7 @@ from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome, Run, shown
-from compactor_cli.digest.digest import Digest, facts
+from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind, path_stripper
 from compactor_cli.digest.history import history_items
 from compactor_cli.digest.language import LANGUAGES, words_of
@@ -106,7 +106,11 @@ def completed(
     request = replace(request, language=language)
     text = _relative(text, request)
     analysis = analysis or analyse(request)
-    digest, statements = facts(request, analysis)
+    statements: Sequence[Statement] = ()
+    if Section.HISTORY in text.missing:
+        digest = written(request, analysis)
+    else:
+        digest, statements = facts(request, analysis)
     bare = replace(
         digest.summary, source=Source.MODEL, sections=_ordered(text.sections), prose=text.prose, language=language
     )
@@ -174,8 +178,7 @@ class _Chooser:
         token_cache = TokenCache(count=self.request.count)
         choice = Choice(self._explaining(statements), shown, self.analysis.worth, token_cache.text)
         explaining = history_items(self.analysis, choice.choose(left - names_tokens), {}, with_names=False)
-        section = Section.HISTORY if Section.HISTORY in self.text.missing else Section.COMMANDS
-        left -= self._take(found, section, explaining, left)
+        left -= self._take(found, Section.COMMANDS, explaining, left)
         shown = (*shown, *(item.text for item in explaining))
         names = name_items(self.analysis, shown, left, token_cache)
         return {**found, Section.NAMES: list(names)} if names else found

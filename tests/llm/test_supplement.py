@@ -227,3 +227,11 @@ def test_what_an_update_drops_of_the_earlier_summary_comes_back() -> None:
     )
     assert items(found, Section.PLAN) == ["ask the harbour office for the second token of the barrier [4f1c2aa0:3]"]
     assert "never write to the live database of the barrier" in items(found, Section.USER)
+
+
+def test_a_text_without_a_history_gets_the_digests_with_its_requests() -> None:
+    note = CompletedText(sections=(), prose="The note of the session.", missing=frozenset(Section))
+    found = completed(request(PUSHED, 1_500), note, "en", most_ratio=1.0)
+    history = "\n".join(items(found, Section.HISTORY))
+    assert "Please bring the gauges up to date" in history
+    assert "because the feed of the harbour office repeats its last line" in history
