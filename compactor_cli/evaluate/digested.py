@@ -6,7 +6,7 @@ A frame (preface and marker) is the same for every summary: it is taken from the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -216,9 +216,11 @@ class Repeat:
 
 def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> Gates:
     """The gates of ``found``, a digest of this case at this budget."""
+    cleaned = (event.text for event in case.prefix_events)
+    shown = (text for message in case.prefix.messages for text in shown_texts(message))
     return Gates(
         budget_ratio=count(found.text) / budget_tokens,
-        invented=invented(found.answer.summary, _source(case)),
+        invented=invented(found.answer.summary, (*cleaned, *shown)),
         malformed=tuple(malformed(found, case.middle)),
     )
 
@@ -235,12 +237,6 @@ def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
     named = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
     source = "\n".join(texts)
     return tuple(sorted(atom for atom in named - atom_texts(source) if atom not in source))
-
-
-def _source(case: EvalCase) -> Iterator[str]:
-    """The texts of the transcript, as they are and as they are cleaned."""
-    yield from (event.text for event in case.prefix_events)
-    yield from (text for message in case.prefix.messages for text in shown_texts(message))
 
 
 def malformed(found: Digested, covered: Iterable[int]) -> Iterable[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from compactor_cli.evaluate.artefacts import artefacts_of, retrieval, reused_facts, score_artefacts, score_facts
@@ -153,19 +154,24 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
         return
     digests = {name: bench.digest.digest(request_from(case), tokens, count) for name, tokens in budgets.items()}
     once = _allowed(bench.options.drift_budget, case, count)
+    scores = [_scored(DIGEST, name, budgets[name], found.text, scorer, count) for name, found in digests.items()]
+    for method in bench.methods[1:]:
+        write = method.prepare(case, count)
+        scores += [_scored(method.name, name, size, write(size), scorer, count) for name, size in budgets.items()]
+    drift: list[DriftPoint] = []
+    for carry, rounds in product(Carry, bench.options.rounds) if once else ():
+        text = last_summary(bench.digest, case, rounds, carry, once, count)
+        drift.append(DriftPoint(rounds=rounds, carry=carry, shares=scorer(SummaryView(text))))
     yield CaseResult(
         name=case.name,
         session=case.session,
         dialect=case.dialect,
         protocol=case.protocol,
         middle_tokens=case.middle_tokens,
-        scores=(
-            *(_scored(DIGEST, name, budgets[name], found.text, scorer, count) for name, found in digests.items()),
-            *_baseline_scores(case, bench, budgets, scorer),
-        ),
+        scores=tuple(scores),
         gates={name: gates_of(case, budgets[name], count, found) for name, found in digests.items()},
         repeat=repeat(bench.digest, case, once, count) if once else None,
-        drift=tuple(_drift(case, bench, scorer, once)) if once else (),
+        drift=tuple(drift),
     )
 
 
@@ -194,21 +200,6 @@ def _scorer(case: EvalCase) -> Scorer:
     return scored
 
 
-def _baseline_scores(case: EvalCase, bench: _Bench, budgets: dict[str, int], scorer: Scorer) -> Iterator[CaseScore]:
-    count = bench.counter.count
-    for method in bench.methods[1:]:
-        write = method.prepare(case, count)
-        for name, tokens in budgets.items():
-            yield _scored(method.name, name, tokens, write(tokens), scorer, count)
-
-
 def _scored(method: str, budget: str, tokens: int, text: str, scorer: Scorer, count: Count) -> CaseScore:
     shares = scorer(SummaryView(text))
     return CaseScore(method=method, budget=budget, shares=shares, budget_ratio=count(text) / tokens)
-
-
-def _drift(case: EvalCase, bench: _Bench, scorer: Scorer, tokens: int) -> Iterator[DriftPoint]:
-    for carry in Carry:
-        for rounds in bench.options.rounds:
-            text = last_summary(bench.digest, case, rounds, carry, tokens, bench.counter.count)
-            yield DriftPoint(rounds=rounds, carry=carry, shares=scorer(SummaryView(text)))

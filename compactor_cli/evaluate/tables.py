@@ -159,18 +159,14 @@ _BOOTSTRAP = "paired bootstrap over sessions, points of the macro mean, 95 % int
 
 def render_table(result: EvalResult) -> str:
     """The whole report. Ends with a line break."""
-    blocks = [_head(result), _NOTE]
+    files = sum(bool(file.cases or file.retention) for file in result.files)
+    head = f"{len(result.cases)} cuts and question sets of {files} files, {len(result.files) - files} skipped"
+    blocks = [f"{head}; {result.token_method}", _NOTE]
     for group in groups_of(result.cases):
         if group.dialect == TOTAL:
             blocks += _group_blocks(result, group)
     blocks += [_dialects(result), drift_table(result), gate_table(result), retention_table(result)]
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def _head(result: EvalResult) -> str:
-    files = sum(bool(file.cases or file.retention) for file in result.files)
-    skipped = len(result.files) - files
-    return f"{len(result.cases)} cuts and question sets of {files} files, {skipped} skipped; {result.token_method}"
 
 
 def _group_blocks(result: EvalResult, group: CaseGroup) -> Iterator[str]:
@@ -268,17 +264,12 @@ def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:
 
 def _figures(group: CaseGroup, method: str, budget: str) -> dict[str, Any]:
     mean, highest = used(group.cases, method, budget)
-    measured = {measure.value: _cell(group, method, budget, measure) for measure in Measure}
-    sizes = _rounded({"used": mean, "most_used": highest})
-    return {**sizes, "measures": {name: value for name, value in measured.items() if value}}
-
-
-def _cell(group: CaseGroup, method: str, budget: str, measure: Measure) -> dict[str, Any]:
-    found = cell(shares(group.cases, method, budget, measure))
-    if found is None:
-        return {}
-    figures = _rounded({"micro": found.micro, "macro": found.macro.value, "error": found.macro.error})
-    return {**figures, "cuts": found.cases, "sessions": found.macro.sessions}
+    measured: dict[str, Any] = {}
+    for measure in Measure:
+        if found := cell(shares(group.cases, method, budget, measure)):
+            figures = _rounded({"micro": found.micro, "macro": found.macro.value, "error": found.macro.error})
+            measured[measure.value] = {**figures, "cuts": found.cases, "sessions": found.macro.sessions}
+    return {**_rounded({"used": mean, "most_used": highest}), "measures": measured}
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:

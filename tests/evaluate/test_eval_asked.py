@@ -148,7 +148,7 @@ def test_a_long_tail_leaves_half_to_be_summarised(tmp_path: Path) -> None:
 
 
 def test_nothing_before_the_cut_is_an_error_of_this_input(folder: Path) -> None:
-    with pytest.raises(InputError, match="nothing stands before"):
+    with pytest.raises(InputError, match="nothing precedes"):
         read_cut(folder / "chat.jsonl", "chat", 1, 100, _size)
 
 
