@@ -36,7 +36,7 @@ NAMES = {
     Capabilities.SYSTEM: "system prompt",
     Capabilities.CALLS: "calls",
     Capabilities.SEVERAL: "parallel calls",
-    Capabilities.WORDS: "words beside calls",
+    Capabilities.WORDS: "words with calls",
     Capabilities.IDS: "call ids",
     Capabilities.ERRORS: "error flags",
     Capabilities.THINKING: "thinking",

@@ -24,7 +24,7 @@ def piece(block: Any) -> LocatedPart:
 
 
 def _other(block: Mapping[str, Any]) -> LocatedPart | None:
-    """The part, for blocks that `block_piece` does not tell from others."""
+    """The part, for blocks that `block_piece` does not know."""
     kind = block.get("type")
     if isinstance(block.get("value"), str) and (valued := _valued(string(kind), block["value"])):
         return valued

@@ -344,7 +344,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
     if i not in tree.is_main:
         parts = () if tree.is_of_subagent(i) or is_of_conversation(value) else parts_of(_pieces(value))
         role = Role.USER if parts else Role.META
-        # A boundary that stayed behind ours would be the one in force: it goes with what it replaced.
+        # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
         is_gone = is_boundary(value) or (is_superseded and bool(parts))
         own_words = "" if _is_notification(value) else None
         return Message(role=role, parts=parts, timestamp=timestamp, superseded=is_gone, own_words=own_words)

@@ -241,7 +241,7 @@ def outdated(tree: Tree) -> frozenset[int]:
 
 
 def counters(tree: Tree, staying: Sequence[int]) -> dict[int, int]:
-    """The lines of the last answer that stays, with the size that their ``usage`` tells."""
+    """The lines of the last answer that stays, with the size in their ``usage``."""
     answers = [i for i in staying if i in tree.is_main and _usage(tree.values[i])]
     if not answers:
         return {}

@@ -144,7 +144,7 @@ _Line = tuple[str, Mapping[str, Any]]
 
 
 def counted_tokens(value: Value) -> int:
-    """The size of the conversation that a ``token_count`` event tells the client; 0 for all other records."""
+    """The size of the conversation that a ``token_count`` event has for the client; 0 for all other records."""
     payload = payload_of(value)
     info = payload.get("info") if payload.get("type") == "token_count" else None
     usage = info.get("last_token_usage") if isinstance(info, dict) else None

@@ -75,7 +75,7 @@ def _surest(value: Any, claims: Sequence[tuple[Dialect, JsonPath]]) -> tuple[Dia
 
 
 def _is_plain(element: Any) -> bool:
-    """Whether it is a role and a text, which tells nothing."""
+    """Whether it is a role and a text, which many formats have."""
     return isinstance(element, dict) and len(element) == 2 and isinstance(element.get("content"), str)
 
 

@@ -85,7 +85,7 @@ class Replay:
 
 
 def key_of(i: int, value: Value) -> str:
-    """What tells this message from others; one without an id is like no other."""
+    """What identifies this message; one without an id is like no other."""
     return string(value.get("id")) or f"#{i}"
 
 

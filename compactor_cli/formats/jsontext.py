@@ -105,7 +105,7 @@ def member_span(raw: bytes, key: str) -> tuple[int, int] | None:
 
 # In place of a text that holds a line of what was removed.
 LEFT_OUT = "[left out by compaction]"
-# Shorter lines ("else:", "import os") stand anywhere and tell nothing.
+# Shorter lines ("else:", "import os") stand anywhere and identify nothing.
 _LEAST_CHARS = 16
 # Quotes part lines too: the copy may be JSON within a string.
 _BREAK = re.compile(r'\\n|\n|\\?"')

@@ -217,7 +217,7 @@ def pieces(value: Any) -> list[LocatedPart]:
 
 
 def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
-    """The content without the calls that ``tool_calls`` tells again."""
+    """The content without the calls that ``tool_calls`` repeats."""
     content = inner.get("content")
     known_ids = {_id(call) for key in _CALL_LISTS for call in listed(inner.get(key))}
     found = content_pieces(content, *place, "content", read=_block)

@@ -1,6 +1,6 @@
 """Parts and where in a record their texts stand; other texts put there; where a document holds its records.
 
-Each dialect tells the parts of a record together with their places, and reading and shortening follow from that.
+A dialect gives the parts of a record together with their places: reading and shortening both follow from that.
 Blocks of a content are read here: those of the Anthropic Messages API, with the text blocks of its relatives
 (``input_text``, ``output_text``). Every block is one part, so that the number of a part is the number of its block.
 """

@@ -24,7 +24,7 @@ Value = Mapping[str, Any]
 _UNTRAINED: Value = {"weight": 0, "train": False, "loss": False}
 _TIMES = frozenset({"timestamp", "created_at", "time", "turn_idx"})
 _IDS = frozenset({"id", "uuid", "message_id"})
-# What tells a reader the kind of a message, the same in all of them.
+# By these a reader knows the kind of a message; the same in all of them.
 _KINDS = frozenset({"type", "object", "kind", "lang", "language"})
 
 

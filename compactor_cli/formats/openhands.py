@@ -100,7 +100,7 @@ def _images(args: Mapping[str, Any]) -> list[LocatedPart]:
 
 
 def _call(event: Event, place: Place) -> list[LocatedPart]:
-    """The call as the model wrote it, where the event tells; else by the action's own arguments."""
+    """The call as the model wrote it, where the event holds that; else by the action's own arguments."""
     metadata = event.get("tool_call_metadata")
     call_id = string(at(metadata, ("tool_call_id",)))
     name = string(at(metadata, ("function_name",))) or string(event["action"])

@@ -80,8 +80,8 @@ class SessionFile:
         rule = self.client.project
         if keys := rule.get("keys"):
             return next(iter(_first_values(self.path, keys)), "")
-        if neighbour := rule.get("beside"):
-            found = _json_file(Path(os.path.normpath(self.path.parent / neighbour)))
+        if relative := rule.get("neighbour"):
+            found = _json_file(Path(os.path.normpath(self.path.parent / relative)))
             return _text_at(found, str(rule["at"]))
         if name := rule.get("map"):
             inside = self.path.relative_to(self.client.root).as_posix()

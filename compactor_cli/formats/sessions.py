@@ -104,7 +104,7 @@ def first_time(values: Sequence[Value], order: Iterable[int]) -> str:
 
 
 def newest_time(values: Sequence[Value]) -> str:
-    """The latest time in a session; empty where none is told."""
+    """The latest time in a session; empty where it has none."""
     return max((string(value.get("timestamp")) for value in values), default="")
 
 

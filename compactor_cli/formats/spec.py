@@ -272,7 +272,7 @@ class SpecDialect:
         for i, message in enumerate(messages[:newest]):
             if message.role is not Role.SYSTEM:
                 messages[i] = replace(message, superseded=True)
-        return _with_untold(messages) if self._spec.get("unanswered") == "untold" else tuple(messages)
+        return _with_hidden_results(messages) if self._spec.get("unanswered") == "absent" else tuple(messages)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the newest record names, else what is around the records."""
@@ -438,7 +438,7 @@ def _holds_among_others(rule: Mapping[str, Any], value: Any, found: Sequence[Par
     return path is None or lookup(value, path) == lookup(first, path)
 
 
-def _with_untold(messages: Sequence[Message]) -> tuple[Message, ...]:
+def _with_hidden_results(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Of a format that holds no answers: a call that no later record answers gets a result that is not shown."""
     found = list(messages)
     is_answered = False

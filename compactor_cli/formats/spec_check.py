@@ -45,7 +45,7 @@ def read_spec(path: Path) -> Mapping[str, Any]:
         found = _DECODE_LINE.search(str(error))
         line = int(found[1]) if found else text.count("\n") + 1
         what = f"the format is not TOML: {_DECODE_LINE.sub('', str(error))}"
-        raise UsageError(what, place=Place(path=str(path), line=line), next_step="mend this line") from error
+        raise UsageError(what, place=Place(path=str(path), line=line), next_step="correct this line") from error
     try:
         _SPEC(spec, ())
         _check_whole(spec)
@@ -275,7 +275,7 @@ _SPEC = _table(
     arrays=_list_of(_text),
     model=_list_of(_text),
     starts=_condition,
-    unanswered=_choice("untold"),
+    unanswered=_choice("absent"),
     row=_table(
         when=_condition,
         array=_condition,

@@ -257,7 +257,7 @@ def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
 
 
 def fitted(conversation: Conversation, holds: Capabilities) -> tuple[Conversation, Counter[str]]:
-    """The talk with what these can hold, and how much of what else there was."""
+    """The conversation with what these can hold, and how much there was of everything else."""
     dropped: Counter[str] = Counter()
     messages = list(_fitted(conversation.messages, holds, dropped))
     if Capabilities.TOOLS not in holds:
@@ -317,34 +317,34 @@ def _counted(dropped: Counter[str], what: str, is_something: bool) -> bool:
 
 def _sequential(messages: Iterable[Message], holds: Capabilities, dropped: Counter[str]) -> Iterator[Message]:
     """Parallel calls one after another, each with its result, where a message holds one only."""
-    model_options: Message | None = None
+    calling: Message | None = None
     for message in messages:
-        if model_options is not None:
+        if calling is not None:
             answers = {result.id: result for result in message.results}
-            yield from _one_by_one(model_options, answers)
-            model_options = None
+            yield from _one_by_one(calling, answers)
+            calling = None
             if answers:
                 continue
         if len(message.calls) > 1 and Capabilities.SEVERAL not in holds:
             dropped[NAMES[Capabilities.SEVERAL]] += len(message.calls)
-            model_options = message
+            calling = message
         else:
             yield message
-    if model_options is not None:
-        yield from _one_by_one(model_options, {})
+    if calling is not None:
+        yield from _one_by_one(calling, {})
 
 
-def _one_by_one(model_options: Message, answers: Mapping[str, ToolResult]) -> Iterator[Message]:
-    before = tuple(part for part in model_options.parts if not isinstance(part, ToolCall))
-    for call in model_options.calls:
-        yield replace(model_options, parts=(*before, call))
+def _one_by_one(calling: Message, answers: Mapping[str, ToolResult]) -> Iterator[Message]:
+    before = tuple(part for part in calling.parts if not isinstance(part, ToolCall))
+    for call in calling.calls:
+        yield replace(calling, parts=(*before, call))
         before = ()
         if call.id in answers:
-            yield Message(role=Role.TOOL, parts=(answers[call.id],), timestamp=model_options.timestamp)
+            yield Message(role=Role.TOOL, parts=(answers[call.id],), timestamp=calling.timestamp)
 
 
 def _not_carried(transcript: Transcript, conversation: Conversation) -> Counter[str]:
-    """What of the conversation itself is not in the talk."""
+    """What of the transcript is not in the conversation."""
     messages = transcript.messages
     grouping = group(messages)
     sidechains = sum(record.value.get("isSidechain") is True for record in transcript.records if _is_object(record))

@@ -74,7 +74,7 @@ CASES: dict[str, tuple[list[Value], str]] = {
         [*BASE[:4], said(7, 0, "7", at=40), said(8, 7, "8", at=41), said(9, 77, "9", at=20), said(10, 9, "10", at=21)],
         "9 10",
     ),
-    "a boundary beside the chain": ([*BASE[:4], *compaction(7, (), 4), *BASE[4:]], "1 2 3 4 5 6"),
+    "a boundary off the chain": ([*BASE[:4], *compaction(7, (), 4), *BASE[4:]], "1 2 3 4 5 6"),
     "a boundary that names what is there": ([*BASE, *compaction(7, (5, 6))], "SUMMARY 5 6"),
     "a boundary that names what is not there": ([*BASE, *compaction(7, (55, 66))], "SUMMARY"),
     "a boundary of another session": ([*BASE, *compaction(7, (), 99)], "SUMMARY"),
@@ -147,7 +147,7 @@ def test_a_torn_boundary_is_as_if_it_were_not_there() -> None:
     assert shown(transcript) == list("123456")
 
 
-def test_parallel_calls_beside_the_chain_are_sent() -> None:
+def test_parallel_calls_off_the_chain_are_sent() -> None:
     def call(number: int, parent: int) -> Value:
         value = said(number, parent, "")
         value["message"] = {"id": "msg_p", "role": "assistant", "content": []}

@@ -56,7 +56,7 @@ def test_a_step_of_the_model_is_one_message_over_several_events() -> None:
     assert (7, 8, 9) in exchanges
 
 
-def test_a_compaction_replaces_so_many_messages() -> None:
+def test_a_compaction_replaces_a_number_of_messages() -> None:
     compaction = {"type": "context.apply_compaction", "summary": "S", "compactedCount": 4}
     transcript = made(WIRE, timed(METADATA, *turn(0), *turn(1), compaction))
     assert shown(transcript) == ["q1", "Bash({'command': 'ls'})", "= out c1", "r1", "S"]
@@ -144,7 +144,7 @@ def test_the_client_answers_a_call_that_was_broken_off() -> None:
     assert count_before(values, 10) == 5, "q, the call, the client's answer, why?, r"
 
 
-def test_words_that_come_while_a_call_runs_stand_behind_its_result() -> None:
+def test_words_that_come_while_a_call_runs_stand_after_its_result() -> None:
     asked = event("tool.call", stepUuid="s", toolCallId="c", name="Bash", args={})
     answer = event("tool.result", toolCallId="c", result={"output": "out"})
     running = [event("step.begin", uuid="s"), asked, user("hurry"), answer, event("step.end", uuid="s")]
@@ -153,7 +153,7 @@ def test_words_that_come_while_a_call_runs_stand_behind_its_result() -> None:
     assert folded.history == (1, 2, 5, 4, 7)
 
 
-def test_the_client_counts_what_it_writes_beside_a_summary_of_its_own() -> None:
+def test_the_client_counts_what_it_writes_next_to_a_summary_of_its_own() -> None:
     kept = {"compactedCount": 8, "keptUserMessageCount": 2}
     own = {"type": "context.apply_compaction", "summary": "raw", "contextSummary": "S", **kept}
     values = [METADATA, *turn(0), *turn(1), own, *turn(2), *turn(3)]

@@ -52,7 +52,7 @@ def test_what_refuses_an_answer_is_said_by_nobody() -> None:
     assert messages[2].text == "No."
 
 
-def test_calls_beside_the_words() -> None:
+def test_calls_next_to_the_words() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
     asked = {"role": "assistant", "content": None, "tool_calls": [call], "extra": {"actions": [{"command": "ls"}]}}
     result = {"role": "tool", "tool_call_id": "c1", "content": "a", "extra": {"returncode": 0}}

@@ -116,7 +116,7 @@ def test_functions_of_the_first_generation() -> None:
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
-def test_reasoning_beside_the_content_is_thinking(key: str) -> None:
+def test_reasoning_next_to_the_content_is_thinking(key: str) -> None:
     parts = read({"role": "assistant", "content": "Oak.", key: "Which wood?"})[1]
     assert parts == (Thinking(text="Which wood?"), Text(text="Oak."))
     assert read({"role": "assistant", "content": "Oak.", key: None})[1] == (Text(text="Oak."),)

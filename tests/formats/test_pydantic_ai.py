@@ -49,7 +49,7 @@ def test_calls_results_and_retries() -> None:
     )
 
 
-def test_a_system_prompt_is_kept_with_the_words_beside_it() -> None:
+def test_a_system_prompt_is_kept_with_the_words_next_to_it() -> None:
     system = {"content": "You book flights.", "part_kind": "system-prompt"}
     message = open_one([request(system, prompt(["Find", {"url": "https://a/b.png", "kind": "image-url"}]))]).messages[0]
     assert message.role is Role.SYSTEM

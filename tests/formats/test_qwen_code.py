@@ -55,7 +55,7 @@ def test_messages_are_read_from_their_contents() -> None:
     assert transcript.messages[3].role is Role.TOOL
 
 
-def test_what_is_beside_the_chain_is_not_sent() -> None:
+def test_what_is_off_the_chain_is_not_sent() -> None:
     transcript = made(DIALECT, chained(user("q0"), model("dead end"), user("q1", parentUuid="id0")))
     assert shown(transcript) == ["q0", "q1"]
 

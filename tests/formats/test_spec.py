@@ -117,7 +117,7 @@ def test_a_call_that_waits_for_its_result_is_read_without_one(tmp_path: Path) ->
         ("name =", "nam =", r":13: parts\[2\].of\[1\].call.nam: this key is not known: did you mean 'name'"),
         ("is:text", "is:txt", r":5: message.when.who: the test 'is:txt' is not known: did you mean 'is:text'"),
         ('desk", words = "{text}', 'desk", words = "{txt}', r":17: insert.assistant: the placeholder 'txt' is not"),
-        ('each = "lookups"', 'each = "lookups', r":12: the format is not TOML: .*: mend this line"),
+        ('each = "lookups"', 'each = "lookups', r":12: the format is not TOML: .*: correct this line"),
         ('title = "Support chats"\n', "", r":1: the key 'title' is missing: add it"),
         ("assistant = {", "model = {", r":17: insert.model: this key is not known: known here: user, assistant"),
         ('text = "words"', "copies = []", r":8: parts\[1\]: the rule reads nothing: add one of thinking, text"),
