@@ -156,15 +156,17 @@ def real_session(folder: Path, size_bytes: int, seed: int = 1) -> Iterator[bytes
 def _stretches(
     messages: list[dict[str, Any]], chance: random.Random, row_bytes: tuple[int, int]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The messages in runs of a row's size, none of which begins with a tool's result."""
+    """The messages in runs of a row's size, none of which begins with a tool's result; larger ones are left out."""
     row: list[dict[str, Any]] = []
     size, wanted = 0, chance.randrange(row_bytes[0] // 2, row_bytes[1])
     for message in messages:
         if size >= wanted and message["role"] != "tool":
             yield row
             row, size, wanted = [], 0, chance.randrange(*row_bytes)
-        row.append(message)
-        size += len(orjson.dumps(message))
+        message_bytes = len(orjson.dumps(message))
+        if message_bytes < row_bytes[1]:
+            row.append(message)
+            size += message_bytes
     if size >= row_bytes[0]:
         yield row
 
