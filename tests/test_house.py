@@ -159,11 +159,9 @@ NAMES_CLIENTS = {
     "llm/model_calls.py": "a model's name",
     "llm/model_client.py": "where the numbers come from",
     "model/settings.py": "a preset's name",
-    "model/transcript.py": "an example in a docstring",
     "plan/layout.py": "where the numbers come from",
     "plan/models.py": "a model family's name",
     "plan/planner.py": "how clients ask for a summary",
-    "render/convert.py": "a format's name",
 }
 
 

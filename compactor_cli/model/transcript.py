@@ -113,7 +113,7 @@ class PreviousSummary:
 class Message:
     """The content of one record.
 
-    ``group`` is not empty where several records are one message of the model's API (Claude Code writes a
+    ``group`` is not empty where several records are one message of the model's API (some clients write a
     block a line): records that share it are never parted. ``superseded`` marks records that the client
     itself no longer sends, because a native boundary after them replaced them. ``client``: the dialect whose
     client may have written into a message of the user. ``own_words``: the person's own words in it, where the record

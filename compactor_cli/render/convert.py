@@ -402,7 +402,7 @@ def _is_read_as(name: str, output: bytes) -> bool:
 def _check(output: bytes, name: str) -> None:
     """Raise InvariantError unless the output is read as it was meant, and every result has its call.
 
-    Without any call, one dialect may look like another (a Hermes trajectory is ShareGPT then): that is the same
+    Without any call, one dialect may look like another (one that is known by its tags of calls): that is the same
     conversation anyway.
     """
     asked = _opened(output, name)
