@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
 
 from compactor_cli.archive.atomic import Existing
@@ -14,6 +16,8 @@ from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.formats import detect
 from compactor_cli.model.report import LISTED, InputReport
 from compactor_cli.model.settings import PruneRule, Settings, Size, When
+from compactor_cli.plan.tokens import TiktokenCounter
+from compactor_cli.read import jsonl
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run.jobs import Job, Purpose, RunConfig
 from compactor_cli.run.rows import RowMaker
@@ -80,6 +84,21 @@ def test_no_format_is_tried_on_a_row_like_the_one_before(tmp_path: Path, monkeyp
     first = len(tried)
     _run([SMALL] * 100, tmp_path)
     assert len(tried) == 2 * first
+
+
+def test_a_row_that_needs_nothing_is_parsed_once_and_none_of_its_texts_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[bytes] = []
+    counted: list[str] = []
+    counting = SimpleNamespace(**vars(orjson))
+    counting.loads = lambda raw: (parsed.append(raw), orjson.loads(raw))[1]
+    monkeypatch.setattr(jsonl, "orjson", counting)
+    monkeypatch.setattr(TiktokenCounter, "count", lambda self, text: (counted.append(text), len(text))[1])
+    _run([SMALL] * 100, tmp_path)
+    # The first line is looked at to see whether it opens a document.
+    assert len(parsed) <= 100 + 2
+    assert counted == []
 
 
 @pytest.mark.parametrize("processes", [1, 2])
