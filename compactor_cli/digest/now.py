@@ -54,6 +54,8 @@ _MAX_OPTION_CHARS = 110
 # What the options and the question at the end of a message may take of the room for it.
 _ASKED_RATIO = 0.7
 _SAME_CHARS = 40
+# With less room for it, a request is quoted without what came of it.
+_MIN_OUTCOME_TOKENS = 80
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -107,7 +109,9 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     room = max(12, budget_tokens - 10)
     text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
     stopped = f" ({words.stopped}{words.colon}`{message.stopped}`)" if message.stopped else ""
-    ended, records = outcome_of(message, analysis)
+    # What was edited stands among the steps and the files; where there is little room, so does the rest.
+    has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
+    ended, records = outcome_of(message, analysis, with_edits=False) if has_room else ("", ())
     return Item(text=f"{label}{words.colon}{text}{stopped}{ended}", records=records_of((message.record, *records)))
 
 
