@@ -194,6 +194,7 @@ def _looks(words: list[str]) -> bool:
     if not words or words[0].startswith("#"):
         return True
     if words[0] == "git":
+        words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
         return len(words) > 1 and words[1] in _LOOKING_GIT
     return words[0] in _LOOKING and "-i" not in words[1:2]
 

@@ -26,8 +26,8 @@ _MAX_LATER = 300
 # An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
 _SLIPS = re.compile(
-    r"Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR|Found \d+ matches of the string"
-    r"|String to replace not found"
+    r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
+    r"|Found \d+ matches of the string|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
     r"|unknown flag|illegal option|parse error near|no matches found: "

@@ -114,8 +114,8 @@ def test_a_short_word_after_it_stands_beside_what_was_said_before() -> None:
 
 
 def test_what_only_looked_has_no_status_and_leaves_the_state_as_it_was() -> None:
-    one = digest(conversation(user(ASKED), BROKEN, ran("git status", "nothing to commit")), 900)
-    assert texts(one, Section.TASK)[1:] == [f"Where it stands: {BROKEN.text}", "then done: `git status`"]
+    one = digest(conversation(user(ASKED), BROKEN, ran("git -C /srv/a status", "nothing to commit")), 900)
+    assert texts(one, Section.TASK)[1:] == [f"Where it stands: {BROKEN.text}", "then done: `git -C /srv/a status`"]
 
 
 def test_a_call_without_a_result_is_no_step_that_was_done() -> None:
