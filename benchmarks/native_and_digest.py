@@ -11,7 +11,7 @@ characters as a hook adds; alone, it has the tokens of both together, or of the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -54,7 +54,7 @@ NAMES = (
 def texts(case: EvalCase, native: str, counter: Counter) -> tuple[str, ...]:
     """What stands in the context after the compaction, in the order of NAMES."""
 
-    def digest(budget: int, count: object = counter.count) -> str:
+    def digest(budget: int, count: Callable[[str], int] = counter.count) -> str:
         return the_digest().digest(request_from(case), budget, count, framed(case, budget)).text
 
     both = f"{native}\n\n{digest(*SizeLimit(chars=MOST_CONTEXT_CHARS).budget(0, Settings(), counter))}"
@@ -64,8 +64,8 @@ def texts(case: EvalCase, native: str, counter: Counter) -> tuple[str, ...]:
 def compactions(transcript: Transcript, name: str) -> Iterator[tuple[EvalCase, str]]:
     """Each compaction by a client as a case in which nothing is kept, and the summary that it wrote."""
     for before, after in pairwise(segments(transcript)):
-        found = [message for message in after.messages if message.summary]
-        native = (found[0].text or found[0].summary.text) if found else ""
+        written = (message.text or message.summary.text for message in after.messages if message.summary)
+        native = next(written, "")
         if not native or find_marker(native):
             continue
         events = plain_events(before)
