@@ -53,7 +53,7 @@ SUMMARY_FACTOR = 0.8
 REPORT_FACTOR = 0.6
 OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over.
-MAX_OUTPUTS = (3, 40)
+MAX_OUTPUTS = (3, 200)
 # A line that was written says what the work did; one that was read is a piece of something larger.
 SCRAP_FACTOR, SOURCE_FACTOR, WRITTEN_FACTOR = 0.5, 0.4, 1.4
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.

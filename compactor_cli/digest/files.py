@@ -148,8 +148,7 @@ def _by_editor(step: str, event: Event, number: int, result: Event | None) -> It
     path = viewed_file(result.text) if result else ""
     if result and path and not (step == "edit" and "introduced new syntax error" in result.text):
         action = {"edit": FileAction.EDIT, "open": FileAction.READ, "create": FileAction.CREATE}[step]
-        line = written_line([("", command_of(event.arguments).partition("\n")[2])]) if step == "edit" else ""
-        yield FileOperation(action=action, path=path, event=number, record=event.record, line=line)
+        yield FileOperation(action=action, path=path, event=number, record=event.record)
 
 
 def _by_patch(patch: str, event: Event, number: int) -> Iterator[FileOperation]:
@@ -372,12 +371,11 @@ def _changed_items(
     token_cache: TokenCache,
     words: FixedWords,
 ) -> tuple[Item, ...]:
-    full = [_item(state, words, with_added=True) for state in states]
-    if sum(token_cache.item(item) for item in full) <= budget_tokens:
-        return tuple(full)
-    items = [_item(state, words, with_added=False) for state in states]
+    items = [_item(state, words) for state in states]
     if sum(token_cache.item(item) for item in items) <= budget_tokens:
-        return _with_more(items, full, budget_tokens, token_cache)
+        named = [_item(state, words, with_added=True) for state in states]
+        full = [_item(state, words, with_added=True, with_line=True) for state in states]
+        return _with_more(_with_more(items, named, budget_tokens, token_cache), full, budget_tokens, token_cache)
     together = _by_fate(states, budget_tokens // 2, token_cache, words)
     left = budget_tokens - sum(token_cache.item(item) for item in together)
     single = chosen(items, left, token_cache)
@@ -400,9 +398,10 @@ def _by_fate(
 
 
 def _with_more(
-    items: list[Item], full: Sequence[Item], budget_tokens: int, token_cache: TokenCache
+    items: Sequence[Item], full: Sequence[Item], budget_tokens: int, token_cache: TokenCache
 ) -> tuple[Item, ...]:
-    """The items, the newest of them with what was added as far as it fits."""
+    """The items, the newest of them in full as far as it fits."""
+    items = list(items)
     left = budget_tokens - sum(token_cache.item(item) for item in items)
     for place, item in enumerate(full):
         more = token_cache.item(item) - token_cache.item(items[place])
@@ -412,12 +411,12 @@ def _with_more(
     return tuple(items)
 
 
-def _item(state: FileState, words: FixedWords, *, with_added: bool) -> Item:
+def _item(state: FileState, words: FixedWords, *, with_added: bool = False, with_line: bool = False) -> Item:
     newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
     more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
     added = f"{words.colon}+ {', '.join(newest)}{more}" if newest else ""
     # What a commit holds is told by its subject.
-    is_shown = with_added and state.line and not (state.commit or is_throwaway(state.path))
+    is_shown = with_line and state.line and not (state.commit or is_throwaway(state.path))
     line = f"{words.colon if not added else ' · '}`{state.line}`" if is_shown else ""
     # What another name was moved to is given there.
     status = state_text(state, words)

@@ -174,3 +174,22 @@ def test_a_changed_file_is_shown_with_a_line_that_its_last_edit_wrote_until_a_co
     found[0].commit = "4f1c2aa"
     shown = file_items(found, frozenset(), 400, token_cache(), EN)
     assert [item.text for item in shown] == ["lock.rs — edited, in commit 4f1c2aa"]
+
+
+def test_names_that_edits_define_come_before_the_lines_that_they_wrote() -> None:
+    edits = [
+        call(
+            "Edit",
+            str(n),
+            file_path=f"m{n}.py",
+            old_string="",
+            new_string=f"def load_{n}(path):\n    return read_all(path)",
+        )
+        for n in range(6)
+    ]
+    found = replay(
+        file_operations(events_of(*(part for n, one in enumerate(edits) for part in (one, answer("ok", str(n))))))
+    )
+    shown = [item.text for item in file_items(found, frozenset(), 90, token_cache(), EN)]
+    assert len(shown) == 6
+    assert all(f"load_{5 - place}()" in text for place, text in enumerate(shown))
