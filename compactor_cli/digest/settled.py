@@ -310,13 +310,19 @@ def _of_assistant(event: Event) -> Iterator[Decision]:
         return
     number = 0
     for text, form, lead in statements_of(event.text):
-        # An entry of a list of options is not taken by being listed.
-        if form is StatementForm.CODE or (form is StatementForm.ITEM and proposes(lead)):
+        # An entry of a list of options is not taken by being listed, nor does one of what is wrong settle anything.
+        is_listed = form in (StatementForm.ITEM, StatementForm.ROW)
+        if form is StatementForm.CODE or (is_listed and (proposes(lead) or _FAULTS.search(lead))):
             continue
         for sentence in sentences(text):
             if (weight := _weight(sentence)) and number < _MAX_PER_MESSAGE:
                 number += 1
                 yield Decision(text=sentence, records=(event.record,), weight=weight)
+
+
+_FAULTS = re.compile(
+    r"\b(?:issues?|findings?|problems?|feedback|to fix|concerns?|bugs?|remaining)\b(?! fixed)", re.IGNORECASE
+)
 
 
 def _weight(sentence: str) -> float:

@@ -243,3 +243,8 @@ def test_a_guess_is_overtaken_where_the_real_cause_was_found_on_the_same_names()
         "commits, and postCommit() writes a branch for every one of the sessions that it gets from it. That is all."
     )
     assert overturned(events_of(user("why?"), guess, user("go on"), real)) == {1}
+
+
+def test_an_entry_of_what_is_wrong_settles_nothing() -> None:
+    rows = "| # | Place | Issue |\n|---|---|---|\n| 1 | store.py:4 | Uses `local()` instead of the clock of the gauge |"
+    assert decided(says(f"**Remaining items:**\n\n{rows}")) == []
