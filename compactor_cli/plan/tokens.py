@@ -69,14 +69,20 @@ LITTLE_BYTES = 1_000_000
 
 
 class Amount:
-    """How much text this process has to count, as far as it is known or was seen."""
+    """How much text this process has to count, as far as it is known or was seen.
+
+    ``is_run``: whether a run of the command counts it, which may keep files in the user's cache; the Python API
+    may not.
+    """
 
     def __init__(self) -> None:
+        self.is_run = False
         self._bytes = 0
         self._expected_bytes = 0
 
     def expect(self, size_bytes: int) -> None:
-        """An input of this size is going to be read."""
+        """A run of the command is going to read an input of this size."""
+        self.is_run = True
         self._expected_bytes = max(self._expected_bytes, size_bytes)
 
     def add(self, size_bytes: int) -> int:
@@ -220,7 +226,7 @@ class TiktokenCounter:
             folder = vocabulary_folder(self.name)
             if folder is None:
                 return estimate_tokens(text)
-            self._encoding = load_encoding(self.name, folder)
+            self._encoding = load_encoding(self.name, folder, keep_table=AMOUNT.is_run)
         try:
             return len(self._encoding.encode_ordinary(text))
         except BaseException as error:

@@ -1,9 +1,9 @@
 """A vocabulary as a table on the disk, by which the tokens of small texts are counted without loading it.
 
 tiktoken takes 0.15 s in each process to build what it looks tokens up in; this is a hash table with open addressing,
-read as it is. It is made when a vocabulary is loaded for the first time, in the user's cache folder, private, and held
-to its own hash. Texts are parted by the vocabulary's pattern, its classes written out for Latin-1 and common signs;
-those of other characters, and pieces that would take long to be merged here, are left to tiktoken.
+read as it is. It is made when a run of the command loads a vocabulary for the first time, in the user's cache folder,
+private, and held to its own hash. Texts are parted by the vocabulary's pattern, its classes written out for Latin-1 and
+common signs; those of other characters, and pieces that would take long to be merged here, are left to tiktoken.
 """
 
 from __future__ import annotations

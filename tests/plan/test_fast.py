@@ -202,6 +202,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of the tables, in which there is none yet; little is to be counted."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tokens, "AMOUNT", tokens.Amount())
+    tokens.AMOUNT.expect(1)
     load_encoding.cache_clear()  # type: ignore[attr-defined]
     load_table.cache_clear()  # type: ignore[attr-defined]
     yield tmp_path / "compact" / "vocabularies"
