@@ -20,6 +20,7 @@ from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, short_name
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.salience import Scores, Spoken
+from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
@@ -33,6 +34,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     windowed,
 )
+from compactor_cli.digest.wants import last_question
 
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
@@ -67,6 +69,7 @@ _MIN_OUTPUTS = 40
 _MIN_ATOM_CHANCE = 0.02
 _MIN_WEIGHT = 0.1
 _MIN_REPORT_CHARS = 400
+_SAME_CHARS = 40
 _LINES_PER_ATOM = 3
 # By the length of a line.
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
@@ -375,8 +378,12 @@ def _spoken_statements(
     is_final: bool,
     focus: frozenset[str],
 ) -> Iterator[Statement]:
+    # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
+    options = [text[:_SAME_CHARS] for text in options_of(event.text).values()] if last_question(event.text) else []
     for place, (text, form, lead) in enumerate(statements_of(event.text)):
         if is_noise(text) or (form is StatementForm.SENTENCE and is_narration(text)):
+            continue
+        if form is StatementForm.ITEM and any(option in text for option in options):
             continue
         factor = CODE_FACTOR if form is StatementForm.CODE else CUE_FACTOR if cues(text) else 1.0
         if form is StatementForm.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
