@@ -339,11 +339,15 @@ def _on_a_terminal(answers: str, *arguments: str) -> tuple[int, bytes, str]:
     ) as process:
         os.write(ours, answers.encode())
         os.set_blocking(ours, False)
-        shown = b""
-        while process.poll() is None:
+        shown, is_ended = b"", False
+        while True:
             try:
                 shown += os.read(ours, 65_536)
             except BlockingIOError:
+                # What it wrote just before its end is read once more after it.
+                if is_ended:
+                    break
+                is_ended = process.poll() is not None
                 time.sleep(0.02)
         assert process.stdout
         out = process.stdout.read()
