@@ -27,7 +27,8 @@ _shell_call, _last_turn = tool_call, last_turn
 
 def last_turn(dialect, body):
     text, is_result = _last_turn(dialect, body)
-    return re.sub("Reference only: a summary.*?</", "</", text, flags=re.DOTALL), is_result
+    quoted = "<conversation>.*?</conversation>|Reference only: a summary.*?(?=</)"
+    return re.sub(quoted, "", text, flags=re.DOTALL), is_result
 
 
 def tool_call(dialect, body, command):
