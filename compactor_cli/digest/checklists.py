@@ -22,7 +22,7 @@ _MAX_EDIT_CHARS = 20_000
 # Lists that are looked at, newest first: time stays linear in very long sessions.
 _MAX_LISTS = 40
 _NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
-_ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | · )")
+_ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | \| )")
 # What stands above a list of things to be dealt with, and above one of things that were.
 _TO_DO = re.compile(
     r"issue|finding|problem|remaining|to-?do\b|to fix|comment|feedback|plan\b|changes (?:needed|required)|missing"

@@ -150,7 +150,7 @@ def plain_line(line: str) -> str:
 def _row(line: str) -> str:
     """The cells of a table's row; nothing for the rule under its head."""
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    return " · ".join(cell for cell in cells if cell.strip(":-"))
+    return " | ".join(cell for cell in cells if cell.strip(":-"))
 
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + r"]+[」』”]*")

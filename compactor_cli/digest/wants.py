@@ -253,7 +253,8 @@ def joined(pieces: Iterable[Statement]) -> str:
         if before and one.place > before.place + 1:
             text += f" {ELLIPSIS} "
         elif before:
-            text += " · " if one.form is before.form is StatementForm.ITEM else " "
+            is_prose = one.form is not before.form or one.form is StatementForm.SENTENCE
+            text += " " if is_prose else " · "
         text, before = text + one.text, one
     return text
 

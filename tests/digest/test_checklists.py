@@ -65,7 +65,7 @@ def test_an_entry_whose_id_a_later_reply_names_is_answered() -> None:
         for number in (2734651359, 2734651368)
     ]
     found = texts(digest(conversation(ASKED, table, user("do them all"), *replied), 3_000), Section.PLAN)
-    assert found == ["No record deals with: 3 · 2734900785 · all temporaries are collapsed"]
+    assert found == ["No record deals with: 3 | 2734900785 | all temporaries are collapsed"]
 
 
 def test_a_list_of_what_was_done_is_no_checklist() -> None:

@@ -28,7 +28,7 @@ def test_cuts_make_no_new_names(text: str, size: int) -> None:
         ("## **Plan**", "Plan"),
         ("- [ ] write **all** tests", "write all tests"),
         ("src/**/settings*.go and lib/**", "src/**/settings*.go and lib/**"),
-        ("| a | `b` | |", "a · `b`"),
+        ("| a | `b` | |", "a | `b`"),
         ("|---|:--:|", ""),
         ("```python", ""),
         ("2 ** 3 ** 4", "2 ** 3 ** 4"),

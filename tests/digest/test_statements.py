@@ -34,7 +34,7 @@ def test_entries_rows_and_code_stand_under_the_heading_or_the_line_with_a_colon_
         ("keep the lock", "item", "Plan\nTwo ways:"),
         ("drop it", "item", "Plan\nTwo ways:"),
         ("I take the first.", "sentence", "Plan"),
-        ("a · b", "row", "Plan"),
+        ("a | b", "row", "Plan"),
         ("x = 1", "code", "Plan"),
     ]
 
