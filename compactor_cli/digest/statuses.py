@@ -140,9 +140,16 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         is_help = re.search(r"(?:^|\s)(?:-h|--help|--version)\b", other.command)
         if is_help or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
-        if programs & _programs(other.command):
+        if programs & _programs(other.command) or _builds_same(run.key, other.key):
             return other
     return None
+
+
+def _builds_same(key: str, other: str) -> bool:
+    """Whether two runs of a build tool have the same targets: `go build ./x`, then `go test -c ./x`."""
+    tool, targets = key.partition(" ")[0], set(_targets(key))
+    is_build = tool in _RUNNERS and tool not in ("git", "gh", "docker", "kubectl")
+    return is_build and bool(targets) and other.startswith(f"{tool} ") and targets <= set(_targets(other))
 
 
 def _other_lookup(run: Run, later: Sequence[Run]) -> Run | None:
@@ -254,13 +261,29 @@ def _tool_runs(events: Sequence[Event]) -> list[Run]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands."""
+    """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands.
+
+    ``staged``: the paths that were named to `git add` before it; None where it may hold whatever was changed.
+    """
 
     branch: str
     hash: str
     subject: str
     event: int
     record: int
+    staged: tuple[str, ...] | None = None
+
+    def holds(self, state: FileState) -> bool:
+        """Whether it holds the last change of a file."""
+        if state.changed >= self.event:
+            return False
+        return self.staged is None or any(_is_same_or_below(state.path, path) for path in self.staged)
+
+
+def _is_same_or_below(path: str, named: str) -> bool:
+    """Whether one path is the other or below it, where either may be written from a deeper folder."""
+    wide, narrow = f"/{named.strip('/')}/", f"/{path.strip('/')}/"
+    return wide in narrow or wide.endswith(narrow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,9 +366,8 @@ def work_state(
             continue
         if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
             continue
-        if state.changed < last:
-            state.commit = next((commit.hash for commit in commits_here if commit.event > state.changed), "")
-        elif uses_git and not state.is_deleted:
+        state.commit = next((commit.hash for commit in commits_here if commit.holds(state)), "")
+        if uses_git and not (state.commit or state.is_deleted):
             uncommitted.append(state)
     stash = _last_stash(runs_here)
     stashed_at = stash.event if stash else 0
@@ -408,16 +430,47 @@ def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int
 
 
 def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
+    """The commits that stand: one that was amended is part of the commit in its place."""
     found: list[Commit] = []
+    staged: list[tuple[str, ...] | None] = []  # since the last commit; None: all, or unknown
     for run in runs:
         result = results.get(run.event)
+        staged += _staged(run.command)
         if result is None or "commit" not in run.command or run.outcome is CommandOutcome.FAILED:
             continue
         if line := _COMMIT.search(result.text):
+            if found and re.search(r"\bgit [^|;&\n]*--amend\b", run.command):
+                staged.append(found.pop().staged)
+            paths = None if None in staged or not staged else tuple(path for part in staged for path in part or ())
+            branch, name, subject = line.groups()
             found.append(
-                Commit(branch=line[1], hash=line[2], subject=line[3].strip(), event=run.event, record=result.record)
+                Commit(
+                    branch=branch,
+                    hash=name,
+                    subject=subject.strip(),
+                    event=run.event,
+                    record=result.record,
+                    staged=paths,
+                )
             )
+            staged = []
     return found
+
+
+_STAGING = re.compile(r"\bgit (?:-C \S+ )?(?:(?P<add>add|stage|rm|mv)|(?P<commit>commit))\b(?P<rest>[^|;&\n]*)")
+
+
+def _staged(command: str) -> Iterator[tuple[str, ...] | None]:
+    """The paths that each staging command of a line names; None where it takes all that changed."""
+    for found in _STAGING.finditer(command.partition("<<")[0]):
+        words = _QUOTED.sub("q", found["rest"]).split()
+        if found["commit"]:
+            if any(re.fullmatch(r"-(?!-)\w*a\w*|--all", word) for word in words):
+                yield None
+            continue
+        paths = [word.strip("\"'").removeprefix("./") for word in found["rest"].split() if not word.startswith("-")]
+        is_plain = all(re.fullmatch(r"[\w./@+-]*\w[\w./@+-]*", path) for path in paths)
+        yield tuple(paths) if paths and is_plain else None
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
@@ -478,8 +531,12 @@ _CHECKERS = {
 
 
 def covers(run: Run, change: FileOperation) -> bool:
-    """Whether a check may look at a file: not at prose, nor at the sources of another language alone."""
-    if change.path.endswith(PROSE):
+    """Whether a check may look at a file: not at prose, nor at the sources of another language alone.
+
+    Nor does a check miss a folder that was thrown away: it holds what was made by the way more often than sources.
+    """
+    is_folder = change.action is FileAction.DELETE and "." not in change.path.rpartition("/")[2]
+    if is_folder or change.path.endswith(PROSE):
         return False
     language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
     checked = _checked(run.command)

@@ -191,6 +191,14 @@ def test_a_look_up_that_failed_is_settled_by_another_that_found_it() -> None:
     assert not any("find_user_by_email" in text for text in texts(digest(session, 2_000), Section.PLAN))
 
 
+def test_a_build_of_the_same_targets_in_another_way_settles_one_that_failed() -> None:
+    failed = ran("go build -tags e2e ./cli/e2e/...", "cli/e2e/env.go:40:26: undefined: defaultAgent", is_error=True)
+    assert [one.other_way for one in errors(failed, ran("go test -c ./cli/e2e/... -o /dev/null", ""))] == [
+        "go test -c ./cli/e2e/... -o /dev/null"
+    ]
+    assert [one.other_way for one in errors(failed, ran("go test -c ./cli/agent/... -o /dev/null", ""))] == [""]
+
+
 def test_asking_a_program_for_help_is_no_other_way() -> None:
     failed = ran("cargo run --bin app -- issue list", "error: no such subcommand: list", is_error=True)
     unfixed, fixed = shown(failed, ran("cargo run --bin app -- issue --help", "Commands: create show"))

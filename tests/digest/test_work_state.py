@@ -24,6 +24,27 @@ def test_what_was_changed_after_the_last_commit_is_not_committed() -> None:
     assert texts(one, Section.FILES) == ["clock.py — edited", "store.py — edited, in commit 4f1c2aa"]
 
 
+def test_a_commit_holds_only_the_files_that_were_named_to_it() -> None:
+    named = ran("git add store.py && git commit -m 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed")
+    one = digest(conversation(user("store the times in UTC"), STORE, CLOCK, named), 3_000)
+    assert texts(one, Section.PLAN) == ["Not committed: clock.py"]
+    assert texts(one, Section.FILES) == ["clock.py — edited", "store.py — edited, in commit 4f1c2aa"]
+
+
+@pytest.mark.parametrize("add", ["git add -A", "git add .", "git add src '*.py'", "git add store.py && git add -u"])
+def test_a_commit_of_more_than_named_files_holds_all_that_changed(add: str) -> None:
+    assert is_open(STORE, CLOCK, ran(f"{add}; git commit -m x", "[main 4f1c2aa] x\n 2 files changed")) == []
+
+
+def test_an_amended_commit_is_gone_and_its_files_are_in_the_one_in_its_place() -> None:
+    first = ran("git add store.py && git commit -m x", "[main d2b81e4] x\n 1 file changed")
+    amended = ran("git add clock.py && git commit --amend --no-edit", "[main c05e70b] x\n 2 files changed")
+    one = digest(conversation(user("store the times in UTC"), STORE, first, CLOCK, amended), 3_000)
+    assert texts(one, Section.PLAN) == []
+    assert [text.rpartition(" ")[2] for text in texts(one, Section.FILES)] == ["c05e70b", "c05e70b"]
+    assert "d2b81e4" not in "\n".join(texts(one, Section.TASK))
+
+
 def test_where_all_is_committed_nothing_is_open() -> None:
     assert is_open(STORE, TESTS, COMMIT) == []
 
@@ -70,6 +91,10 @@ def test_a_check_is_not_older_than_edits_of_prose_or_of_another_language() -> No
     notes = (call("Edit", "n", file_path="NOTES.md", old_string="a", new_string="b"), answer("ok", "n"))
     page = (call("Edit", "p", file_path="web/page.ts", old_string="a", new_string="b"), answer("ok", "p"))
     assert is_open(STORE, TESTS, notes, page) == []
+
+
+def test_a_folder_that_is_thrown_away_makes_no_check_older() -> None:
+    assert is_open(STORE, TESTS, ran("rm -rf docs/review", "")) == []
 
 
 def test_checks_are_compared_with_no_more_than_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
