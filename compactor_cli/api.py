@@ -80,8 +80,11 @@ class Options(Tables, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
-class Settings(model_settings.Settings):
-    """Everything that decides what a compaction does, made of a preset and what is laid over it, key by key."""
+class PresetSettings(model_settings.Settings):
+    """Everything that decides what a compaction does, made of a preset and what is laid over it, key by key.
+
+    Public as `Settings`.
+    """
 
     def __init__(self, preset: str = DEFAULT, *, target: Amount | Size | None = None, **tables: Unpack[Tables]) -> None:
         """Raises CompactError that names an unknown key or value, and the nearest known one."""
@@ -89,6 +92,9 @@ class Settings(model_settings.Settings):
         made = settings_from(tables_given, load_preset(preset).settings, "settings")
         for item in fields(made):
             object.__setattr__(self, item.name, getattr(made, item.name))
+
+
+Settings = PresetSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

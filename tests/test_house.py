@@ -211,18 +211,15 @@ def test_no_client_is_named_outside_the_formats() -> None:
     assert named <= NAMES_CLIENTS.keys()
 
 
-def test_no_class_has_the_name_of_another() -> None:
-    names = Counter(
+def test_no_class_and_no_file_has_the_name_of_another() -> None:
+    classes = Counter(
         node.name
         for path in MODULES
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert not [name for name, times in names.items() if times > 1 and name not in SAME_NAMED]
-
-
-# The public settings are those of a run, made of a preset and tables.
-SAME_NAMED = ("Settings",)
+    files = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert not [name for name, times in (classes + files).items() if times > 1]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -40,7 +40,7 @@ from compactor_cli.archive.folder import (
 )
 from compactor_cli.archive.recover import sweep
 from compactor_cli.archive.restore import transcripts_in
-from compactor_cli.llm.sources import call_text, tool_names
+from compactor_cli.llm.quoting import call_text, tool_names
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable, UsageError
 from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import OnInvalid

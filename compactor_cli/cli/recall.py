@@ -37,7 +37,7 @@ from compactor_cli.cli.console import (
 from compactor_cli.cli.session_commands import message_fields
 from compactor_cli.digest.loss import Dropped
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.llm.sources import call_text
+from compactor_cli.llm.quoting import call_text
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript

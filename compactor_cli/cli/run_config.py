@@ -127,7 +127,7 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
 def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
     from compactor_cli.llm.model import ModelOptions, OnFailure
     from compactor_cli.llm.model_calls import read_price
-    from compactor_cli.llm.sources import Previous
+    from compactor_cli.llm.quoting import Previous
 
     rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
     given = ModelOptions(

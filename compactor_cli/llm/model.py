@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
-from compactor_cli.llm import prompts, sources
+from compactor_cli.llm import prompts, quoting
 from compactor_cli.llm.model_calls import (
     NO_SECRET,
     Call,
@@ -25,8 +25,8 @@ from compactor_cli.llm.model_calls import (
 )
 from compactor_cli.llm.outline import heading_lines, headings_of
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
+from compactor_cli.llm.quoting import Block, Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.sources import Block, Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.llm.writer import REPLY_RATIO, Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
@@ -50,9 +50,9 @@ def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call, *, verifie
     sizes = [int(call.max_tokens / REPLY_RATIO) for call in leaves]
     total = sum((_priced(call, sent, size) for (call, sent), size in zip(asked, sizes, strict=True)), Estimate())
     fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)
-    room = sources.rooms(merge.model, task.budget_tokens, fixed).leaf_tokens
+    room = quoting.rooms(merge.model, task.budget_tokens, fixed).leaf_tokens
     while len(sizes) > 1:
-        groups = sources.merge_groups(sizes, room)
+        groups = quoting.merge_groups(sizes, room)
         joined = [sum(sizes[start:stop]) + fixed for start, stop in groups if stop - start > 1]
         total = sum((_priced(merge, sent, task.budget_tokens) for sent in joined), total)
         asked += ((merge, sent) for sent in joined)
@@ -329,12 +329,12 @@ class _Case:
             for block in flatten(strand.transcript, strand.indices, rule=rule, headings=forbidden, prefix=strand.prefix)
         ]
 
-    def _pieces(self, numbered: Sequence[tuple[int, Block]], clean: Sequence[str]) -> Iterator[sources.BlockSlice]:
-        begins = [sources.borders(strand.transcript.messages) for strand in self.earlier.strands]
+    def _pieces(self, numbered: Sequence[tuple[int, Block]], clean: Sequence[str]) -> Iterator[quoting.BlockSlice]:
+        begins = [quoting.borders(strand.transcript.messages) for strand in self.earlier.strands]
         for (number, block), text in zip(numbered, clean, strict=True):
             tokens = self.request.count(text) + 1
             border = begins[number][block.record]
-            yield sources.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
+            yield quoting.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
 
     def _clean(self, texts: Sequence[str]) -> Sequence[str]:
         return self.redactor.redact_all(texts) if self.redactor else texts

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from compactor_cli.digest.statements import listed
-from compactor_cli.llm.sources import quoter
+from compactor_cli.llm.quoting import quoter
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 
 _PROBE = "\u241f"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from compactor_cli.llm import prompts, sources
+from compactor_cli.llm import prompts, quoting
 from compactor_cli.llm.check_reply import (
     CheckInput,
     Essential,
@@ -20,7 +20,7 @@ from compactor_cli.llm.model_calls import Call, ChatMessage, ContextTooLong, Gav
 from compactor_cli.llm.model_client import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
-from compactor_cli.llm.sources import Strand, encodable, quoter
+from compactor_cli.llm.quoting import Strand, encodable, quoter
 from compactor_cli.llm.supplement import RecordFacts, joined_outline, not_shown
 from compactor_cli.model.summary import Section
 from compactor_cli.plan.models import table_entry
@@ -64,7 +64,7 @@ class SummaryTask:
 
     facts: RecordFacts
     strands: tuple[Strand, ...]
-    pieces: tuple[sources.BlockSlice, ...]
+    pieces: tuple[quoting.BlockSlice, ...]
     wording: PromptWording
     budget_tokens: int
     count: Callable[[str], int]
@@ -103,7 +103,7 @@ class _Part:
     outline: Outline
     text: str
     tokens: int
-    parts: sources.Leaf
+    parts: quoting.Leaf
     invented: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     is_healed: bool = False
@@ -118,7 +118,7 @@ class _Job:
 
     call: Call
     ground: CheckInput
-    parts: sources.Leaf
+    parts: quoting.Leaf
     joins: tuple[_Part, ...] = ()
 
     @property
@@ -165,14 +165,14 @@ class SummaryWriter:
         return [job.call for job in self._jobs(task)]
 
     def _jobs(self, task: SummaryTask) -> list[_Job]:
-        leaves = sources.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
+        leaves = quoting.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
         return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
     def _leaves(self, task: SummaryTask) -> tuple[list[_Job], list[_Part]]:
         """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
         places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task)]
         for _ in range(SHRINK_ROUNDS + 1):
-            sources.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
+            quoting.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
             asked = self._accepted([job for job, part in places if part is None], task)
             answers = iter(asked)
             places = [(job, part or next(answers)) for job, part in places]
@@ -188,22 +188,22 @@ class SummaryWriter:
         job, part = place
         if part:
             return [place]
-        halves = sources.split(job.parts, task.count)
+        halves = quoting.split(job.parts, task.count)
         total = max(places + len(halves) - 1, 2)
         return [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
 
-    def _rooms(self, task: SummaryTask, stage: Stage) -> sources.Rooms:
+    def _rooms(self, task: SummaryTask, stage: Stage) -> quoting.Rooms:
         prompt_parts = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
         fixed = task.count(prompt_parts) + task.count(task.previous) + 2_000
-        return sources.rooms(self.through(self.calls[stage]).model, task.budget_tokens, fixed)
+        return quoting.rooms(self.through(self.calls[stage]).model, task.budget_tokens, fixed)
 
     def _budget(self, task: SummaryTask, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
         """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one."""
         reply_tokens = self._rooms(task, stage).reply_tokens
         whole = min(task.budget_tokens, reply_tokens)
-        return whole if is_whole else sources.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
+        return whole if is_whole else quoting.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
 
-    def _leaf(self, task: SummaryTask, leaf: sources.Leaf, part: int, parts: int) -> _Job:
+    def _leaf(self, task: SummaryTask, leaf: quoting.Leaf, part: int, parts: int) -> _Job:
         """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
         alone = parts == 1
         tokens = sum(piece.tokens for piece in leaf)
@@ -224,7 +224,7 @@ class SummaryWriter:
         source_tokens = tokens + (task.count(task.previous) if alone else 0)
         return self._job(task, prompt_input, leaf, source_tokens, essentials)
 
-    def _check_list(self, task: SummaryTask, leaf: sources.Leaf, essentials: tuple[Essential, ...]) -> str:
+    def _check_list(self, task: SummaryTask, leaf: quoting.Leaf, essentials: tuple[Essential, ...]) -> str:
         tokens = sum(piece.tokens for piece in leaf)
         share = tokens / max(task.source_tokens, 1)
         text = task.facts.check_list(_strands(task, leaf), tokens, essentials, share)
@@ -237,7 +237,7 @@ class SummaryWriter:
         self,
         task: SummaryTask,
         prompt_input: PromptInput,
-        parts: sources.Leaf,
+        parts: quoting.Leaf,
         source_tokens: int,
         essentials: tuple[Essential, ...],
         joins: tuple[_Part, ...] = (),
@@ -269,7 +269,7 @@ class SummaryWriter:
         """The parts joined, level by level, the earlier summary with the last of them."""
         room = self._rooms(task, Stage.MERGE).leaf_tokens
         while len(parts) > 1:
-            groups = sources.merge_groups([part.tokens for part in parts], room)
+            groups = quoting.merge_groups([part.tokens for part in parts], room)
             wanted = [(start, stop) for start, stop in groups if stop - start > 1]
             jobs = [self._merge(task, parts[start:stop], is_last=len(groups) == 1) for start, stop in wanted]
             done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
@@ -414,7 +414,7 @@ def _part(verdict: Verdict, job: _Job, task: SummaryTask) -> _Part:
     )
 
 
-def _strands(task: SummaryTask, leaf: sources.Leaf) -> list[Strand]:
+def _strands(task: SummaryTask, leaf: quoting.Leaf) -> list[Strand]:
     """The records of these pieces by transcript."""
     by_strand: dict[int, list[int]] = {}
     for piece in leaf:

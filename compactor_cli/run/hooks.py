@@ -137,7 +137,7 @@ class SessionNoteSummariser:
         # Here, so that a run without a note does not load the digest before it knows that it needs one.
         from compactor_cli.digest.language import LANGUAGES, detect
         from compactor_cli.llm.outline import heading_lines
-        from compactor_cli.llm.sources import quoter
+        from compactor_cli.llm.quoting import quoter
         from compactor_cli.llm.supplement import CompletedText, completed
 
         language = request.language if request.language != "auto" else detect([self._note])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.llm.prompts import marks
-from compactor_cli.llm.sources import encodable, flatten, quoter
+from compactor_cli.llm.quoting import encodable, flatten, quoter
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolResult
 

@@ -10,7 +10,7 @@ from llm_server.answers import CHAT
 from llm_server.client import LlmServer
 from model_cases import asked, long_talk, request, summariser
 
-from compactor_cli.llm.sources import flatten
+from compactor_cli.llm.quoting import flatten
 from compactor_cli.llm.supplement import not_shown
 from compactor_cli.model.summary import Answer, Source
 from compactor_cli.model.transcript import Message, Role, Thinking

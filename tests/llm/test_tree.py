@@ -5,7 +5,7 @@ from conversation import WORK, count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.llm.sources import (
+from compactor_cli.llm.quoting import (
     Block,
     BlockSlice,
     Border,

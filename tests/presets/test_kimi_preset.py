@@ -19,7 +19,7 @@ from preset_cases import (
 )
 
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, prompt, rules
-from compactor_cli.llm.sources import flatten
+from compactor_cli.llm.quoting import flatten
 from compactor_cli.model.summary import Section
 from compactor_cli.render.template import load_template
 
