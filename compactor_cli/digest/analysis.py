@@ -10,7 +10,7 @@ from compactor_cli.digest import salience as tables
 from compactor_cli.digest.checklists import Checklist, checklists
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
-from compactor_cli.digest.events import Event, EventKind, events
+from compactor_cli.digest.events import Event, EventKind, ToolKind, events
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
@@ -131,7 +131,8 @@ def _reduced(found: Sequence[Event], own: frozenset[int], lines: Iterable[str]) 
 
 def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier: _Earlier) -> Analysis:
     memory = earlier.memory
-    scores = score(table, focus=request.focus)
+    tools = {event.tool for event in found if event.kind is EventKind.CALL}
+    scores = score(table, focus=request.focus, is_talk=tools == {ToolKind.OTHER} and not memory.files)
     short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT
     messages = _with_carried_words(memory, user_messages(found, short))
     language = request.language if request.language != "auto" else detect(message.text for message in messages)

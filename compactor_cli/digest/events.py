@@ -308,9 +308,9 @@ REPORTING_TOOLS = frozenset("task agent newtask taskoutput agentoutputtool webfe
 
 
 def is_lookup(name: str) -> bool:
-    """Whether a tool of this name only looks something up, as far as its first word tells."""
-    last = re.split(r"__|[.:/]", name)[-1]
-    return re.split(r"[_\-\s]|(?<=[a-z])(?=[A-Z])", last, maxsplit=1)[0].lower() in _LOOKUPS
+    """Whether a tool of this name only looks something up, as far as its first word tells, or its last (``order_get``)."""
+    words = re.split(r"[_\-\s]|(?<=[a-z])(?=[A-Z])", re.split(r"__|[.:/]", name)[-1].strip())
+    return words[0].lower() in _LOOKUPS or words[-1].lower() in ("get", "fetch", "find", "search")
 
 
 def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:

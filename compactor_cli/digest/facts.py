@@ -29,6 +29,8 @@ _MAX_COMMAND_CHARS = 120
 _MAX_LINES = 200
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 240
+# Events before an action that are looked at for what its answer only repeats.
+_MAX_LOOKED_BACK = 40
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -137,7 +139,8 @@ def action_items(
             continue
         if result and not failed:
             went_well.add(call.name)
-        item = _action_item(call, result, chars, words)
+        known = "\n".join(event.text for event in events[max(0, number - _MAX_LOOKED_BACK) : number + 1])
+        item = _action_item(call, result, chars, words, known)
         if item.text not in found and (cost := token_cache.item(item)) <= left:
             found[item.text] = item
             left -= cost
@@ -148,14 +151,14 @@ def _is_failure(result: Event) -> bool:
     return result.is_error or ERROR_PATTERN.search(result.text.lstrip().partition("\n")[0]) is not None
 
 
-def _action_item(call: Event, result: Event | None, chars: int, words: FixedWords) -> Item:
+def _action_item(call: Event, result: Event | None, chars: int, words: FixedWords, known: str) -> Item:
     text = f"{call.name}({words.comma.join(_fitting(_given(call.arguments), chars))})"
     if result is None:
         return Item(text=text, records=records_of((call.record,)))
     if _is_failure(result):
         outcome = f"{words.failed}{words.colon}{opening(error_line(result.text), chars)}"
     else:
-        outcome = _reported(result.text, call.text, words) or words.ok
+        outcome = _reported(result.text, known, words) or words.ok
     return Item(text=f"{text} → {outcome}", records=records_of((call.record, result.record)))
 
 
@@ -198,8 +201,8 @@ def _fitting(parts: Iterable[str], chars: int) -> list[str]:
     return [part for place, part in enumerate(found) if place in taken] + [ELLIPSIS] * (len(taken) < len(found))
 
 
-def _reported(text: str, given: str, words: FixedWords) -> str:
-    """What an answer tells that the call did not say: of an object its status, ids and amounts; else its first line."""
+def _reported(text: str, known: str, words: FixedWords) -> str:
+    """What an answer tells that is not known: of an object its status, ids and amounts; else its first line."""
     line = text.strip().partition("\n")[0]
     if text.lstrip()[:1] not in "{[":
         return opening(line, _MAX_REPORTED_CHARS) if line else ""
@@ -207,7 +210,7 @@ def _reported(text: str, given: str, words: FixedWords) -> str:
         members = list(dict.fromkeys(_members(json.loads(text))))
     except ValueError:
         return line if len(line) <= _MAX_REPORTED_CHARS else ""
-    new = [f"{key} {value}" for key, value in members if value not in given]
+    new = [f"{key} {value}" for key, value in members if key == "status" or value not in known]
     ranked = sorted(new, key=lambda part: not part.startswith("status"))
     return words.comma.join(_fitting(ranked, _MAX_REPORTED_CHARS)).removesuffix(f"{words.comma}{ELLIPSIS}")
 

@@ -361,9 +361,12 @@ class Scores:
         return tuple(atoms[row] for row in best)
 
 
-def score(table: Table, *, focus: str = "") -> Scores:
-    """The scores of every atom (and, in chats, word) of a table. ``focus``: words whose atoms matter more."""
-    coding = _coding(table)
+def score(table: Table, *, focus: str = "", is_talk: bool = False) -> Scores:
+    """The scores of every atom (and, in chats, word) of a table. ``focus``: words whose atoms matter more.
+
+    ``is_talk``: no tool works on files, so that a path without a file's ending (``gift/card``) may be none.
+    """
+    coding = _coding(table, is_talk)
     logits = _logits(table)
     for row, atom in _focused(table, focus):
         logits[row] += _FOCUS_BONUS * (2 if atom in focus else 1)
@@ -372,8 +375,9 @@ def score(table: Table, *, focus: str = "") -> Scores:
     return Scores(table=table, rows=rows, terms=_terms(table) if coding < 0.5 else {}, coding=coding)
 
 
-def _coding(table: Table) -> float:
-    files_seen = sum(map(table.columns.kinds.count, _WITH_PARTS))
+def _coding(table: Table, is_talk: bool) -> float:
+    paths = (atom for atom, row in table.atoms.items() if table.columns.kinds[row] in _WITH_PARTS)
+    files_seen = sum(not is_talk or "." in path.rpartition("/")[2] for path in paths)
     return min(1.0, files_seen / len(table.atoms) / _CODING_SHARE) if table.atoms else 0.0
 
 

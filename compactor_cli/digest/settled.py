@@ -93,6 +93,11 @@ _REASONS = {
     "that's why": "that's why",
     "which means": "which means",
     "can't": "can't|cannot",
+    "polic": "policy",
+    "allow": "(?:not|only|n't) (?:be )?allow(?:ed)?",
+    "permit": "(?:not|only|n't) (?:be )?permit(?:ted)?",
+    "support": "(?:not|n't) support(?:ed)?",
+    "eligible": "not eligible|ineligible",
 }
 _PROPOSES = (
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"

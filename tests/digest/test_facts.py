@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, rendered, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.model.summary import Section
 
@@ -128,3 +128,31 @@ def test_a_command_in_another_folder_is_told_with_the_folder() -> None:
     edit = (call("Edit", "e", file_path="src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
     pushed = ran("cd /srv/other && git push", "main -> main")
     assert facts(edit, pushed) == ["`git push` (/srv/other) → ok: main -> main"]
+
+
+ORDER = '{"id": "W67", "owner": "li_72", "status": "pending", "address": {"city": "LA"}, "amount": 547.62}'
+
+
+def test_of_an_action_the_answer_tells_what_is_new_and_not_what_was_looked_up_before() -> None:
+    changed = ORDER.replace("LA", "NY").replace("pending", "pending (item modified)").replace("}}", '}, "refund": 3.7}')
+    shown = facts(
+        (call("order_get", "1", id="W67"), answer(ORDER, "1")),
+        (
+            call("modify_order", "2", id="W67", city="NY"),
+            answer(changed.replace("547.62}", '547.62, "refund": 3.7}'), "2"),
+        ),
+    )
+    assert shown[0] == "modify_order(id=W67, city=NY) → status pending (item modified), refund 3.7"
+    assert shown[1].startswith("order_get(W67): ")
+
+
+def test_where_no_tool_works_on_files_half_of_a_sum_like_gift_card_is_no_file() -> None:
+    said = says(
+        "Pay by gift/card or credit/debit. The colour/size, the city/state and the tracking/ETA can be changed."
+    )
+    bought = (call("buy_lamp", "1", colour="white", price="81"), answer('{"order": "W67", "status": "paid"}', "1"))
+    looked = [
+        (call("get_lamp", f"l{n}", id=f"L{n}"), answer(f'{{"price": 8{n}, "stock": {n}}}', f"l{n}")) for n in range(9)
+    ]
+    one = digest(conversation(user("which lamp?"), *looked, said, user("the white one"), bought), 400)
+    assert texts(one, Section.COMMANDS) == ["buy_lamp(colour=white, price=81) → status paid"]
