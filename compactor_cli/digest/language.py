@@ -4,133 +4,87 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 # A vote counts one message; longer pastes (logs, code) carry no information about the language of the one who pastes.
 _VOTING_CHARS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedWords:
-    """The fixed words of one language."""
+LANGUAGES = ("en", "zh", "ja")
 
-    request: str
-    earlier: str
-    replying: str
-    stood: str
-    step: str
-    unanswered: str
-    done: str
-    doing: str
-    open: str
-    plan: str
-    created: str
-    edited: str
-    read: str
-    deleted: str
-    moved: str
-    content: str
-    parts: str
-    ok: str
-    failed: str
-    fixed: str
-    passed: str
-    instead: str
-    failing: str
-    changed: str
-    uncommitted: str
-    committed: str
-    stale: str
-    stopped: str
-    given_up: str
-    overruled: str
-    unresolved: str
-    stashed: str
-    reverted: str
-    branch: str
-    skills: str
-    background: str
-    since: str
-    answered: str
-    older: str
-    earlier_state: str
-    unpushed: str
-    unseen: str
-    edited_later: str
-    answered_later: str
-    left_out: str
+
+class _Word:
+    """A fixed word in each of `LANGUAGES`: an attribute of `FixedWords`, read in the language of the instance."""
+
+    def __init__(self, *forms: str) -> None:
+        self._forms = forms
+
+    def __get__(self, words: FixedWords, owner: type[FixedWords]) -> str:
+        return self._forms[words.column]
+
+
+class FixedWords:
+    """The fixed words of one language, by its place in `LANGUAGES`."""
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+
+    request = _Word("Asked", "请求", "依頼")
+    earlier = _Word("Before that", "在此之前", "その前")
+    replying = _Word("In reply to", "回应的是", "返答の対象")
+    stood = _Word("Where it stands", "当时的进展", "その時点の状況")
+    step = _Word("Next open step", "下一个未完成的步骤", "次の未完了の手順")
+    unanswered = _Word("No result seen of", "未见结果", "結果が確認されていない")
+    done = _Word("done", "已完成", "完了")
+    doing = _Word("in progress", "进行中", "進行中")
+    open = _Word("open", "未完成", "未完了")
+    plan = _Word("Plan", "计划", "計画")
+    created = _Word("created", "新建", "作成")
+    edited = _Word("edited", "编辑", "編集")
+    read = _Word("read", "读取", "読み取り")
+    deleted = _Word("deleted", "已删除", "削除済み")
+    moved = _Word("moved to", "移至", "移動先")
+    content = _Word("last known content", "最后已知内容", "最後に確認された内容")
+    parts = _Word("changed parts and signatures", "改动部分与签名", "変更部分とシグネチャ")
+    ok = _Word("ok", "成功", "成功")
+    failed = _Word("failed", "失败", "失敗")
+    fixed = _Word("fixed by", "修复于", "修正")
+    passed = _Word("passed later", "后来通过", "後に成功")
+    instead = _Word("done by", "改由以下完成", "代わりに実行")
+    failing = _Word("failing when last run", "上次运行时失败", "最後の実行で失敗")
+    changed = _Word("not run again since changes to", "以下改动后未再运行", "次の変更後は未実行")
+    uncommitted = _Word("Not committed", "未提交", "未コミット")
+    committed = _Word("in commit", "已提交", "コミット済み")
+    stale = _Word("Passed before the newest edits of", "在以下最新改动之前通过", "次の最新編集より前に成功")
+    stopped = _Word("Stopped by the user", "被用户中止", "利用者が中止")
+    given_up = _Word("not taken", "未采用", "不採用")
+    overruled = _Word("questioned or overruled later", "之后被质疑或否定", "その後疑問視または否定")
+    unresolved = _Word("not edited since", "此后未编辑", "その後未編集")
+    stashed = _Word("Put away by git stash", "已被 git stash 收起", "git stash で退避済み")
+    reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")
+    branch = _Word("branch", "分支", "ブランチ")
+    skills = _Word("Skills in use", "使用中的技能", "使用中のスキル")
+    background = _Word("Running in the background", "后台运行中", "バックグラウンドで実行中")
+    since = _Word("then done", "之后已做", "その後実施")
+    answered = _Word("answered", "已回答", "回答済み")
+    older = _Word("before the newest edits", "在最新改动之前", "最新の編集より前")
+    earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
+    unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")
+    unseen = _Word("No record deals with", "没有记录处理", "対応の記録なし")
+    edited_later = _Word("edited later", "后来已编辑", "後に編集")
+    answered_later = _Word("answered later", "后来已答复", "後に回答")
+    left_out = _Word("left out", "已略过", "見送り")
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
-    colon: str = ": "
-    comma: str = ", "
-    stop: str = "; "
+    colon = ": "
+    comma = ", "
+    stop = "; "
 
     def quoted(self, text: str) -> str:
         """The text in quotation marks."""
         return f'"{text}"'
 
 
-# A line a word: its name, then English, Chinese, Japanese.
-_WORDS = """
-request: Asked | 请求 | 依頼
-earlier: Before that | 在此之前 | その前
-replying: In reply to | 回应的是 | 返答の対象
-stood: Where it stands | 当时的进展 | その時点の状況
-step: Next open step | 下一个未完成的步骤 | 次の未完了の手順
-unanswered: No result seen of | 未见结果 | 結果が確認されていない
-done: done | 已完成 | 完了
-doing: in progress | 进行中 | 進行中
-open: open | 未完成 | 未完了
-plan: Plan | 计划 | 計画
-created: created | 新建 | 作成
-edited: edited | 编辑 | 編集
-read: read | 读取 | 読み取り
-deleted: deleted | 已删除 | 削除済み
-moved: moved to | 移至 | 移動先
-content: last known content | 最后已知内容 | 最後に確認された内容
-parts: changed parts and signatures | 改动部分与签名 | 変更部分とシグネチャ
-ok: ok | 成功 | 成功
-failed: failed | 失败 | 失敗
-fixed: fixed by | 修复于 | 修正
-passed: passed later | 后来通过 | 後に成功
-instead: done by | 改由以下完成 | 代わりに実行
-failing: failing when last run | 上次运行时失败 | 最後の実行で失敗
-changed: not run again since changes to | 以下改动后未再运行 | 次の変更後は未実行
-uncommitted: Not committed | 未提交 | 未コミット
-committed: in commit | 已提交 | コミット済み
-stale: Passed before the newest edits of | 在以下最新改动之前通过 | 次の最新編集より前に成功
-stopped: Stopped by the user | 被用户中止 | 利用者が中止
-given_up: not taken | 未采用 | 不採用
-overruled: questioned or overruled later | 之后被质疑或否定 | その後疑問視または否定
-unresolved: not edited since | 此后未编辑 | その後未編集
-stashed: Put away by git stash | 已被 git stash 收起 | git stash で退避済み
-reverted: changes thrown away | 改动已撤销 | 変更は破棄済み
-branch: branch | 分支 | ブランチ
-skills: Skills in use | 使用中的技能 | 使用中のスキル
-background: Running in the background | 后台运行中 | バックグラウンドで実行中
-since: then done | 之后已做 | その後実施
-answered: answered | 已回答 | 回答済み
-older: before the newest edits | 在最新改动之前 | 最新の編集より前
-earlier_state: Said before the newest steps | 在最新步骤之前说的 | 最新の手順の前の発言
-unpushed: Not pushed since | 此后未推送 | その後未プッシュ
-unseen: No record deals with | 没有记录处理 | 対応の記録なし
-edited_later: edited later | 后来已编辑 | 後に編集
-answered_later: answered later | 后来已答复 | 後に回答
-left_out: left out | 已略过 | 見送り
-"""
-LANGUAGES = ("en", "zh", "ja")
-
-
-def _table() -> dict[str, FixedWords]:
-    rows = dict(line.split(": ", 1) for line in _WORDS.strip().split("\n"))
-    columns = zip(*(words.split(" | ") for words in rows.values()), strict=True)
-    return {
-        language: FixedWords(**dict(zip(rows, column, strict=True)))
-        for language, column in zip(LANGUAGES, columns, strict=True)
-    }
-
-
-_TABLE = _table()
+_TABLE = {language: FixedWords(column) for column, language in enumerate(LANGUAGES)}
 
 
 def words_of(language: str) -> FixedWords:
