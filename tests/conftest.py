@@ -27,6 +27,14 @@ def _folder(name: str) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The user's own cache folder is left alone: what tests keep goes below the folder of their session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def corpus() -> Path:
     """Real transcripts to test on; the test is skipped where they are absent."""

@@ -20,6 +20,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "work").mkdir(parents=True)
     for name in [name for name in os.environ if name.startswith("COMPACT_")]:
         monkeypatch.delenv(name)
+    monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))

@@ -26,7 +26,7 @@ def test_claude_code_one_digest_behind_each_summary_and_steering_in_its_request_
     asked, after = inside.say("/compact")[0], inside.say("MARK-B2 SAY:ok;;")[0]
     assert (asked.count(STEERING), asked.count(MARKER)) == (1, 0)
     assert ("MOCK-NATIVE-SUMMARY" in after, after.count(MARKER), "LINE-850" in after) == (True, 1, False)
-    inside.looks_up()
+    assert inside.looked_up() == (False, True)
     made.env = {**made.env, "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "40", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}
     summaries = 0
     for number in range(4):
@@ -49,7 +49,7 @@ def test_codex_one_digest_behind_each_summary_once_its_hooks_are_trusted(inside:
         for number in range(2):
             *_, after = inside.say(f"MARK-B{number} USAGE:60000;;", f"MARK-C{number} SAY:ok;;")
             assert ("MOCK-NATIVE-SUMMARY" in after, after.count(MARKER)) == (True, digests)
-    inside.looks_up()
+    assert inside.looked_up() == (False, True)
 
 
 @_only("qwen", "qwen-code")
@@ -58,7 +58,7 @@ def test_qwen_code_is_steered_and_has_the_digest_with_the_next_prompt(inside: In
     asked, after = inside.say("/compress")[0], inside.say("MARK-B2 SAY:ok;;")[0]
     assert (asked.count(STEERING), asked.count(MARKER)) == (1, 0)
     assert ("MOCK-NATIVE-SUMMARY" in after, after.count(MARKER), STEERING in after) == (True, 1, False)
-    inside.looks_up()
+    assert inside.looked_up() == (False, True)
 
 
 @_only("pi", "pi")
@@ -70,7 +70,7 @@ def test_pi_asks_no_model_and_a_second_compaction_goes_on_from_the_first(inside:
         (after,) = inside.say(f"MARK-C{number} go on")
         assert (after.count(MARKER), "LINE-850" in after) == (1, False)
         assert "Never delete the harbour table." in after
-    inside.looks_up("search_history", "expand_history")
+    assert inside.looked_up("search_history", "expand_history") == (False, True)
 
 
 @_only("opencode", "opencode")
@@ -81,7 +81,7 @@ def test_opencode_is_steered_and_each_digest_takes_the_place_of_the_one_before(i
         assert any(STEERING in text for text in inside.compact())
         after = inside.say(f"MARK-C{number} SAY:ok;;")[-1]
         assert (after.count(MARKER), STEERING in after, "LINE-850" in after) == (1, False, False)
-    inside.looks_up()
+    assert inside.looked_up() == (False, True)
 
 
 @pytest.mark.parametrize("inside", [("pi", "pi"), ("opencode", "opencode")], indirect=True, ids=["pi", "opencode"])
@@ -101,7 +101,7 @@ def test_where_no_hook_can_help_the_model_finds_what_is_in_the_archive(inside: I
     other = {"role": "user", "content": " ".join(f"LINE-{number}" for number in range(900))}
     Archive(folder).record(Archive(folder).add(json.dumps(other).encode()), records=1, dialect="", source="other")
     inside.say("MARK-A1 SAY:ok;;", is_new=True)
-    inside.looks_up()
+    assert inside.looked_up() == (False, True)
 
 
 @pytest.mark.parametrize(
