@@ -362,9 +362,10 @@ def _print_progress(step: Step, task: BatchJob, console: Console) -> int:
 
 def _task(job_log: BatchJobLog) -> BatchJob:
     arguments = job_log.request()
-    if arguments is None:
-        advice = f"remove {job_log.path}, and submit again"
-        raise UsageError("the log of the batch jobs is not complete", place=str(job_log.path), next_step=advice)
+    if arguments is None or "run_options" not in arguments:
+        advice = f"collect with the version that submitted them, or remove {job_log.path} and submit again"
+        problem = "the log of the batch jobs is not complete, or another version's"
+        raise UsageError(problem, place=str(job_log.path), next_step=advice)
     # Another version may have had other options.
     known = {name: value for name, value in arguments["run_options"].items() if name in RunOptions.__dataclass_fields__}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}

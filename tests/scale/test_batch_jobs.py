@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,11 @@ def test_rows_without_a_summary_need_no_job(work: Path, batch: Batch, llm_server
     assert batch("submit", "rows.jsonl", *model_options(llm_server))[0] == 0
     assert Path("out/rows.jsonl").read_bytes() == dataset(1)
     assert llm_server.requests() == []
+
+
+def test_the_log_of_another_version_is_an_error_that_names_the_next_step(tmp_path: Path, batch: Batch) -> None:
+    with closing(BatchJobLog(tmp_path)) as job_log:
+        job_log.store_request({"orders": {}})
+    for command in ("collect", "status"):
+        code, _, error = batch(command, str(tmp_path))
+        assert (code, "collect with the version that submitted them" in error) == (2, True)
