@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from compactor_cli.model import settings as model_settings
@@ -19,6 +19,7 @@ from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import Size, Strategy
 from compactor_cli.model.transcript import Container
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import nearest, settings_from
 from compactor_cli.run.in_memory import GivenConversation, compact_columns, conversation_in, conversations_in

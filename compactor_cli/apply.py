@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from compactor_cli.formats.base import Insertion
@@ -17,6 +17,7 @@ from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import newest_request_warning, unchanged, unchanged_report
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker

@@ -7,7 +7,7 @@ transcript's own format, and the result is checked as any other: whole pairs, wi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from compactor_cli.engine import Compaction, LoadState, compact_transcript
@@ -19,6 +19,7 @@ from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, p
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import Mark, appended, check_plan, refreshed, spans_of
 from compactor_cli.plan.strategies import sealed_tokens
 from compactor_cli.plan.tokens import Counter, count_messages

@@ -85,6 +85,12 @@ def test_only_one_module_may_import_litellm() -> None:
     assert importers <= {"llm/llm.py"}
 
 
+def test_dataclasses_are_those_that_a_start_can_afford() -> None:
+    made_here = PACKAGE / "model" / "value.py"
+    wrong = re.compile(r"from dataclasses import .*\bdataclass\b")
+    assert not [path for path in MODULES if path != made_here and wrong.search(path.read_text(encoding="utf-8"))]
+
+
 @pytest.mark.parametrize("entry", ["compact", "compactor"])
 def test_help_loads_nothing_heavy(entry: str) -> None:
     code = (

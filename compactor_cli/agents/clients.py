@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets.values import nearest
 
 # Not importlib.resources: importing that takes longer than reading a file.

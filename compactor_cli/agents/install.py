@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from compactor_cli.agents.settings_text import (
 )
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, followed, make_folders
 from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.user_folders import state_folder
 
 PROGRAM = "compactor"

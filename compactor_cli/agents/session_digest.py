@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from compactor_cli.model.marker import Marker, record_id
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.layout import LayoutSearch, budget_for, measure_limits
 from compactor_cli.plan.tokens import BYTES_PER_TOKEN, Counter, OnceCounter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, previous_marker

@@ -11,10 +11,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.model.value import dataclass
 
 _SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _PLAIN = re.compile(r"\s*")

@@ -23,7 +23,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,6 +37,7 @@ from compactor_cli.archive.atomic import (
     sync_opened,
 )
 from compactor_cli.model.errors import Unreadable
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import BUFFER_BYTES, DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Stream, open_stream
 from compactor_cli.read.user_folders import data_folder

@@ -20,7 +20,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -43,6 +43,7 @@ from compactor_cli.archive.restore import transcripts_in
 from compactor_cli.llm.quoting import call_text, tool_names
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable, UsageError
 from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.user_folders import cache_folder
 

@@ -22,13 +22,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache, partial
 from pathlib import Path
 
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, new_temporary, output_error, temporary_name
 from compactor_cli.model.errors import Changed, CompactError, InUse
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import BUFFER_BYTES, Look
 
 # A file that has, or is to have, another's place: `.compact-RANDOM-HASH.swap`, by the start of the new file's hash.

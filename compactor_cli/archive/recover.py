@@ -20,7 +20,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -51,6 +50,7 @@ from compactor_cli.archive.live_file import (
 from compactor_cli.archive.restore import FoundOriginal, restore, restored
 from compactor_cli.archive.store import Archive, PartialFile
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import (
     BUFFER_BYTES,
     Compression,

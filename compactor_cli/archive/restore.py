@@ -13,7 +13,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -36,6 +35,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
 from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
 from compactor_cli.model.transcript import Message, Record, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
 from compactor_cli.read.user_folders import state_folder

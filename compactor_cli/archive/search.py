@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -37,6 +37,7 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.marker import record_id
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Role, Transcript
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     import sqlite3

@@ -8,7 +8,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ from compactor_cli.archive.atomic import (
 )
 from compactor_cli.archive.live_file import replace
 from compactor_cli.model.errors import CompactError, OutputError, UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import STDIN, Compression, Stream, compression_named, look_at, packing
 

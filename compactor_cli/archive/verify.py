@@ -10,7 +10,6 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from compactor_cli.archive.atomic import output_error
@@ -35,6 +34,7 @@ from compactor_cli.archive.folder import (
 from compactor_cli.archive.recover import JOURNAL_START, find_leftovers
 from compactor_cli.archive.restore import Listed, listed, markers_in
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.streams import STDIN
 

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from compactor_cli.cli.run_report import output_file
 from compactor_cli.llm.llm import ENDED
 from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.model.settings import Settings
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets import values
 from compactor_cli.presets.values import settings_from
 from compactor_cli.read.sources import Walk, find_sources

@@ -14,7 +14,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Gr
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.settings import KEPT_BY, NEWEST, Budget, Settings
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
 from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
 from compactor_cli.read.jsonl import OnInvalid

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.evaluate.baselines import Method

@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from compactor_cli.llm.quoting import call_text
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets import values
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream

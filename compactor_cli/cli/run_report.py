@@ -14,7 +14,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import IO, Any, Self
 
@@ -43,6 +43,7 @@ from compactor_cli.model.report import (
     totals,
 )
 from compactor_cli.model.settings import Settings
+from compactor_cli.model.value import dataclass
 
 # Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
 # thousand takes longer than working on them.

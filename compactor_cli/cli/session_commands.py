@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape, 
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for

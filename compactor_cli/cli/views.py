@@ -7,7 +7,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappush, heappushpop
 from itertools import groupby
 from pathlib import Path
@@ -39,6 +39,7 @@ from compactor_cli.model.report import (
 )
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.model.transcript import Container, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import COUNTER, OUTDATED
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.jobs import Purpose

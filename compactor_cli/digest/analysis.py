@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from compactor_cli.digest import memory as states
 from compactor_cli.digest import salience as tables
@@ -24,6 +24,7 @@ from compactor_cli.digest.statuses import ErrorRecord, WorkState, find_errors, w
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
+from compactor_cli.model.value import dataclass
 
 _COMPACT = "compact"
 # Above this a conversation is about code rather than talk (see `salience`).

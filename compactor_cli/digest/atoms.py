@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import chain
+
+from compactor_cli.model.value import dataclass
 
 MOST_CHARS = 200
 # Longer runs of letters and digits are encoded data, not names.

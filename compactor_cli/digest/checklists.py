@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
@@ -15,6 +14,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import StatementForm, statements_of
 from compactor_cli.digest.statuses import PROSE
+from compactor_cli.model.value import dataclass
 
 _MIN_ENTRIES = 3
 _MIN_ID_CHARS = 6

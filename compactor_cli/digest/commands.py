@@ -5,13 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.formats.client_signs import EXIT_CODE_WORDS, exit_code
+from compactor_cli.model.value import dataclass
 
 
 class CommandOutcome(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from compactor_cli.digest.analysis import Analysis, analyse
@@ -22,6 +22,7 @@ from compactor_cli.digest.statements import Statement, TokenCache
 from compactor_cli.digest.wants import outcome_of
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
+from compactor_cli.model.value import dataclass
 
 # Estimates of the whole by its parts differ by some percent: what is asked for is set right by what came of it.
 _FILLED = 0.97

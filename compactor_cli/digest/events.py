@@ -10,7 +10,7 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ from compactor_cli.formats.harness import refusal, user_text
 from compactor_cli.group.todos import PLAN_TOOLS
 from compactor_cli.group.todos import short_name as short_name
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 
 
 class EventKind(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from compactor_cli.digest.statements import (
     water_level,
 )
 from compactor_cli.model.summary import Item
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis

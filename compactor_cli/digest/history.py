@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
@@ -28,6 +28,7 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis

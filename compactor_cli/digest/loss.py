@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
@@ -13,6 +12,7 @@ from compactor_cli.digest.open import State
 from compactor_cli.digest.salience import KINDS
 from compactor_cli.digest.statements import ELLIPSIS, sentences
 from compactor_cli.digest.statuses import Status
+from compactor_cli.model.value import dataclass
 
 # Letters or digits up to something else, and how many of them tell one from the others.
 _RUN = re.compile(r"[^\W\d_]+|\d+")

@@ -6,7 +6,7 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from heapq import nlargest
 from operator import attrgetter
 from typing import Any
@@ -20,6 +20,7 @@ from compactor_cli.digest.open import Attached, BackgroundWork, PlanState, State
 from compactor_cli.digest.salience import Columns, Scores, Spoken, Table
 from compactor_cli.digest.statements import Statement, StatementForm
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import zstd
 
 # What is carried of each kind, newest kept: a state stays small however often it is renewed.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from compactor_cli.digest.commands import CommandOutcome, Run, shown
 from compactor_cli.digest.events import Event, EventKind, FileAction
@@ -22,6 +21,7 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.digest.statuses import Commit, covers, is_test
 from compactor_cli.digest.wants import last_question
+from compactor_cli.model.value import dataclass
 
 # What is named of one request.
 _MAX_MADE, _MAX_EDITED = 3, 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain, count
@@ -21,6 +21,7 @@ import orjson
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import Atom, AtomKind, atom_texts, chunks_by_line, recent_lines, remembered, split_urls
 from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.model.value import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

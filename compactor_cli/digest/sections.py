@@ -8,7 +8,6 @@ the templates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from compactor_cli.digest import now
@@ -21,6 +20,7 @@ from compactor_cli.digest.settled import settled_items
 from compactor_cli.digest.statements import TokenCache
 from compactor_cli.digest.wants import newest_request, wants_items
 from compactor_cli.model.summary import Item, Section
+from compactor_cli.model.value import dataclass
 
 Build = Callable[[Analysis, int, TokenCache], tuple[Item, ...]]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cache
 from string import ascii_letters, digits
 from typing import NamedTuple
 
 from compactor_cli.model.summary import Item
+from compactor_cli.model.value import dataclass
 
 ELLIPSIS = "…"
 # Full-width punctuation, written as escapes since some of it looks like ASCII. These end a sentence without a blank.

@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
 _MAX_STEPS_TO_OTHER_WAY = 3

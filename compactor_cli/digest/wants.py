@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import shown
@@ -38,6 +38,7 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.formats.client_signs import PROJECT_FILE, SENT_RULES
 from compactor_cli.model.summary import Item
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -19,6 +18,7 @@ from compactor_cli.digest.files import patched_files
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, Use, lines_of, words
 from compactor_cli.llm.importance import Index
+from compactor_cli.model.value import dataclass
 
 # Fewer words come again by chance.
 LEAST_LINE_WORDS = 4

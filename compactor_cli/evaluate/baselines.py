@@ -14,7 +14,6 @@ import shlex
 import subprocess
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -27,6 +26,7 @@ from compactor_cli.evaluate.measures import LINE_CHARS, lines_of, pieces, view, 
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, read_records
 
 Line = tuple[int, str]

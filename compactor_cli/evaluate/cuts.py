@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream
 

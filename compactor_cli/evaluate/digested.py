@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -21,6 +21,7 @@ from compactor_cli.model.marker import Marker, without_marker
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Answer, Item, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import shown_texts
 from compactor_cli.render.template import load_template, read_client, read_ours, read_sections, render
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.model.value import dataclass
 
 # A longer line shows no neighbourhood: minified code and data would pair everything with everything.
 LINE_CHARS = 240

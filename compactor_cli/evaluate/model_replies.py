@@ -8,7 +8,7 @@ the tokens of the whole summary.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -31,6 +31,7 @@ from compactor_cli.llm.prompts import asked
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
 from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.summary import Request
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream

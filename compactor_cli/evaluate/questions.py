@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -26,6 +25,7 @@ from compactor_cli.evaluate.results import DIGEST, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 
 NEAR_CHARS = 400

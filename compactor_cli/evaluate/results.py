@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, stdev
 
@@ -17,6 +16,7 @@ from compactor_cli.evaluate.cuts import Protocol
 from compactor_cli.evaluate.digested import Carry, Gates, Repeat
 from compactor_cli.evaluate.measures import Measure, Share
 from compactor_cli.model.settings import Size
+from compactor_cli.model.value import dataclass
 
 DIGEST = "digest"
 DRIFT_BUDGET = Size(ratio=0.05)

@@ -9,7 +9,6 @@ is nowhere in the history cannot be lost and is left out, with a note.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -22,6 +21,7 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import Place
 from compactor_cli.model.settings import Size
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 
 HISTORY_KEYS = ("history", "messages", "contents", "conversation")
 ANSWER_KEYS = ("expectedSubstring", "expected", "expected_answer", "answer", "gold")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -37,6 +37,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.sources import InputSource, Walk, find_sources

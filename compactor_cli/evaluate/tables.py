@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import log10
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from compactor_cli.evaluate.results import (
     used,
 )
 from compactor_cli.model.settings import Size
+from compactor_cli.model.value import dataclass
 
 NOTHING = "-"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Flag, auto
 from typing import Any, Protocol, runtime_checkable
 
 from compactor_cli.formats.harness import with_client
 from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 
 
 class Capabilities(Flag):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats.located_parts import at
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, Transcript
+from compactor_cli.model.value import dataclass
 
 # What Claude Code writes in the model's name where it did not ask it, and how its summaries open.
 NOT_SPOKEN = frozenset({"No response requested."})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -22,6 +22,7 @@ from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import parse
 from compactor_cli.formats.located_parts import at, content_pieces
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult
+from compactor_cli.model.value import dataclass
 
 _DETAILS = "<environment_details>"
 # What the client says to the model in the user's name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from compactor_cli.formats.base import Capabilities
@@ -13,6 +13,7 @@ from compactor_cli.formats.contents import string
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.sessions import EPOCH, derived_uuid
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall
+from compactor_cli.model.value import dataclass
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
 # Where requests hold what stands around their messages.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 from typing import Any
@@ -21,6 +21,7 @@ from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
 from compactor_cli.model.report import LISTED
 from compactor_cli.model.transcript import Container, Frame, Record, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID, element_spans
 
 # This many elements of a row are looked at before the most likely dialect is taken.

@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult
+from compactor_cli.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ Observed with kimi-cli 1.51.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,6 +35,7 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces, parts_of, result_piece, shorten
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
+from compactor_cli.model.value import dataclass
 
 Value = Mapping[str, Any]
 

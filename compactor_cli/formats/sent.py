@@ -6,7 +6,7 @@ Observed with the clients themselves; the formats' documentation lists the runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats.base import objects
@@ -15,6 +15,7 @@ from compactor_cli.formats.located_parts import at
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Container, Media, Message, Part, Role, Text, Thinking, Transcript
+from compactor_cli.model.value import dataclass
 
 # These clients send a summary before everything else, wherever it stands.
 _SUMMARY_FIRST = ("pi", "opencode")

@@ -12,7 +12,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 
 from compactor_cli.model.errors import CompactError, UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import open_stream
 
 _FILE = Path(__file__).with_name("session_places.toml")

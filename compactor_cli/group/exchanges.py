@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from math import fsum, log, sqrt
 
 from compactor_cli.formats.harness import user_text
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolCall, ToolResult
+from compactor_cli.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
+
+from compactor_cli.model.value import dataclass
 
 # Names of planning tools, as `short_name` gives them.
 PLAN_TOOLS = frozenset(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
@@ -27,6 +27,7 @@ from compactor_cli.llm.outline import Outline, OutlineHeading, as_text, read_rep
 from compactor_cli.llm.quoting import call_text
 from compactor_cli.model.summary import Item, Section, SectionItems
 from compactor_cli.model.transcript import Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 
 MARK = " (?)"
 # Shorter numbers are counts and sums as often as not: a summary may reckon.

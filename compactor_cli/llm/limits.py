@@ -10,12 +10,13 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli.llm.model_calls import Call, CircuitOpen, LimitReached, Passing, Reply
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     import asyncio

@@ -18,7 +18,6 @@ from array import array
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
@@ -44,6 +43,7 @@ from compactor_cli.llm.model_calls import (
     provider_of,
 )
 from compactor_cli.llm.redact import Redactor
+from compactor_cli.model.value import dataclass
 
 REASON_CHARS = 300
 TOO_LARGE = 413

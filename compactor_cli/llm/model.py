@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Answer, Estimate, Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import nearest_models
 from compactor_cli.plan.shorten import shortened
 

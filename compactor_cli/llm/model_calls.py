@@ -27,7 +27,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import lru_cache
@@ -36,6 +36,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import models_of, table_entry, window_tokens
 
 _MILLION = 1_000_000

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -37,6 +37,7 @@ from compactor_cli.llm.model_calls import (
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.model.report import Answered, Listener, ModelCalled
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal

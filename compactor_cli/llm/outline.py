@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import groupby
 
 from compactor_cli.digest.statements import listed
 from compactor_cli.llm.quoting import quoter
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.value import dataclass
 
 _PROBE = "\u241f"
 # Longer ranges of records tell where something happened no better than their ends do.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum, StrEnum
 from functools import lru_cache
 from itertools import accumulate
@@ -29,6 +29,7 @@ from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
 from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.shorten import shortened

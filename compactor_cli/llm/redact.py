@@ -14,7 +14,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats.base import reread
@@ -23,6 +23,7 @@ from compactor_cli.llm.secret_contexts import absent_stems, contexts, is_mixed
 from compactor_cli.llm.secret_forms import Found, Scan, begins, forms_in, known_forms, piece_after
 from compactor_cli.model.summary import Answer, Request, Summariser
 from compactor_cli.model.transcript import Record, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID, parse_record
 
 OWN = "own-key"

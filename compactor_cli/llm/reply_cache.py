@@ -12,11 +12,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from compactor_cli.llm.model_calls import Call, Origin, Reply, Wanted
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.user_folders import cache_folder, state_folder
 
 if TYPE_CHECKING:

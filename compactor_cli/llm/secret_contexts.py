@@ -14,10 +14,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from compactor_cli.llm.secret_forms import Found, Scan, key_blocks
+from compactor_cli.model.value import dataclass
 
 _FLAG_CHARS = 32
 _NAME_CHARS = 64

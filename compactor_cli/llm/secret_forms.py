@@ -18,9 +18,10 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+
+from compactor_cli.model.value import dataclass
 
 Found = tuple[int, int, str]  # start, stop, kind
 

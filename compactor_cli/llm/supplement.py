@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice, takewhile
 from textwrap import wrap
@@ -36,6 +36,7 @@ from compactor_cli.llm.outline import Outline, OutlineHeading, as_text
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 
 # Of the tokens of text and supplement together.
 MOST_RATIO = 0.25

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.llm import prompts, quoting
@@ -23,6 +23,7 @@ from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
 from compactor_cli.llm.quoting import Strand, encodable, quoter
 from compactor_cli.llm.supplement import RecordFacts, joined_outline, not_shown
 from compactor_cli.model.summary import Section
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import table_entry
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ CompactError
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from compactor_cli.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

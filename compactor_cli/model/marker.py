@@ -12,7 +12,8 @@ is record 12 (counted from 1) of the transcript whose SHA-256 begins so, ``…:4
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from compactor_cli.model.value import dataclass
 
 # A marker deeper in a text is a quotation, not a mark: clients put at most a short preface before ours.
 SEARCHED_CHARS = 2_000

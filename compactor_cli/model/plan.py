@@ -7,11 +7,11 @@ plug-in; the planner does not know which.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 
 
 class Action(StrEnum):

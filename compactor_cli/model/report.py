@@ -19,12 +19,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.model.summary import Estimate

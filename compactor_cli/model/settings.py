@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cache
+
+from compactor_cli.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

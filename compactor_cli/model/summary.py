@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
 from compactor_cli.model.settings import NEWEST
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 
 
 class Section(StrEnum):

@@ -8,11 +8,12 @@ unit that grouping, planning and writing count in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from compactor_cli.model.errors import InputError, Place
+from compactor_cli.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

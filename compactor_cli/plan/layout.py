@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, islice, pairwise
 
 from compactor_cli.group.exchanges import Grouping, Turn, borders_of, is_user_words, turns
 from compactor_cli.model.plan import Importance, Middle
 from compactor_cli.model.settings import UNBROKEN, Budget, Settings
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.trigger import is_settled
 
 # The points that the scaled budget is known by (SCALED_POINTS[1:4] are Hermes' own); straight lines between

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from compactor_cli.group.exchanges import newest_request
@@ -13,6 +13,7 @@ from compactor_cli.model.marker import record_id
 from compactor_cli.model.plan import Edit
 from compactor_cli.model.settings import PartKind, PruneRule
 from compactor_cli.model.transcript import Message, Part, Role, Text, ToolCall, ToolResult
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, arguments_text
 
 OVERFLOW = "overflow"

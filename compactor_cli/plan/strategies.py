@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from compactor_cli.formats.base import Linked
 from compactor_cli.formats.registry import find
@@ -24,6 +24,7 @@ from compactor_cli.model.plan import (
 )
 from compactor_cli.model.settings import Fit, OverflowPolicy, PruneRule, Settings, Strategy
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import Mark, spans_of
 from compactor_cli.plan.layout import CutLimits, Layout, LayoutSearch, chosen
 from compactor_cli.plan.shorten import Ruler, Shortening, halved, saved_tokens, shorten_to_fit, shortened, with_edits

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from compactor_cli.group.exchanges import is_user_words, newest_request
@@ -29,6 +29,7 @@ from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.plan import Tier
 from compactor_cli.model.settings import UNBROKEN, Settings, Start, Strategy, Trigger
 from compactor_cli.model.transcript import Message, Role, Text, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import required_window_tokens, window_tokens
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets import values
 from compactor_cli.presets.values import nearest, settings_from
 

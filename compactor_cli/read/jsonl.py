@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -17,6 +16,7 @@ import orjson
 
 from compactor_cli.model.errors import InvalidLine, Place
 from compactor_cli.model.transcript import Record
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import Stream, blanks_end, too_long
 
 # Bytes as Latin-1 have one character each, and no byte of a UTF-8 sequence looks like JSON's punctuation:

@@ -6,12 +6,12 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import STDIN
 
 DEFAULT_INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")

@@ -17,13 +17,13 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from compactor_cli.model.errors import Place, Unreadable
+from compactor_cli.model.value import dataclass
 
 STDIN = "-"
 # Measured: 4.0 GB/s against 1.9 with Python's default of 8 KiB.

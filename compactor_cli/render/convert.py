@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from compactor_cli.formats.base import NAMES, Capabilities
@@ -29,6 +29,7 @@ from compactor_cli.model.transcript import (
     ToolResult,
     Transcript,
 )
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import read_records
 
 _Place = tuple[int, int]

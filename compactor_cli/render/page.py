@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.model.plan import USAGE, Action, Edit, Plan
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
 from compactor_cli.model.transcript import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_messages
 
 if TYPE_CHECKING:

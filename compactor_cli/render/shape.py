@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from compactor_cli.formats.registry import get
 from compactor_cli.formats.sent import sent
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.transcript import Container, Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import arguments_text
 from compactor_cli.render.convert import Conversion, check_writable, convert
 

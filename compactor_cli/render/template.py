@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
 from itertools import groupby
@@ -16,6 +16,7 @@ from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.summary import Item, Section, SectionItems, Summary
+from compactor_cli.model.value import dataclass
 
 FOLDER = Path(__file__).with_name("templates")
 

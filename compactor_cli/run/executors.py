@@ -13,12 +13,13 @@ import signal
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.errors import CompactError, TryLater, UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.run.shards import Shard, ShardMetrics, ShardOptions
 from compactor_cli.run.step import compact_shard
 

@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from compactor_cli.model.plan import Plan
 from compactor_cli.model.report import InputReport
 from compactor_cli.model.summary import Answer, Request, Section, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 
 SECONDS = 60.0
 # Of the output of a hook, this much is taken as instructions or shown as its complaint.

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from compactor_cli.model.errors import CompactError, InputError, UnknownShape, U
 from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.transcript import Container, Frame, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, parse, read_records, records_in
 from compactor_cli.read.streams import open_stream
 from compactor_cli.run.rows import RowMaker, mapped

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from compactor_cli.model.report import (
 )
 from compactor_cli.model.settings import Settings, unarchived
 from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, records_in

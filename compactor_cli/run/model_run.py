@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,6 +58,7 @@ from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Importance
 from compactor_cli.model.report import Listener
 from compactor_cli.model.summary import Estimate, Request
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import is_provider, nearest_models
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -14,6 +14,7 @@ from compactor_cli.archive.live_file import check_unchanged
 from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.model.errors import Changed, OutputError
 from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, RecordReader
 from compactor_cli.read.streams import (
     BUFFER_BYTES,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from compactor_cli import __version__
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Action, Edit, Mode, Plan, Span, Tier
 from compactor_cli.model.settings import Settings
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets.values import settings_from
 
 FORMAT = 1

@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from compactor_cli.llm.model_client import ModelClient, redacted
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import key_of
 from compactor_cli.model.errors import KeptAsIs, TryLater, UsageError
+from compactor_cli.model.value import dataclass
 from compactor_cli.run.executors import ShardResult, try_shard
 from compactor_cli.run.model_run import ModelConfig, ModelRun
 from compactor_cli.run.shards import Shard, ShardOptions

@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
 from compactor_cli.model.errors import CompactError
 from compactor_cli.model.report import InputReport, Outcome
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, Slice, look_at, open_stream
 from compactor_cli.run.jobs import PASSED_OVER, Job, RunConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +16,7 @@ from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import planned_report, unchanged
 from compactor_cli.plan.planner import left_alone, unread_bytes
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for

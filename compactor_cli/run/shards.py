@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -22,6 +22,7 @@ from compactor_cli.formats.detect import find_row
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings
+from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets.values import settings_from
 from compactor_cli.read.jsonl import OnInvalid, parse

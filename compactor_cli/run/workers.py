@@ -11,12 +11,13 @@ import gc
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError
 from compactor_cli.model.transcript import Container, Record, Transcript
+from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import RawLine, RecordReader
 from compactor_cli.run.rows import FinishedRow, Finisher, RowMaker
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -19,6 +18,7 @@ from typing import Any
 
 from compactor_cli.llm.outline import OutlineHeading
 from compactor_cli.model.summary import Section
+from compactor_cli.model.value import dataclass
 
 LANGUAGES = ("en", "zh")
 _DEFAULT = "default"
