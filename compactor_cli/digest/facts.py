@@ -282,20 +282,25 @@ def _objects(text: str) -> Iterator[str]:
 def _leaves(value: Any, name: str) -> Iterator[str]:
     if isinstance(value, dict):
         own = [_member(key, item) for key, item in value.items() if _is_brief(item) and str(item) != name]
-        text = ", ".join(filter(None, own))
-        if text:
-            yield f"{name}: {text}"[:_MAX_OBJECT_CHARS] if name else text[:_MAX_OBJECT_CHARS]
+        yield from _object_line(name, filter(None, own))
         for key, item in value.items():
             if not _is_brief(item):
                 yield from _leaves(item, str(key))
     elif isinstance(value, list):
         if value and all(map(_is_scalar, value)):
-            yield f"{name}: {', '.join(map(_scalar, value))}"[:_MAX_OBJECT_CHARS]
+            yield from _object_line(name, map(_scalar, value))
         else:
             for item in value:
                 yield from _leaves(item, name)
     elif name or value:
-        yield f"{name}: {_scalar(value)}"[:_MAX_OBJECT_CHARS]
+        yield from _object_line(name, (_scalar(value),))
+
+
+def _object_line(name: str, members: Iterable[str]) -> Iterator[str]:
+    """An object on a line, as many of its members as fit: half an id would be another one."""
+    parts = _fitting((opening(member, _MAX_OBJECT_CHARS - 2) for member in members), _MAX_OBJECT_CHARS)
+    if text := ", ".join(parts).removeprefix(ELLIPSIS):
+        yield f"{name}: {text}" if name else text
 
 
 def _is_brief(value: Any) -> bool:
@@ -308,7 +313,8 @@ def _is_brief(value: Any) -> bool:
 def _member(key: str, value: Any) -> str:
     """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
     if isinstance(value, Mapping):
-        return f"{key} {' '.join(filter(None, (_member(name, item) for name, item in value.items())))}"
+        own = (_member(name, item) for name, item in value.items() if item != key)
+        return f"{key} {' '.join(filter(None, own))}"
     if value is None or value == "":
         return ""
     text = _scalar(value)

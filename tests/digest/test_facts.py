@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.model.summary import Section
@@ -49,6 +51,23 @@ def test_values_that_were_looked_up_stand_with_what_they_belong_to() -> None:
         user("and HAT102?"),
     )
     assert "get_flight(HAT101): HAT101, price 303, seats 4" in rendered(digest(session, 1_500).summary)
+
+
+def test_of_an_object_with_many_members_whole_ones_stand_never_half_an_id() -> None:
+    cards = ", ".join(
+        f'"card_4196779{n}": {{"source": "card", "amount": 27{n}, "id": "card_4196779{n}"}}' for n in range(9)
+    )
+    session = conversation(
+        user("what can I pay with?"),
+        call("get_user", "1", user="ada_7557"),
+        answer(f'{{"payment_methods": {{{cards}}}}}', "1"),
+        user("and which of them is mine?"),
+    )
+    shown = rendered(digest(session, 1_500).summary)
+    ids = set(re.findall(r"card_\w*", shown))
+    assert ids
+    assert all(len(one) == len("card_41967790") for one in ids)
+    assert "card_41967790 source card amount 270, card_41967791 source card amount 271" in shown
 
 
 def test_of_a_look_up_made_twice_the_newest_answer_stands() -> None:
