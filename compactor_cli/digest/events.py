@@ -309,7 +309,7 @@ REPORTING_TOOLS = frozenset("task agent newtask taskoutput agentoutputtool webfe
 
 
 def is_lookup(name: str) -> bool:
-    """Whether a tool of this name only looks something up, as far as its first word tells, or its last (``order_get``)."""
+    """Whether a tool of this name only looks something up, as far as its first word tells, or its last: `order_get`."""
     words = re.split(r"[_\-\s]|(?<=[a-z])(?=[A-Z])", re.split(r"__|[.:/]", name)[-1].strip())
     return words[0].lower() in _LOOKUPS or words[-1].lower() in ("get", "fetch", "find", "search")
 

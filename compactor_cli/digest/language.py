@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from compactor_cli.model.value import dataclass
-
 # A vote counts one message; longer pastes (logs, code) carry no information about the language of the one who pastes.
 _VOTING_CHARS = 2_000
 
