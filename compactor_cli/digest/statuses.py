@@ -264,7 +264,7 @@ def _tool_runs(events: Sequence[Event]) -> list[Run]:
 class Commit:
     """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands.
 
-    ``staged``: the paths that were named to `git add` before it; None where it may hold whatever was changed.
+    ``staged``: the paths that were named to `git add` before it, between slashes; None where it may hold all changes.
     """
 
     branch: str
@@ -275,16 +275,11 @@ class Commit:
     staged: tuple[str, ...] | None = None
 
     def holds(self, state: FileState) -> bool:
-        """Whether it holds the last change of a file."""
+        """Whether it holds the last change of a file; either path may be written from a deeper folder."""
         if state.changed >= self.event:
             return False
-        return self.staged is None or any(_is_same_or_below(state.path, path) for path in self.staged)
-
-
-def _is_same_or_below(path: str, named: str) -> bool:
-    """Whether one path is the other or below it, where either may be written from a deeper folder."""
-    wide, narrow = f"/{named.strip('/')}/", f"/{path.strip('/')}/"
-    return wide in narrow or wide.endswith(narrow)
+        path = f"/{state.path.strip('/')}/"
+        return self.staged is None or any(named in path or named.endswith(path) for named in self.staged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -471,7 +466,7 @@ def _staged(command: str) -> Iterator[tuple[str, ...] | None]:
             continue
         paths = [word.strip("\"'").removeprefix("./") for word in found["rest"].split() if not word.startswith("-")]
         is_plain = all(re.fullmatch(r"[\w./@+-]*\w[\w./@+-]*", path) for path in paths)
-        yield tuple(paths) if paths and is_plain else None
+        yield tuple(f"/{path.strip('/')}/" for path in paths) if paths and is_plain else None
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
