@@ -97,7 +97,9 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
         if _is_path(operation.path)
     ]
     known = {operation.path for operation in found if not operation.written}
-    return tuple(_as_written(operation, known) for operation in found)
+    # A file for a try in a folder for tries: as it is written it would seem to be one of the work.
+    lasting = (one for one in found if not (one.written and is_throwaway(one.path) and one.path not in known))
+    return tuple(_as_written(operation, known) for operation in lasting)
 
 
 def _as_written(operation: FileOperation, known: Collection[str]) -> FileOperation:

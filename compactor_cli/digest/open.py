@@ -74,7 +74,10 @@ def _step_text(text: str) -> str:
 def plan_items(
     state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """What is in progress and open; then what is done on one line, and a plan's text as far as it fits."""
+    """What is in progress and open; then what is done on one line, and a plan's text as far as it fits.
+
+    Of a plan with nothing left to do, no step stands there: a list of finished steps alone reads as one of work to do.
+    """
     offers = [
         Item(text=f"{label}{words.colon}{todo.text}", records=records_of((todo.record,)))
         for label, kind in ((words.doing, State.DOING), (words.open, State.OPEN))
@@ -87,7 +90,7 @@ def plan_items(
             break
         items.append(item)
         left -= cost
-    done = _done_item(state.of(State.DONE), left, token_cache, words)
+    done = _done_item(state.of(State.DONE), left, token_cache, words) if offers else ()
     left -= sum(token_cache.item(item) for item in done)
     return tuple(items), (*done, *_text_item(state, left, token_cache, words))
 

@@ -8,6 +8,7 @@ exploration (a search without a hit, a wrong path) are no errors, nor is a call 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -330,16 +331,33 @@ def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
     return lambda path: path.startswith("~/") or (has_relative and path.startswith("/"))
 
 
-_ELSEWHERE = re.compile(r"\A\s*(?:cd|pushd) [\"']?([^\s;&|\"']+)|\bgit -C [\"']?([^\s;&|\"']+)")
-
-
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState]) -> dict[int, str]:
     """The folders of the runs in another folder than the one that paths are relative to, by position."""
-    if all(state.path.startswith(("/", "~")) for state in states):
-        return {}
-    places = ((run.event, _ELSEWHERE.search(run.command)) for run in runs)
-    folders = {event: place[1] or place[2] for event, place in places if place}
-    return {event: folder for event, folder in folders.items() if folder.startswith(("/", "~"))}
+    has_relative = any(not state.path.startswith(("/", "~")) for state in states)
+    changed = [state.path for state in states if state.is_changed]
+    folders = {run.event: _folder(run.command) for run in runs}
+    return {
+        event: folder
+        for event, folder in folders.items()
+        if folder.startswith(("/", "~"))
+        # Where all paths are whole, the work may be in that folder.
+        if has_relative or (is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed))
+    }
+
+
+def _folder(command: str) -> str:
+    """The folder in which a command line calls git, else the one that it enters first; empty where it enters none."""
+    first, folder = "", ""
+    for number, segment in enumerate(re.split(r"&&|\|\||[;|\n]", command.partition("<<")[0])):
+        match [word.strip("\"'") for word in segment.split()]:
+            case ["git", "-C", place, *_]:
+                return posixpath.join(folder, place)
+            case ["git" | "gh", *_]:
+                return folder
+            case ["cd" | "pushd", place, *_]:
+                folder = posixpath.join(folder, place)
+                first = first if number else folder
+    return first
 
 
 def work_state(
@@ -347,8 +365,9 @@ def work_state(
 ) -> WorkState:
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change."""
     results = results_of(events)
-    commits = tuple(_commits(results, runs))
     elsewhere = _elsewhere(runs, states)
+    found = _commits(results, runs)
+    commits = tuple(commit for commit in found if not is_throwaway(f"{elsewhere.get(commit.event, '')}/"))
     runs_here = [run for run in runs if run.event not in elsewhere]
     commits_here = [commit for commit in commits if commit.event not in elsewhere]
     changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]

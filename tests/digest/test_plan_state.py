@@ -62,6 +62,11 @@ def test_open_work_is_told_before_what_is_done() -> None:
     assert shown(plan, 12) == ["in progress: Test it"]
 
 
+def test_of_a_plan_that_is_done_nothing_stands_among_what_is_open() -> None:
+    todos = [{"content": text, "status": "completed"} for text, _ in STEPS]
+    assert shown(plan_state(events_of(call("TodoWrite", todos=todos))), 200) == []
+
+
 def test_a_plan_written_as_text_is_quoted() -> None:
     plan = plan_state(events_of(call("ExitPlanMode", plan="# Plan\n\n- move the parser\n- drop the cache")))
     assert shown(plan, 200) == ["Plan: # Plan\n• move the parser\n• drop the cache"]

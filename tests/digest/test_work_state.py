@@ -72,6 +72,20 @@ def test_what_git_says_in_another_folder_is_nothing_of_this_work_tree() -> None:
     assert not any("branch trial" in text for text in texts(one, Section.COMMANDS))
 
 
+def test_what_is_committed_in_a_folder_for_tries_is_no_outcome_of_the_request_and_holds_none_of_its_files() -> None:
+    tried = ran(
+        "go build ./... && cd /tmp && mkdir try && cd try && git init && echo a > test.txt && git add . "
+        "&& git commit -m 'Initial commit'",
+        "[main (root-commit) ba18cf6] Initial commit\n 1 file changed",
+    )
+    one = digest(conversation(user("store the times in UTC"), STORE, tried, user("go on")), 3_000)
+    assert texts(one, Section.FILES) == ["store.py — edited"]
+    assert not any("ba18cf6" in text for section in (Section.TASK, Section.USER) for text in texts(one, section))
+    assert [text for text in texts(one, Section.COMMANDS) if "ba18cf6" in text] == [
+        "`git commit -m 'Initial commit'` (/tmp/try) → ok: [main (root-commit) ba18cf6] Initial commit"
+    ]
+
+
 def test_tests_that_passed_before_the_newest_edits_are_said_to_be_older() -> None:
     assert is_open(STORE, TESTS, CLOCK) == ["Passed before the newest edits of clock.py: `pytest -q`"]
 
