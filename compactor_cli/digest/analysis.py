@@ -10,6 +10,7 @@ from compactor_cli.digest import salience as tables
 from compactor_cli.digest.checklists import Checklist, checklists
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
+from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.events import Event, EventKind, ToolKind, events
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
@@ -18,7 +19,7 @@ from compactor_cli.digest.memory import Memory, read_text
 from compactor_cli.digest.open import Attached, PlanState, attached, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, score
-from compactor_cli.digest.settled import Decision, decisions, overturned
+from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.statuses import ErrorRecord, WorkState, find_errors, work_state
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
@@ -38,9 +39,9 @@ class Analysis:
     """What is known. ``state_used`` says how an earlier summary by compact came back: none, table or text.
 
     ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
-    ``taken_back``: of those that the user overturned. ``outcomes``: what came of the user's messages, by turn.
-    ``checklists``: lists of the assistant that were worked off.
-    ``remembered``: statements of records that are gone.
+    ``taken_back``: of those that were overturned, with the places of the statements. ``outcomes``: what came of the
+    user's messages, by turn. ``checklists``: lists of the assistant that were worked off. ``remembered``: statements of
+    records that are gone.
     """
 
     events: tuple[Event, ...]
@@ -63,7 +64,7 @@ class Analysis:
     decisions: tuple[Decision, ...]
     turns: tuple[DigestTurn, ...]
     finals: frozenset[int]
-    taken_back: frozenset[int]
+    taken_back: Mapping[int, frozenset[int]]
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
     checklists: tuple[Checklist, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush, nlargest
 from itertools import chain, repeat
@@ -309,14 +309,15 @@ def candidates_of(
     budget_tokens: int,
     *,
     finals: frozenset[int],
-    taken_back: frozenset[int],
+    taken_back: Mapping[int, frozenset[int]],
     cues: Callable[[str], bool],
     is_gone: Callable[[int, str], bool] = lambda number, line: False,
     focus: frozenset[str] = frozenset(),
 ) -> list[Statement]:
     """The statements worth weighing: what was said (turn ends first, then the newest), and the telling lines of output.
 
-    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that the user overturned.
+    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were
+    overturned, with the places of what is in doubt.
     ``is_gone``: whether a line of the event at a position is out of date. Whatever names
     the ``focus`` is among them, however old.
     """
@@ -329,9 +330,10 @@ def candidates_of(
             continue
         left -= len(events[number].text)
         weight = _event_weight(events[number], number / len(events))
-        weight *= (FINAL_FACTOR if number in finals else 1.0) * (TAKEN_BACK_FACTOR if number in taken_back else 1.0)
-        is_final = number in finals
-        found.extend(_spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final, focus))
+        is_final, doubted = number in finals, taken_back.get(number, ())
+        weight *= FINAL_FACTOR if is_final else 1.0
+        for one in _spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final, focus):
+            found.append(one._replace(weight=one.weight * TAKEN_BACK_FACTOR) if one.place in doubted else one)
     labels = Labels(events)
     reports = _reports(events, budget_tokens * _SPOKEN_CHARS_PER_TOKEN)
     for number, text in reports.items():

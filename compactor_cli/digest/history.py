@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
+from compactor_cli.digest.corrections import gives_verdict
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.names import short_names
@@ -26,6 +27,7 @@ from compactor_cli.digest.statements import (
     plain_line,
     records_of,
 )
+from compactor_cli.digest.statuses import changes_code
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -195,15 +197,27 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
             key = (-2 - statement.at_tokens, "")
         groups.setdefault(key, []).append(statement)
     short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
-    marks = marks_of(analysis.checklists, analysis.words) if analysis else {}
+    marks = _marks(groups.values(), analysis) if analysis else {}
     items = [_item(short.get(label, label), group, depth, marks) for (_, label), group in groups.items()]
-    if analysis:
-        overruled = f"({analysis.words.overruled}) "
-        items = [
-            replace(item, text=f"{overruled}{item.text}") if group[0].event in analysis.taken_back else item
-            for item, group in zip(items, groups.values(), strict=True)
-        ]
     return [item for item in items if item.text]
+
+
+def _marks(groups: Iterable[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], str]:
+    """What became of entries of lists, doubted statements and verdicts, in brackets, by event and place."""
+    words = analysis.words
+    marks = dict(marks_of(analysis.checklists, words))
+    changed = max((one.event for one in analysis.operations if changes_code(one)), default=-1)
+    for group in groups:
+        doubted = analysis.taken_back.get(group[0].event, frozenset())
+        is_whole = bool(doubted) and all(one.place in doubted for one in group)
+        if is_whole:
+            marks[group[0].event, -1] = f"({words.overruled}) "
+        for one in group:
+            if one.place in doubted and not is_whole:
+                marks[one.event, one.place] = f" ({words.overruled})"
+            elif 0 <= one.event < changed and not one.label and gives_verdict(one.text):
+                marks[one.event, one.place] = f" ({words.older})"
+    return marks
 
 
 def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], str]) -> Item:
@@ -215,6 +229,8 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
     above: list[str] = []
     shown: set[str] = set()
     before: Statement | None = None
+    # A message that is in doubt as a whole has its mark once, before it.
+    doubted = marks.get((group[0].event, -1), "")
     for statement in group:
         entry = statement.form is not StatementForm.SENTENCE
         piece = listed(statement.text.strip()) + marks.get((statement.event, statement.place), "")
@@ -231,7 +247,7 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(piece),))
-    text = "\n".join(lines)
+    text = doubted + "\n".join(lines)
     if label and not text.startswith(label.strip("`")):
         text = f"{label}: {text}"
     return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from compactor_cli.digest.commands import CommandOutcome, Run, shown
+from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.settled import is_assent, takes_back
+from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
@@ -71,7 +72,7 @@ def outcomes(
     runs: Sequence[Run],
     operations: Sequence[FileOperation],
     commits: Sequence[Commit],
-    taken_back: frozenset[int],
+    taken_back: Collection[int],
     words: FixedWords,
 ) -> Mapping[int, RequestOutcome]:
     """What came of the messages of the user, by turn, where a record shows it.

@@ -1,4 +1,4 @@
-"""Decisions: a question with the reply that chose, sentences that choose with their reason, and what was overturned.
+"""Decisions: a question with the reply that chose, sentences that choose with their reason.
 
 A proposal is no decision until the user takes it; a question answered by a question is none; what a later message of
 the user overturns is no longer shown as settled.
@@ -7,11 +7,10 @@ the user overturns is no longer shown as settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.statements import (
@@ -39,11 +38,6 @@ _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS = 220
 _MAX_SHORT_ANSWER_WORDS = 5
 _MAX_PER_MESSAGE = 3
-_REASONED_CHARS = 200
-# Messages of a turn with this many names in common are on one matter.
-_SHARED_NAMES = 2
-# Words that a doubt has in common with what it is about; earlier explanations that are looked at.
-_SHARED_WORDS, _MAX_EXPLAINED = 3, 30
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
@@ -105,18 +99,6 @@ _PROPOSES = (
 )
 # What opens a finding or a suggestion in a review.
 _SUGGESTS = ("Fix:", "Suggestion", "Recommendation", "Impact:", "Use ", "Add ", "Extract ", "Pass ", "Note:")
-# How a message of the user begins that takes back what was said before it.
-_CORRECTS = (
-    r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
-    r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
-    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))"
-    r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b"
-    r"|不对|不是|等等|错|違|ちがう)"
-)
-# How one begins that does so where no question was asked: else it is an answer.
-_DECLINES = r"(?:no\b|nope\b|don'?t\b|stop\b|actually\b|rather\b|instead\b|别|いや)"
-# A longer message has other matters too: only how it begins counts.
-_MAX_CORRECTION_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,58 +133,6 @@ def _cues(by_part: Mapping[str, str], dense: str) -> _Cues:
 _PROPOSAL = re.compile(_PROPOSES, re.IGNORECASE)
 
 
-_CORRECTION = re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
-
-
-# How the assistant begins where the user's message corrects what it said, and where it found what is really the case.
-_ACCEPTS_CORRECTION = re.compile(
-    r"\W*(?:(?:ah|oh|hm+|yes|right)\b[\s,.!-]*)*(?:you'?re (?:absolutely |completely |totally |so )?right\b"
-    r"|(?:that'?s a )?(?:good|great|excellent) catch|thanks for the correction|that(?:'s| is) the key detail)",
-    re.IGNORECASE,
-)
-# What the user adds to an explanation does not doubt it.
-_DOUBTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
-# How a message begins that reports what was done: it explains nothing that could be wrong.
-_REPORTS = re.compile(
-    r"\W*(?:(?:I'?ve|I have) (?:created|written|updated|added|saved|committed|pushed)|done\b|all done)", re.IGNORECASE
-)
-_FINDS_CAUSE = re.compile(
-    r"\b(?:so the full picture|the real (?:issue|cause|problem|bug)|(?:same|a) \**real bug|is definitely a bug)\b",
-    re.IGNORECASE,
-)
-_GUESSES = re.compile(
-    r"\b(?:might|may be|could (?:be|happen)|probably|likely|possibl[ey]|I think|is fine|looks (?:fine|correct|good)"
-    r"|is (?:handled )?correct(?:ly)?|no issues|ship it)\b",
-    re.IGNORECASE,
-)
-
-
-_REFUSAL = re.compile(rf"\W*{_DECLINES}", re.IGNORECASE)
-
-
-@cache
-def _owns_to_error() -> re.Pattern[str]:
-    opening_words = (
-        r"\W*(?:(?:ah|oh|hm+|yes|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
-    )
-    return re.compile(
-        opening_words + r"(?:you'?re (?:absolutely |completely )?right to (?:question|doubt|ask|push back|challenge)"
-        r"|I (?:was|am) (?:wrong|mistaken)|I (?:misread|misunderstood|got (?:that|this|it) wrong|made a mistake)"
-        r"|my (?:mistake|earlier (?:explanation|analysis|answer|claim) was)|that was (?:wrong|incorrect))",
-        re.IGNORECASE,
-    )
-
-
-def takes_back(words: str, before: str) -> bool:
-    """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
-    if any(mark in words for mark in QUESTION_MARKS):
-        return False
-    lines = words.split("\n") if len(words) <= _MAX_CORRECTION_CHARS else [words]
-    if any(_CORRECTION.match(line) for line in lines):
-        return True
-    return _REFUSAL.match(words) is not None and not last_question(before)
-
-
 def chooses(sentence: str) -> bool:
     """Whether a sentence says that something was chosen."""
     return _choice().are_in(sentence)
@@ -218,75 +148,7 @@ def proposes(sentence: str) -> bool:
     return _PROPOSAL.search(sentence) is not None
 
 
-def overturned(events: Sequence[Event]) -> frozenset[int]:
-    """The positions of assistant messages that later ones take back: the user's corrections and refusals.
-
-    So does the assistant itself: where it owns that the user's doubt or correction is right, of what it explained
-    before what has most words in common with it; where it found the real cause, the guesses on the same names.
-    A call that was stopped without a word takes nothing back: the user's next message says whether it does.
-    """
-    found: set[int] = set()
-    explained: list[int] = []
-    spoken, turn, asked = -1, -1, ""
-    for number, event in enumerate(events):
-        if event.kind is EventKind.ASSISTANT:
-            if event.turn != turn and asked and _owns_to_error().match(event.text):
-                found.update(_meant(events, explained, asked) or explained[-1:])
-            elif event.turn != turn and _DOUBTS.search(asked) and _ACCEPTS_CORRECTION.match(event.text):
-                found.update(_meant(events, explained, asked))
-            if len(event.text) >= _REASONED_CHARS and not _REPORTS.match(event.text):
-                if _FINDS_CAUSE.search(event.text):
-                    found.update(_guesses(events, explained, event.text))
-                explained = [*explained, number][-_MAX_EXPLAINED:]
-            spoken, turn = number, event.turn
-        elif event.refusal and spoken >= 0:
-            found.update((spoken, *_last_reasoned(events, spoken, event.turn)))
-            spoken = -1
-        elif event.kind is EventKind.USER:
-            if spoken >= 0 and takes_back(event.text, events[spoken].text):
-                is_long = len(events[spoken].text) >= _REASONED_CHARS
-                found.update((spoken, *(() if is_long else _meant(events, explained, event.text))))
-            spoken, asked = -1, event.text
-    return frozenset(found)
-
-
-def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> list[int]:
-    """Of the messages that explained something, the one with most words in common with a doubt, if it has some."""
-    doubted = set(terms(words))
-    shared = {number: len(doubted & set(terms(events[number].text))) for number in explained}
-    reasons = [number for number in explained if any(map(gives_reason, sentences(events[number].text)))]
-    best = max(reasons or explained, key=lambda number: (shared[number], number), default=-1)
-    return [best] if best >= 0 and shared[best] >= _SHARED_WORDS else []
-
-
-def _guesses(events: Sequence[Event], explained: Sequence[int], text: str) -> Iterator[int]:
-    """The messages that guess, or find nothing wrong, on the names of a text that finds the cause."""
-    named = set(atom_texts(text))
-    for number in explained:
-        if _GUESSES.search(events[number].text) and len(named & set(atom_texts(events[number].text))) >= _SHARED_WORDS:
-            yield number
-
-
-def _last_reasoned(events: Sequence[Event], before: int, turn: int) -> Iterator[int]:
-    """The newest long message of the turn, and the one before it where it is on the same names.
-
-    Where the user stops a call with words, they answer what led to it; what was found out earlier stands.
-    """
-    newest: frozenset[str] = frozenset()
-    for number in range(before, -1, -1):
-        if events[number].turn != turn:
-            return
-        if events[number].kind is EventKind.ASSISTANT and len(events[number].text) >= _REASONED_CHARS:
-            named = frozenset(atom_texts(events[number].text))
-            if newest:
-                if len(newest & named) >= _SHARED_NAMES:
-                    yield number
-                return
-            yield number
-            newest = named or frozenset(("",))
-
-
-def decisions(events: Sequence[Event], taken_back: frozenset[int] = frozenset()) -> tuple[Decision, ...]:
+def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tuple[Decision, ...]:
     """What was decided, in order: sentences of the assistant, and its questions with what the user answered.
 
     ``taken_back``: positions of messages whose sentences settle nothing (see `overturned`).
@@ -394,7 +256,7 @@ _ASKS_FOR_A_FACT = re.compile(
 
 def _passes_over(question: str, answer: str) -> bool:
     """Whether a reply of several words neither says yes or no nor shares a word with the question."""
-    if len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS or _assent().match(answer) or _REFUSAL.match(answer):
+    if len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS or _assent().match(answer) or declines(answer):
         return False
     return set(terms(question)).isdisjoint(terms(answer))
 
@@ -402,6 +264,14 @@ def _passes_over(question: str, answer: str) -> bool:
 def is_assent(words: str) -> bool:
     """Whether a message of the user only agrees."""
     return _assent().fullmatch(one_line(words)) is not None
+
+
+def declines(words: str) -> bool:
+    """Whether a message begins with a no; after a question, that is its answer."""
+    return _NO.match(words) is not None
+
+
+_NO = re.compile(r"\W*(?:no\b|nope\b|don'?t\b|stop\b|actually\b|rather\b|instead\b|别|いや)", re.IGNORECASE)
 
 
 @cache

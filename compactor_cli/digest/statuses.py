@@ -545,13 +545,19 @@ _CHECKERS = {
 }
 
 
-def covers(run: Run, change: FileOperation) -> bool:
-    """Whether a check may look at a file: not at prose, nor at the sources of another language alone.
+def changes_code(change: FileOperation) -> bool:
+    """Whether something that a check may look at was changed: not prose, nor what is thrown away.
 
     Nor does a check miss a folder that was thrown away: it holds what was made by the way more often than sources.
     """
     is_folder = change.action is FileAction.DELETE and "." not in change.path.rpartition("/")[2]
-    if is_folder or change.path.endswith(PROSE):
+    is_change = change.action is not FileAction.READ and not is_throwaway(change.path)
+    return is_change and not is_folder and not change.path.endswith(PROSE)
+
+
+def covers(run: Run, change: FileOperation) -> bool:
+    """Whether a check may look at a changed file: not at the sources of another language alone."""
+    if not changes_code(change):
         return False
     language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
     checked = _checked(run.command)

@@ -186,7 +186,7 @@ class _Chooser:
 
     def _explaining(self, statements: Iterable[Statement]) -> list[Statement]:
         """What the user was told at the end of a turn: no question or proposal, which may be settled since."""
-        events = self.analysis.finals - self.analysis.taken_back
+        events = self.analysis.finals - self.analysis.taken_back.keys()
         candidates = (one for one in statements if one.event in events and len(one.text) >= _LEAST_STATEMENT_CHARS)
         return [one for one in candidates if not proposes(one.text) and not _QUESTION.search(one.text)]
 

@@ -47,9 +47,7 @@ def test_a_focus_that_nothing_names_changes_nothing() -> None:
 def test_the_choice_holds_its_budget_with_a_focus() -> None:
     found = events_of(*session())
     scores, focus = score(build(found), focus="exporter"), focus_names("exporter")
-    candidates = candidates_of(
-        found, scores, 200, finals=frozenset(), taken_back=frozenset(), cues=lambda _: False, focus=focus
-    )
+    candidates = candidates_of(found, scores, 200, finals=frozenset(), taken_back={}, cues=lambda _: False, focus=focus)
     taken = Choice(candidates, (), Worth(scores), count, focus=focus).choose(200)
     named = [one for one in taken if "exporter" in one.text]
     assert sum(count(one.text) + 1 for one in taken) <= 200

@@ -26,7 +26,7 @@ SENTENCES = (
 def chosen(found: tuple[Event, ...], budget_tokens: int, shown: tuple[str, ...] = ()) -> list[Statement]:
     scores = score(build(found))
     candidates = candidates_of(
-        found, scores, budget_tokens, finals=frozenset(), taken_back=frozenset(), cues=lambda text: "because" in text
+        found, scores, budget_tokens, finals=frozenset(), taken_back={}, cues=lambda text: "because" in text
     )
     return Choice(candidates, shown, Worth(scores), count).choose(budget_tokens)
 
@@ -53,7 +53,7 @@ def test_facts_are_weighed_in_the_order_of_their_text_so_that_every_process_choo
 def test_a_larger_budget_chooses_no_less() -> None:
     found = events_of(*(says(sentence) for sentence in SENTENCES))
     scores = score(build(found))
-    candidates = candidates_of(found, scores, 100, finals=frozenset(), taken_back=frozenset(), cues=lambda _: False)
+    candidates = candidates_of(found, scores, 100, finals=frozenset(), taken_back={}, cues=lambda _: False)
     choice = Choice(candidates, (), Worth(scores), count)
     few, is_all = choice.choose(30), choice.is_exhausted
     assert not is_all
@@ -74,7 +74,7 @@ def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
         )
     )
     scores = score(build(found))
-    weighed = candidates_of(found, scores, 40, finals=frozenset(), taken_back=frozenset(), cues=lambda _: False)
+    weighed = candidates_of(found, scores, 40, finals=frozenset(), taken_back={}, cues=lambda _: False)
     told = {one.event for one in weighed if one.form is not StatementForm.OUTPUT}
     assert told
     assert min(told) > len(found) // 2

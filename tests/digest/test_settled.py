@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
-from compactor_cli.digest.settled import decisions, overturned
+from compactor_cli.digest.corrections import overturned
+from compactor_cli.digest.settled import decisions
 from compactor_cli.model.summary import Section
 
 
@@ -157,8 +158,8 @@ def test_what_was_explained_is_taken_back_where_the_agent_owns_that_it_was_wrong
         user("but the branches are deleted, how can they still be there?"),
         says("Ah! Now I see the real issue. You're right to question that. Let me trace it."),
     )
-    assert overturned(found) == {1}
-    assert overturned(found[:3]) == frozenset()
+    assert set(overturned(found)) == {1}
+    assert overturned(found[:3]) == {}
 
 
 def test_a_stop_with_words_takes_back_the_verdict_and_what_it_was_reasoned_from() -> None:
@@ -170,21 +171,21 @@ def test_a_stop_with_words_takes_back_the_verdict_and_what_it_was_reasoned_from(
     stopped = answer("The user doesn't want to proceed with this tool use. the user said:\nplease add it", "1")
     stopped_call = call("Bash", "1", command="git commit -m fix")
     found = events_of(user("review"), says(other), says(first), says(second), stopped_call, stopped)
-    assert overturned(found) == {2, 3}
+    assert set(overturned(found)) == {2, 3}
 
 
 def test_a_correction_may_stand_under_the_line_that_it_quotes() -> None:
     chose = "We use the wrapper script instead of the plain command for everybody from now on."
     quoted = user("- We use the wrapper script\nThis should not be changed, only the flag installs it")
     found = events_of(user("install the hooks"), says(chose), quoted)
-    assert overturned(found) == {1}
+    assert set(overturned(found)) == {1}
 
 
 def test_an_answer_that_begins_with_actually_takes_nothing_back() -> None:
     found = events_of(
         user("it looks wrong"), says("Is it the text, or the background?"), user("actually, the background")
     )
-    assert overturned(found) == frozenset()
+    assert overturned(found) == {}
 
 
 def test_a_command_for_the_client_answers_no_question() -> None:
@@ -218,19 +219,19 @@ def test_of_several_explanations_the_one_that_the_doubt_is_about_is_taken_back()
     doubt = user("but we are deleting the shadow branches after a reset, so how could they still be there?")
     owned = says("Ah! Now I see the real issue. You're right to question that.")
     found = events_of(user("why?"), says(CAUSE), user("write it down"), WROTE, user("and?"), other, doubt, owned)
-    assert overturned(found) == {1}
+    assert set(overturned(found)) == {1}
 
 
 def test_what_the_user_corrects_without_a_cue_is_taken_back_where_the_assistant_accepts_it() -> None:
     corrected = user("I had two sessions, but I closed the shadow branches of the others before the reset")
     found = events_of(user("why?"), says(CAUSE), corrected, says("Good catch! Let me look at the sessions."))
-    assert overturned(found) == {1}
+    assert set(overturned(found)) == {1}
 
 
 def test_what_the_user_adds_to_an_explanation_takes_nothing_back() -> None:
     added = user("there is also the reset of the index, which leaves the shadow branches and the sessions")
     found = events_of(user("why?"), says(CAUSE), added, says("You're absolutely right! I add it."))
-    assert overturned(found) == frozenset()
+    assert overturned(found) == {}
 
 
 def test_a_guess_is_overtaken_where_the_real_cause_was_found_on_the_same_names() -> None:
@@ -242,7 +243,7 @@ def test_a_guess_is_overtaken_where_the_real_cause_was_found_on_the_same_names()
         "So the full picture: listAllSessions() is fine, but findSessions() compares the work trees and not the "
         "commits, and postCommit() writes a branch for every one of the sessions that it gets from it. That is all."
     )
-    assert overturned(events_of(user("why?"), guess, user("go on"), real)) == {1}
+    assert set(overturned(events_of(user("why?"), guess, user("go on"), real))) == {1}
 
 
 def test_an_entry_of_what_is_wrong_settles_nothing() -> None:

@@ -1,0 +1,92 @@
+"""Corrections: of what was explained, what a later message doubts or overtakes is marked, and nothing else."""
+
+from __future__ import annotations
+
+from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, user
+
+from compactor_cli.digest.corrections import overturned
+from compactor_cli.digest.statements import statements_of
+from compactor_cli.model.transcript import Message
+
+DOUBT = "(questioned or overruled later)"
+REVIEW = says(
+    "I looked through the store, the clock and the page of the gauges, and this is what I think of the comments:\n\n"
+    "- `ClockKind` reads the drift of both harbours, a second kind would only be another name for it\n"
+    "- The export must not stop where a gauge of the harbour sends nothing, so it has to write an empty row\n"
+    "- The page reads every gauge again after each of the requests, which takes a second for the whole harbour\n"
+)
+EDIT = (call("Edit", "e", file_path="src/store.py", old_string="a", new_string="b"), answer("ok", "e"))
+
+
+AFTER = (
+    user("and the page?"),
+    says("It reads the store of the harbour once."),
+    user("then rename the names of the clocks"),
+)
+
+
+def doubted(*messages: Message | tuple[Message, ...]) -> list[str]:
+    found = events_of(*messages)
+    return [
+        piece
+        for number, places in overturned(found).items()
+        for place, (piece, _, _) in enumerate(statements_of(found[number].text))
+        if place in places
+    ]
+
+
+def shown(*messages: Message | tuple[Message, ...]) -> str:
+    return rendered(digest(conversation(user("review the store of the gauges"), *messages), 3_000).summary)
+
+
+def test_of_a_message_only_what_the_correction_is_about_is_in_doubt() -> None:
+    corrected = user("the clock kinds are not right, one for each harbour please")
+    assert doubted(REVIEW, corrected) == [
+        "`ClockKind` reads the drift of both harbours, a second kind would only be another name for it"
+    ]
+    text = shown(REVIEW, corrected, says("I add a type for each of the harbours."))
+    assert f"another name for it {DOUBT}" in text
+    assert text.count(DOUBT) == 1
+
+
+def test_where_a_correction_names_nothing_of_a_message_all_of_it_is_in_doubt() -> None:
+    assert len(doubted(REVIEW, user("no, that's wrong"))) == 3
+
+
+def test_a_question_that_the_user_wants_to_talk_about_takes_nothing_back() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Which harbours?"}])
+    refused = answer(
+        "The user doesn't want to proceed with this tool use. the user said:\nlet me think", "1", is_error=True
+    )
+    assert doubted(user("review"), REVIEW, asked, refused) == []
+
+
+def test_a_verdict_that_later_findings_overtake_does_not_stand() -> None:
+    verdict = says(
+        "The change of `add_all()` in `src/store.py` is consistent with the other harbours, and `read_drift()` keeps"
+        " the times in UTC as it did before. The texts of the page are as they were, and so is the export.\n"
+        "Verdict: Ship it."
+    )
+    found = says(
+        "The reviewer is right, this is a real bug: `add_all()` in `store.py` writes the readings of a gauge twice"
+        " where the harbour sends them again, and `read_drift()` counts both of them. The old code did not, so"
+        " the readings have to be compared with those of the hour before."
+    )
+    assert doubted(user("review it"), verdict, user("see the comments"), found) == ["Verdict: Ship it."]
+
+
+def test_that_checks_passed_is_said_to_be_older_than_the_edits_after_it() -> None:
+    passed = says("All tests pass now, the store keeps the readings of both harbours and the page shows them.")
+    assert f"{passed.text} (before the newest edits)" in shown(passed, *AFTER, EDIT, says("Renamed."))
+    assert "(before the newest edits)" not in shown(EDIT, passed, user("thanks"), ran("git status", "clean"))
+
+
+def test_a_fault_that_is_none_when_looked_at_again_does_not_stand() -> None:
+    faults = says(
+        "I found these problems in the store of the gauges of the harbour, the first of them the most serious:\n\n"
+        "1. `add_all()` never closes the transaction where a gauge sends nothing, which blocks the others\n"
+        "2. `read_drift()` fails for the gauges of the north, since they send no time at all after they were restarted"
+    )
+    looked = says("On a second look `add_all()` is not actually a bug: the `with` closes the transaction.")
+    (refuted,) = doubted(user("review it"), faults, looked)
+    assert refuted.startswith("1. `add_all()` never closes")
