@@ -201,6 +201,9 @@ class TiktokenCounter:
     def _count(self, text: str) -> int:
         if self._exact is None:
             self._exact = self._loaded()
+        if not text.isascii():
+            # Whoever asks Python for the UTF-8 of a text leaves it within the text, for as long as that lives.
+            text = text.encode(errors="surrogatepass").decode(errors="surrogatepass")
         return self._exact(text)
 
     def _loaded(self) -> Callable[[str], int]:

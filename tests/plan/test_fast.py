@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -195,6 +196,14 @@ def test_a_text_is_counted_once() -> None:
     once = OnceCounter(counting)
     assert [once.count(text) for text in ("aa", "b", "aa", "c" * 100_000, "c" * 100_000)] == [2, 1, 2, 100_000, 100_000]
     assert counting.texts == ["aa", "b", "c" * 100_000]
+
+
+@pytest.mark.usefixtures("much")
+def test_a_text_takes_no_more_memory_once_it_is_counted() -> None:
+    text = "größer → " * 1_000
+    size_bytes = sys.getsizeof(text)
+    assert TiktokenCounter().count(text)
+    assert sys.getsizeof(text) == size_bytes
 
 
 @pytest.fixture
