@@ -102,7 +102,7 @@ def test_the_summary_names_the_gaps() -> None:
     found = find_marker(smart.summary_text)
     assert found is not None
     assert "with gaps between them" in found.kept_outside
-    assert "kept beside it" not in newest.summary_text
+    assert "kept as they were" not in newest.summary_text
     assert smart.report.tokens_after <= smart.report.target_tokens
 
 

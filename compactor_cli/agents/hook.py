@@ -1,9 +1,9 @@
 """What clients call around a compaction of their own: the session is archived, the summary steered, the digest added.
 
 Before a compaction (PreCompact) the whole session is at hand: it is archived, its digest is made and put aside, and
-the model that writes the summary is told what not to lose. After it (SessionStart, source ``compact``; in Qwen Code the
-next UserPromptSubmit) the digest goes into the context, once. Whatever fails, the client goes on as if there were no
-hook.
+the model that writes the summary gets a list of what not to lose. After it (SessionStart, source ``compact``; in
+Qwen Code the next UserPromptSubmit) the digest goes into the context, once. Whatever fails, the client goes on as if
+there were no hook.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _MOST_ITEM_CHARS = 240
 _MOST_NAMES = 12
 
 _STEERING = """\
-A digest of this session (files, commands, exact values, each with its source) is set behind your summary: leave lists \
-of those out. Say what was decided and why, what is done, and what comes next."""
+A digest of this session (files, commands, exact values, each with its source) is placed after your summary: leave \
+lists of those out. Say what was decided and why, what is done, and what comes next."""
 _NOT_TO_LOSE = "Not to be lost, quoted from the session:"
 
 
@@ -128,9 +128,9 @@ def _after(note: Path) -> str:
 
 
 def steering(analysis: Analysis) -> str:
-    """What the model that writes the summary is told, in at most `MOST_STEERING_CHARS` characters.
+    """Instructions to the model that writes the summary, in at most `MOST_STEERING_CHARS` characters.
 
-    Only what the user said, the agent planned and names are quoted, each in one line: an output of a tool must not
+    Only what the user wrote, the agent planned and names are quoted, each in one line: an output of a tool must not
     reach the place where instructions stand.
     """
     lines = [_STEERING, "", _NOT_TO_LOSE]

@@ -34,7 +34,7 @@ _ABOUT = (
 # Some readers of lines end one here, too.
 _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _LOOKS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-# Claude Code shows a model tools of servers by their names only, until it asks for them, but for those.
+# Claude Code shows a model tools of servers by their names only, until it asks for them, except for these.
 _ALWAYS_SEEN = {"anthropic/alwaysLoad": True}
 
 
@@ -105,7 +105,7 @@ class Server:
             return
         if message and isinstance(message, list) and self._takes_batches:
             answers = [self._answer(item) for item in message]
-            # Behind the calls of the batch: they are done when this begins.
+            # After the calls of the batch: they are done when this begins.
             self._worker.submit(self._send_batch, answers)
         elif isinstance(answer := self._answer(message), Future):
             answer.add_done_callback(lambda done: self._send(_done(done)))

@@ -126,7 +126,7 @@ def _inserted(text: str, node: Node, key: str | None, value: Any) -> list[Insert
     indent = _indent(text, last.begin) if last and not is_inline else outer + unit
     dumped = json.dumps(value, ensure_ascii=False) if is_inline else _dumped(value, indent, unit, newline)
     item = f"{json.dumps(key, ensure_ascii=False)}: {dumped}" if key is not None else dumped
-    # Behind the comments that follow the last item.
+    # After the comments that follow the last item.
     stop = node.stop - 1
     end = stop - len(text[:stop]) + len(text[:stop].rstrip())
     if last is None:
@@ -175,7 +175,7 @@ def json_removed(text: str, path: Path) -> str:
 
 
 def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[Insertion]:
-    """What puts a table of strings and lists at ``path``, behind everything else. Raises UsageError as `json_added`."""
+    """What puts a table of strings and lists at ``path``, after everything else. Raises UsageError as `json_added`."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [
         f"[{'.'.join(path)}]",

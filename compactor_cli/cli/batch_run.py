@@ -182,8 +182,8 @@ def _executor(
         return _on_ray(arguments, shards, options, console, stack)
     processes = min(arguments.run_options.processes, len(shards))
     if run_config and processes > 1:
-        tell_end = partial(print_spent, model=arguments.run_options.model, console=console)
-        return run_gated(shards, options, processes=processes, emit=tell_end)
+        emit_end = partial(print_spent, model=arguments.run_options.model, console=console)
+        return run_gated(shards, options, processes=processes, emit=emit_end)
     if run_config is None:
         return run_here(shards, options, processes=arguments.run_options.processes)
     models = stack.enter_context(ModelRun(run_config))

@@ -215,7 +215,7 @@ def _sizes(budgets: str | None) -> tuple[Size, ...]:
 
 
 def _tails(given: Sequence[str], everywhere: int = DEFAULT_TAIL_TOKENS) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """The tail's tokens, and those for paths that hold a part: ``8k``, ``talk=500``."""
+    """The tail's tokens, and those for paths that hold a part: ``8k``, ``chat=500``."""
     from compactor_cli.presets import values
 
     parts: list[tuple[str, int]] = []

@@ -292,7 +292,7 @@ class DeclaredOptions:
     embedding_model: str = option(
         _LLM,
         "",
-        "With --keep semantic: this model's embeddings tell what is near; local:FOLDER asks one on this machine.",
+        "With --keep semantic: this model's embeddings decide what is near; local:FOLDER asks one on this machine.",
         "",
         _NET,
         "MODEL",

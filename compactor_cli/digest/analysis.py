@@ -28,7 +28,7 @@ from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
 
 _COMPACT = "compact"
-# Above this a conversation is about code rather than talk (see `salience`).
+# Above this a conversation is about code rather than anything else (see `salience`).
 _CODING = 0.5
 # Messages that begin alike for this many characters are one.
 _SAME_CHARS = 40
@@ -134,7 +134,7 @@ def _reduced(found: Sequence[Event], own: frozenset[int], lines: Iterable[str]) 
 def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier: _Earlier) -> Analysis:
     memory = earlier.memory
     tools = {event.tool for event in found if event.kind is EventKind.CALL}
-    scores = score(table, focus=request.focus, is_talk=tools == {ToolKind.OTHER} and not memory.files)
+    scores = score(table, focus=request.focus, is_conversation=tools == {ToolKind.OTHER} and not memory.files)
     short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT
     messages = _with_carried_words(memory, user_messages(found, short))
     language = request.language if request.language != "auto" else detect(message.text for message in messages)

@@ -60,7 +60,7 @@ MAX_OUTPUTS = (3, 200)
 SCRAP_FACTOR, SOURCE_FACTOR, WRITTEN_FACTOR = 0.5, 0.4, 1.4
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
-# Statements that name the focus are told around it, in about this many characters.
+# Statements that name the focus are quoted around it, in about this many characters.
 _FOCUS_CHARS = 200
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60

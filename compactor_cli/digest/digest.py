@@ -93,7 +93,7 @@ def _has_cue(text: str) -> bool:
 
 
 def _without_repeats(history: Sequence[Item], shown: Sequence[str]) -> tuple[Item, ...]:
-    """The history without the lines of turns that hold nothing but an outcome which stands beside the request."""
+    """The history without the lines of turns that hold nothing but an outcome which stands next to the request."""
     kept: list[Item] = []
     for item, after in zip_longest(history, history[1:]):
         quoted, arrow, came = item.text.rpartition('" → ')

@@ -110,7 +110,7 @@ class _EventReader:
                 self._add(EventKind.ASSISTANT, index, spoken_words(self._clean(part.text)))
             elif isinstance(part, ToolCall):
                 self._called(index, part)
-            elif isinstance(part, ToolResult) and part.is_told:
+            elif isinstance(part, ToolResult) and part.is_recorded:
                 self._answered(index, part)
         if message.role is not Role.ASSISTANT:
             self._heard(index, message)

@@ -322,7 +322,7 @@ def _member(key: str, value: Any) -> str:
     return text if is_plain else f"{key} {text}"
 
 
-# Letters beside digits or other letters of a name; a bare number, date or short word needs its key.
+# Letters next to digits or other letters of a name; a bare number, date or short word needs its key.
 _SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]{6,}|^\d{1,2}:\d\d|[^\x00-\x7f]{2}")
 
 

@@ -418,7 +418,7 @@ def _item(state: FileState, words: FixedWords, *, with_added: bool = False, with
     newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
     more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
     added = f"{words.colon}+ {', '.join(newest)}{more}" if newest else ""
-    # What a commit holds is told by its subject.
+    # What a commit holds is stated by its subject.
     is_shown = with_line and state.line and not (state.commit or is_throwaway(state.path))
     line = f"{words.colon if not added else ' · '}`{state.line}`" if is_shown else ""
     # What another name was moved to is given there.

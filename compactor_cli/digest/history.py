@@ -130,8 +130,8 @@ def history_items(
             # A few words say by what they reply to what they asked for.
             replied = agreed.get(turn.number)
             # What is not quoted whole here stands, with what came of it, among the user's words.
-            is_told = outcome and (outcome.is_made or (ELLIPSIS not in name and not outcome.is_begun))
-            came = outcome.text if outcome and is_told else ""
+            is_shown = outcome and (outcome.is_made or (ELLIPSIS not in name and not outcome.is_begun))
+            came = outcome.text if outcome and is_shown else ""
             parts = (opening(replied.replies_to, _NAME_CHARS) if replied else "", name, came)
             text = " → ".join(filter(None, parts))
             line = Item(text=text, records=records_of((analysis.events[turn.first].record,)))

@@ -23,7 +23,7 @@ _MOST_SEARCHES = 256
 
 
 class TextSearch:
-    """A text that is asked for many others: ``piece in told`` is ``piece in text``."""
+    """A text that is asked for many others: ``piece in shown`` is ``piece in text``."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -223,7 +223,7 @@ def _records(records: Iterable[int]) -> tuple[int, ...]:
 
 
 _MAX_PATHS = 4
-# Checks of the same age, lines of such, and the newest of the edits after them that are told of.
+# Checks of the same age, lines of such, and the newest of the edits after them that are listed.
 _MAX_STALE, _MAX_STALE_PATHS = 3, 2
 _MAX_ENTRY_CHARS = 120
 

@@ -78,7 +78,7 @@ def outcomes(
     """What came of the messages of the user, by turn, where a record shows it.
 
     What a yes set going is that of the request before it, too. Of what the user takes back in the next message only
-    what was made is told (commits, addresses).
+    what was made is stated (commits, addresses).
     """
     by_turn = _by_turn(events, runs, operations)
     made_by = {commit.event: commit for commit in commits}

@@ -362,12 +362,12 @@ class Scores:
         return tuple(atoms[row] for row in best)
 
 
-def score(table: Table, *, focus: str = "", is_talk: bool = False) -> Scores:
+def score(table: Table, *, focus: str = "", is_conversation: bool = False) -> Scores:
     """The scores of every atom (and, in chats, word) of a table. ``focus``: words whose atoms matter more.
 
-    ``is_talk``: no tool works on files, so that a path without a file's ending (``gift/card``) may be none.
+    ``is_conversation``: no tool works on files, so that a path without a file's ending (``gift/card``) may be none.
     """
-    coding = _coding(table, is_talk)
+    coding = _coding(table, is_conversation)
     logits = _logits(table)
     for row, atom in _focused(table, focus):
         logits[row] += _FOCUS_BONUS * (2 if atom in focus else 1)
@@ -376,9 +376,9 @@ def score(table: Table, *, focus: str = "", is_talk: bool = False) -> Scores:
     return Scores(table=table, rows=rows, terms=_terms(table) if coding < 0.5 else {}, coding=coding)
 
 
-def _coding(table: Table, is_talk: bool) -> float:
+def _coding(table: Table, is_conversation: bool) -> float:
     paths = (atom for atom, row in table.atoms.items() if table.columns.kinds[row] in _WITH_PARTS)
-    files_seen = sum(not is_talk or "." in path.rpartition("/")[2] for path in paths)
+    files_seen = sum(not is_conversation or "." in path.rpartition("/")[2] for path in paths)
     return min(1.0, files_seen / len(table.atoms) / _CODING_SHARE) if table.atoms else 0.0
 
 
@@ -395,7 +395,7 @@ def _focused(table: Table, focus: str) -> list[tuple[int, str]]:
 
 
 def _blended(table: Table, rows: list[float], coding: float) -> list[float]:
-    """Scores with log-frequency, the best ranking where no fitted model holds: a little of it, in talk all."""
+    """Scores with log-frequency, the best ranking where no fitted model holds: a little of it, in conversations all."""
     columns = table.columns
     counts = [sum(row) for row in zip(columns.users, columns.assistants, columns.calls, columns.results, strict=True)]
     most = log1p(max(counts, default=1)) or 1.0

@@ -1,4 +1,4 @@
-"""Sections: one table of what the digest tells, in which share of its tokens, and what is dropped first.
+"""Sections: one table of what the digest states, in which share of its tokens, and what is dropped first.
 
 Every builder takes the analysis and a number of tokens and gives items in the order they are read; what does not fit
 is left out from the end of its own ranking. To add a section: a value of `Section`, a row of `SECTIONS`, a heading in
@@ -42,7 +42,7 @@ _NAMES_RATIO, _NAMES_RATIO_OF_CHAT = 0.08, 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPlan:
-    """One row: the section, its builder, and its share of the tokens in large and small summaries and in talk.
+    """One row: the section, its builder, and its share of the tokens in large and small summaries, and without code.
 
     ``drop``: when it is dropped where the whole is over its budget, the lowest first.
     """

@@ -512,7 +512,7 @@ def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, .
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, where what it covers changed after it.
 
-    A check that a later passing run contains is not told of again, nor one of chosen tests only.
+    A check that a later passing run contains is not listed again, nor one of chosen tests only.
     """
     passed: list[Run] = []
     for run in reversed(runs):

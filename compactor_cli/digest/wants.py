@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 
-# A message of fewer words is a reply: it is read with what it replies to. Where a conversation is all talk, most
+# A message of fewer words is a reply: it is read with what it replies to. Where a conversation has no calls, most
 # messages are short and hold the names and numbers that matter.
 SHORT_WORDS, SHORT_WORDS_OF_CHAT = 8, 4
 _CHARS_PER_WORD = 8

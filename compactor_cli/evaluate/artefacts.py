@@ -44,7 +44,7 @@ class Artefacts:
 def artefacts_of(events: Sequence[Event]) -> Artefacts:
     """The distinct artefacts of these events."""
     edited = dict.fromkeys(_paths(events, ToolKind.EDIT))
-    # A file that was read may just talk of errors.
+    # A file that was read may just mention errors.
     failing = (event for event in events if event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT))
     return Artefacts(
         edited=tuple(edited),

@@ -217,7 +217,7 @@ class Separate(Protocol):
 
 @runtime_checkable
 class TextOnly(Dialect, Protocol):
-    """A dialect that tells at a glance whether the messages of a row hold nothing but texts and calls."""
+    """A dialect that knows at a glance whether the messages of a row hold nothing but texts and calls."""
 
     def is_text_only(self, elements: Sequence[Any]) -> bool:
         """Whether they do: such a row has no more tokens than bytes, as its keys take more than 4 of them a message."""

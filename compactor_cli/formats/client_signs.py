@@ -173,7 +173,7 @@ _OPENINGS = tuple(frame.opening for frame in _FRAMES)
 _OWN_OPENINGS = (
     *("Reference only: ", "[CONTEXT SUMMARY]: ", "Previous context has been compacted. ", "[Conversation compressed. "),
     *("[Start of the summary of the conversation ", "What follows is a snapshot of the conversation "),
-    *("Messages between those before and behind this one ", "Excerpts from the conversation before this point"),
+    *("Messages between those before and ", "Excerpts from the conversation before this point"),
     "===== Start of the summary of the conversation ",
     *("仅供参考:", "[此前对话摘要开始", "以下是此前对话的快照", "此前的上下文已被压缩", "[对话已压缩"),
     *("为节省空间", "以下是为后面的消息", "===== 此前对话的摘要开始"),

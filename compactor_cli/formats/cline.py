@@ -136,7 +136,7 @@ def _answering(message: Message, asked: list[ToolCall]) -> Message:
 def _leave(found: list[Message], asked: list[ToolCall]) -> None:
     """Calls that the next message does not answer were given up: the client goes on without an answer to them."""
     if asked and found and found[-1].calls:
-        hidden = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in asked)
+        hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
         found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
     asked.clear()
 

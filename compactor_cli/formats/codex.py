@@ -279,7 +279,7 @@ _LINE_TYPES = frozenset(
 _OWN_ITEMS = ITEM_TYPES - {"message", "tool_call", "tool_result", "compaction"}
 # Types that others use too, with the keys by which they are items: what such a line says stands nowhere else.
 _BARE_KEYS = {"tool_call": ("arguments", "function"), "tool_result": ("result",), "compaction": ("encrypted_content",)}
-_SAID = ("content", "message")
+_CONTENT_KEYS = ("content", "message")
 
 
 class Codex(SessionDialect):
@@ -300,8 +300,8 @@ class Codex(SessionDialect):
         if self.starts(value) or "record_type" in value or kind in _OWN_ITEMS:
             return 2
         if kind in ("message", "Message") and item_role(value) is not Role.META:
-            return 2 if isinstance(value.get("content"), list) else int(any(key in value for key in _SAID))
-        keys = _BARE_KEYS.get(kind, _SAID if item_role(value) is not Role.META else ())
+            return 2 if isinstance(value.get("content"), list) else int(any(key in value for key in _CONTENT_KEYS))
+        keys = _BARE_KEYS.get(kind, _CONTENT_KEYS if item_role(value) is not Role.META else ())
         return int("timestamp" in value and any(key in value for key in keys))
 
     def starts(self, value: Any) -> bool:

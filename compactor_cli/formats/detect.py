@@ -164,7 +164,7 @@ def open_transcripts(
 
     ``dialect`` names the format; without it, each conversation's own is found by its content. ``prefix`` is
     what stood before the first record; ``among_rows_of``: the dialect of the row before it, where the records
-    are the rest of a dataset; ``unread_bytes``: rows of texts that are no larger stay unread, but for
+    are the rest of a dataset; ``unread_bytes``: rows of texts that are no larger stay unread, except for
     those that reports list. Guarantees: ``source()`` of the transcripts, joined, is prefix and
     records byte for byte; a row is held only while it is used, a session is held whole. No records, no
     transcripts. Raises UnknownShape where nothing is recognised; unknown records next to known ones are META.

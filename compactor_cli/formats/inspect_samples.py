@@ -122,8 +122,8 @@ def _references(transcript: Transcript) -> frozenset[str]:
 
 
 def _is_message(value: Any) -> bool:
-    is_said = isinstance(value, dict) and ("content" in value or "tool_calls" in value)
-    return is_said and string(value.get("role")) in _ROLES
+    has_content = isinstance(value, dict) and ("content" in value or "tool_calls" in value)
+    return has_content and string(value.get("role")) in _ROLES
 
 
 def _message(value: Any, row: Any) -> Message:

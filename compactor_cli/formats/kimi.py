@@ -74,7 +74,7 @@ def fold(values: Sequence[Value]) -> Folded:
 
 class _Fold:
     """The client's own folding. A step that was interrupted stays open until the next one begins; it leaves nothing
-    if it said nothing, and its calls without results are answered by the client. What is said while calls run comes
+    if it wrote nothing, and its calls without results are answered by the client. What is said while calls run comes
     after their results."""
 
     def __init__(self, values: Sequence[Value]) -> None:

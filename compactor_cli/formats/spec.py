@@ -445,7 +445,7 @@ def _with_hidden_results(messages: Sequence[Message]) -> tuple[Message, ...]:
     for i in reversed(range(len(found))):
         message = found[i]
         if message.calls and not is_answered:
-            hidden = (ToolResult(id=call.id, text="", name=call.name, is_told=False) for call in message.calls)
+            hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in message.calls)
             found[i] = replace(message, parts=(*message.parts, *hidden))
         is_answered = bool(message.results) if not message.is_meta else is_answered
     return tuple(found)

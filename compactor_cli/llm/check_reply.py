@@ -118,7 +118,7 @@ class SourceRecords:
     def _has(self, folded: str) -> bool:
         return folded in self._folded_shown or folded in self._sources.folded
 
-    def said_by_user(self, text: str) -> bool:
+    def is_by_user(self, text: str) -> bool:
         """Whether most of a text are words that a user said."""
         runs = _runs(text)
         known = sum(run in self._sources.user_runs or run in self._shown_runs for run in runs)
@@ -128,7 +128,7 @@ class SourceRecords:
         """Whether a quotation is mostly the user's words, or else stands in the records: what was left out aside."""
         pieces = [words for piece in _LEFT_OUT.split(quotation) if (words := " ".join(_WORD.findall(piece.casefold())))]
         return all(
-            self.said_by_user(piece) or f" {piece} " in self._sources.spaced or f" {piece} " in self._spaced_shown
+            self.is_by_user(piece) or f" {piece} " in self._sources.spaced or f" {piece} " in self._spaced_shown
             for piece in pieces
         )
 
@@ -577,4 +577,4 @@ def _is_unfounded(item: Item, records: SourceRecords) -> tuple[str, ...] | None:
     false = tuple(quote for quote in quoted if not records.is_quoted(quote))
     if quoted and not false:
         return None
-    return false if quoted else None if records.said_by_user(item.text) else ()
+    return false if quoted else None if records.is_by_user(item.text) else ()

@@ -54,7 +54,7 @@ _BROKEN_WORDS = ("codec can't decode", "json response", "invalid response", "not
 _BROKEN_CAUSES = ("RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError")
 # Wrong key, no permission.
 _UNUSABLE_STATUS = (401, 403)
-# An account without money, told with the status of a rate limit.
+# An account without money, reported with the status of a rate limit.
 _NO_MONEY = "insufficient_quota"
 _PREFIX = re.compile(r"^(?:[\w.]+(?:Error|Exception|Timeout)\s*[:-]\s*)+")
 _MASKED = re.compile(r"\S*\*{3,}\S*")

@@ -170,7 +170,7 @@ class Call:
     environment. ``timeout_seconds`` is for the whole reply, ``max_reply_bytes`` (0: any) for its text as it streams in.
     ``input_tokens``: the size of the prompt where the caller counted it, else it is estimated.
     ``prompt_version`` names the wording of the prompt in the key of the reply cache. ``extra`` goes to litellm
-    as it is and is part of that key too. ``about``: the hash of the transcript, for those who are told of the call.
+    as it is and is part of that key too. ``about``: the hash of the transcript, for those who hear of the call.
     ``is_repeat``: it is asked because the reply to an earlier call was refused; no part of the key.
     """
 

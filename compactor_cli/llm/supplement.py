@@ -1,8 +1,8 @@
-"""Where the model path and the digest meet: a check list in the prompt, a supplement behind the reply.
+"""Where the model path and the digest meet: a check list in the prompt, a supplement after the reply.
 
 A supplement is added to a text that somebody else wrote of the records, a model or the agent itself. It holds only
 what the text cannot be contradicted by and does not tell already: the user's words and refusals, open steps, outcomes
-of calls that changed something outside, what the user was told at the end of a turn, files the text does not name with
+of calls that changed something outside, what was reported at the end of a turn, files the text does not name with
 their state, one index of names. Whole sections come from the digest only where the text has no such heading.
 """
 
@@ -185,7 +185,7 @@ class _Chooser:
         return {**found, Section.NAMES: list(names)} if names else found
 
     def _explaining(self, statements: Iterable[Statement]) -> list[Statement]:
-        """What the user was told at the end of a turn: no question or proposal, which may be settled since."""
+        """What was reported to the user at the end of a turn: no question or proposal, which may be settled since."""
         events = self.analysis.finals - self.analysis.taken_back.keys()
         candidates = (one for one in statements if one.event in events and len(one.text) >= _LEAST_STATEMENT_CHARS)
         return [one for one in candidates if not proposes(one.text) and not _QUESTION.search(one.text)]

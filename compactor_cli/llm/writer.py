@@ -245,7 +245,7 @@ class SummaryWriter:
     ) -> _Job:
         text = prompts.prompt(task.wording, prompt_input)
         rules = prompts.rules(task.wording, prompt_input.stage)
-        # All of it is redacted already, but for what is the same for everybody.
+        # All of it is redacted already, except for what is the same for everybody.
         prompt_parts = (
             ChatMessage(speaker=Speaker.SYSTEM, text=rules, is_redacted=True),
             ChatMessage(speaker=Speaker.USER, text=text, is_redacted=True),

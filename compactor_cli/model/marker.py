@@ -15,14 +15,14 @@ import re
 
 from compactor_cli.model.value import dataclass
 
-# A marker deeper in a text is a quotation, not a mark: clients put at most a short preface before ours.
+# A marker deeper in a text is a quotation, not a mark: clients put at most a short preface before it.
 SEARCHED_CHARS = 2_000
 
 _LINE = re.compile(
     r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16})"
     r" records=(?P<first>\d{1,12})-(?P<last>\d{1,12})/(?P<records>\d{1,12}) tokens=(?P<tokens>\d{1,15})"
     r" end=(?P<end>(?:[0-9a-f]{16})?)(?: state=(?P<state>[0-9a-f]{16}))?\]$"
-    r"(?:\n\[kept beside it: (?P<kept>[^\]\n]+)\]$)?",
+    r"(?:\n\[kept (?:as they were|beside it): (?P<kept>[^\]\n]+)\]$)?",
     re.MULTILINE,
 )
 
@@ -49,7 +49,7 @@ class Marker:
 
     def __str__(self) -> str:
         state = f" state={self.state}" if self.state else ""
-        outside = f"\n[kept beside it: {self.kept_outside}]" if self.kept_outside else ""
+        outside = f"\n[kept as they were: {self.kept_outside}]" if self.kept_outside else ""
         return (
             f"[compact/1 transcript={self.transcript} records={self.first}-{self.last}/{self.records}"
             f" tokens={self.tokens} end={self.end}{state}]{outside}"

@@ -73,7 +73,7 @@ class ToolCall:
 class ToolResult:
     """What a tool answered. ``media_count`` counts images and files that came with the text.
 
-    ``is_told`` is False, and the text empty, where the transcript does not hold what the tool answered.
+    ``is_recorded`` is False, and the text empty, where the transcript does not hold what the tool answered.
     """
 
     id: str
@@ -81,7 +81,7 @@ class ToolResult:
     name: str = ""
     is_error: bool = False
     media_count: int = 0
-    is_told: bool = True
+    is_recorded: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class Transcript:
     unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata). ``fault``: why
     this row of a dataset is not a conversation; it has no records then, and its bytes are all in the frame.
     ``original_tokens``: size of the archived original of its newest summary, counted; 0: not known.
-    ``unread_records``: how many this row has, where its size alone tells that it stays: all of it is one record then,
+    ``unread_records``: how many this row has, where its size alone shows that it stays: all of it is one record then,
     and what it says was not read.
     """
 

@@ -414,7 +414,7 @@ class GateAddress:
 def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[GateAddress]:
     """A gate for the worker processes of this machine, for the time of the block.
 
-    In a process of its own, not a thread of the parent: a process with threads is not to be forked. Workers talk to it
+    In a process of its own, not a thread of the parent: a process with threads is not to be forked. Workers send to it
     by a socket that only they know the key of.
     """
     import multiprocessing

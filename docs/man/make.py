@@ -37,7 +37,7 @@ _OF_KIND: dict[OptionKind, dict[str, Any]] = {
 FILES = """\
 compact.toml, pyproject.toml: settings of a project
 $XDG_CONFIG_HOME/compact/config.toml: settings of the user
-.transcripts/: the archive, beside files that were replaced
+.transcripts/: the archive, next to files that were replaced
 $XDG_CACHE_HOME/compact: what was seen, vocabularies as tables, stored replies of models"""
 
 
@@ -88,7 +88,7 @@ def _filter_page() -> Iterator[str]:
     yield from _definitions((f"{item.key}={_placeholder(item)}", item.help) for item in keys)
     yield from (".SH EXAMPLES", *_verbatim(filters.EXAMPLES), ".SH EXIT STATUS", *_verbatim(filters.EXIT_CODES))
     yield ".SH ENVIRONMENT"
-    yield _text("An option --name VALUE may be given as COMPACT_NAME=VALUE, with _ for -, but for these:")
+    yield _text("An option --name VALUE may be given as COMPACT_NAME=VALUE, with _ for -, except for these:")
     only = [item.key for item in OPTIONS if item.scope is Scope.COMMAND_LINE]
     yield _text(", ".join(f"--{name}" for name in only) + ".")
     yield _text("A COMPACT_NAME that is none of these is warned of.")

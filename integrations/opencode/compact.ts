@@ -10,7 +10,7 @@ const PROGRAM = process.env.COMPACTOR ?? "compactor"
 const STATE = join(process.env.XDG_STATE_HOME ?? join(homedir(), ".local/state"), "compact/opencode")
 const DATA = join(process.env.XDG_DATA_HOME ?? join(homedir(), ".local/share"), "compact/archive")
 const STEERING =
-  "A digest of this session (files, commands, exact values) is set behind your summary: leave lists of those out. " +
+  "A digest of this session (files, commands, exact values) is placed after your summary: leave lists of those out. " +
   "Say what was decided and why, what is done, and what comes next."
 const digests = new Map<string, string>()
 

@@ -76,8 +76,8 @@ def session(home: Path) -> Path:
 
 
 STEERING = """\
-A digest of this session (files, commands, exact values, each with its source) is set behind your summary: leave lists \
-of those out. Say what was decided and why, what is done, and what comes next.
+A digest of this session (files, commands, exact values, each with its source) is placed after your summary: leave \
+lists of those out. Say what was decided and why, what is done, and what comes next.
 
 Not to be lost, quoted from the session:
 - the user turned down 'rm -rf build'

@@ -44,7 +44,7 @@ if __name__ == "__main__":"""
 _NAME = '"name": d["call"][0], "arguments": json.dumps(d["call"][1]),\n                    "status"'
 _NAMED = _NAME.replace('"name": d["call"][0]', '**dict(zip(("name", "namespace"), d["call"][0].split("::")[::-1]))')
 MARKER = "[compact/1 "
-STEERING = "is set behind your summary"
+STEERING = "is placed after your summary"
 
 
 def calling(tool: str, **arguments: Any) -> str:

@@ -134,7 +134,7 @@ def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     ]
 
 
-def test_a_chinese_session_is_told_in_chinese() -> None:
+def test_a_chinese_session_is_recorded_in_chinese() -> None:
     one = digest(
         conversation(
             user("请修复 src/登录.py 里的密码检查错误,不要修改旧的接口,因为旧网站还在使用它,并且补充相应的单元测试。"),
@@ -237,7 +237,7 @@ class TestUpdate:
         assert f"Before that: {second}" in found[Section.TASK]
 
 
-def test_a_short_request_is_told_with_what_it_answers() -> None:
+def test_a_short_request_is_recorded_with_what_it_answers() -> None:
     offer = "The loader reads the file twice. Shall I read it once and keep the result in memory?"
     found = digest(
         conversation(user("why is the start of the program so slow?"), says(offer), user("yes, do that"), says("Done."))

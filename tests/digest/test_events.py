@@ -158,7 +158,7 @@ def test_what_a_tool_does(name: str, arguments: object, kind: ToolKind) -> None:
     "text",
     ["<environment_context><cwd>/data/app</cwd></environment_context>", "x\nWorking directory: /data/app\ny"],
 )
-def test_the_working_directory_is_told_in_words_too(text: str) -> None:
+def test_the_working_directory_is_recorded_in_words_too(text: str) -> None:
     assert working_directory(conversation(user(text))) == "/data/app"
 
 

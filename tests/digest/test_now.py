@@ -40,7 +40,7 @@ def test_a_call_without_a_result_at_the_end_is_named() -> None:
     assert "No result seen of: `make export`" in texts(one, Section.TASK)
 
 
-def test_what_the_agent_did_after_its_last_words_is_told_as_steps() -> None:
+def test_what_the_agent_did_after_its_last_words_is_recorded_as_steps() -> None:
     said = says("I found the cause: the second hour of October is dropped as a duplicate of the first.")
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), said, edit, ran("make test", "12 passed")), 900)

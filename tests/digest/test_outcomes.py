@@ -80,7 +80,7 @@ def test_what_a_yes_set_going_came_of_the_request_before_it() -> None:
     assert wanted(says("Shall I change store.py?"), user("yes, do it"), STORE, COMMIT) == ' → 4f1c2aa "Store UTC"'
 
 
-def test_a_short_yes_is_told_with_what_it_agreed_to_so_that_its_commit_does_not_stand_for_more() -> None:
+def test_a_short_yes_is_recorded_with_what_it_agreed_to_so_that_its_commit_does_not_stand_for_more() -> None:
     asked = says("I would change store.py first and the export later. Shall I start with store.py?")
     done = says("The times are stored in UTC now, since sqlite's date functions ignore the offset of a time.")
     one = digest(conversation(user(ASKED), asked, user("yeah, do it all"), STORE, COMMIT, done, NEXT), 3_000)

@@ -58,7 +58,7 @@ def test_a_rejected_call_is_the_users_word_with_what_it_stopped() -> None:
     assert not any("git push" in text for text in texts(one, Section.COMMANDS))
 
 
-def test_a_call_rejected_without_a_word_is_told_as_stopped() -> None:
+def test_a_call_rejected_without_a_word_is_recorded_as_stopped() -> None:
     refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
     session = conversation(user(LONG), ran("rm -rf build", refused, is_error=True), says("I leave it."))
     assert "Stopped by the user: `rm -rf build`" in texts(digest(session, 1_500), Section.USER)
@@ -147,7 +147,7 @@ def test_a_rule_that_the_kept_records_hold_is_not_told_again() -> None:
     assert not any("NEVER" in text for text in texts(one, Section.USER))
 
 
-def test_a_rule_of_the_user_is_told_even_where_there_is_no_room_for_the_message() -> None:
+def test_a_rule_of_the_user_is_recorded_even_where_there_is_no_room_for_the_message() -> None:
     filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. "
     ruled = user(f"{filler * 12}You MUST NOT touch the fixtures. {filler * 12}")
     others = [user(f"{LONG}number {number}") for number in range(40)]

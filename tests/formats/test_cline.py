@@ -77,7 +77,7 @@ def test_a_call_that_was_given_up_is_whole() -> None:
     resumed = said("user", "[TASK RESUMPTION] This task was interrupted.", "<user_message>\ngo on\n</user_message>")
     transcript = open_one([TASK, FOUND, said("assistant", call("execute_command", "c", command="x")), resumed])
     assert not group(transcript.messages).orphan_calls
-    assert [result.is_told for result in transcript.messages[2].results] == [False]
+    assert [result.is_recorded for result in transcript.messages[2].results] == [False]
     assert user_words(transcript)[-1] == "go on"
 
 

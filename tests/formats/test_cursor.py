@@ -39,7 +39,7 @@ def test_a_transcript_is_known_and_its_calls_are_answered_without_words() -> Non
     assert [message.role for message in transcript.messages] == [Role.USER, Role.ASSISTANT, Role.META, Role.ASSISTANT]
     assert transcript.messages[1].text == "I run them."
     assert not group(transcript.messages).orphan_calls
-    assert not any(result.is_told or result.text for result in transcript.messages[1].results)
+    assert not any(result.is_recorded or result.text for result in transcript.messages[1].results)
 
 
 def test_the_digest_claims_nothing_of_how_an_unanswered_call_ended() -> None:

@@ -134,7 +134,7 @@ def test_a_missing_section_is_no_reason_to_refuse() -> None:
     assert Section.FILES not in verdict.outline.present
 
 
-def test_the_model_is_told_what_it_left_out_with_its_records() -> None:
+def test_the_model_is_recorded_what_it_left_out_with_its_records() -> None:
     verdict = check(Reply(text="Sure, I will release it now.", model="m"), GROUND, count)
     assert "src/login.py [" in verdict.details["names"]
     foreign = check(Reply(text=GOOD + "\n" + FOREIGN, model="m"), GROUND, count)

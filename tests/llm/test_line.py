@@ -110,7 +110,7 @@ def test_when_nobody_answers_the_reasons_are_told(
     assert "kkkk" not in caught.value.reason
 
 
-def test_a_prompt_that_is_too_long_is_told_upwards_at_once(
+def test_a_prompt_that_is_too_long_is_recorded_upwards_at_once(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
     fallback = Fallback(model="openai/well", api_base=llm_server.openai)

@@ -90,7 +90,7 @@ def test_a_passing_failure_costs_a_retry_and_nothing_else(llm_server: LlmServer,
     assert summarised(llm_server, model).summary.source is Source.MODEL
 
 
-def test_the_second_attempt_is_told_what_was_wrong_behind_the_same_prompt(llm_server: LlmServer) -> None:
+def test_the_second_attempt_is_recorded_what_was_wrong_behind_the_same_prompt(llm_server: LlmServer) -> None:
     summarised(llm_server, "chat")
     first, second = asked(llm_server)
     assert second.startswith(first)

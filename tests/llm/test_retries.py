@@ -103,7 +103,7 @@ def test_the_fallback_is_retried_too_and_then_all_reasons_are_told() -> None:
 
 
 @pytest.mark.parametrize("kind", [f.ContextTooLong, f.LimitReached])
-def test_what_a_retry_cannot_help_is_told_upwards(kind: type[f.ModelFailure]) -> None:
+def test_what_a_retry_cannot_help_is_recorded_upwards(kind: type[f.ModelFailure]) -> None:
     provider = Provider(kind("no"))
     with pytest.raises(kind):
         ask(provider, SECOND)

@@ -185,7 +185,7 @@ def completion(text: str, **more: object) -> list[str]:
     return [item.text for part in found.summary.sections for item in part.items]
 
 
-def test_of_pushes_the_newest_is_told_and_no_failure_that_was_mended() -> None:
+def test_of_pushes_the_newest_is_recorded_and_no_failure_that_was_mended() -> None:
     outcomes = [text for text in completion("The work at the harbour goes on. " * 20) if text.startswith("`g")]
     assert outcomes == [
         "`gh pr create` → https://example.com/harbour/pull/31",
