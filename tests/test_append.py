@@ -62,7 +62,7 @@ def check(transcript: Transcript, settings: Settings) -> bool:
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_the_original_is_a_prefix_and_the_tail_comes_behind_the_summary(name: str) -> None:
+def test_the_original_is_a_prefix_and_the_tail_comes_after_the_summary(name: str) -> None:
     (transcript,) = opened((SAMPLES / f"{name}.jsonl").read_bytes())
     settings = Settings(target=Size(ratio=0.5), keep=Keep(head_turns=1, tail_tokens=200))
     assert check(transcript, settings)
@@ -128,7 +128,7 @@ def pi_turn(number: int, *, is_answered: bool = True) -> list[dict[str, object]]
     return [*asked, out, done] if is_answered else asked
 
 
-def test_where_a_boundary_names_but_a_start_the_tail_begins_behind_a_call_that_was_broken_off() -> None:
+def test_where_a_boundary_names_but_a_start_the_tail_begins_after_a_call_that_was_broken_off() -> None:
     turns = [*pi_turn(0), *pi_turn(1), *pi_turn(2), *pi_turn(3, is_answered=False), *pi_turn(4)]
     (transcript,) = opened(pi_session(*turns))
     settings = Settings(keep=Keep(tail_turns=2, tail_tokens=0), budget=Budget(size=Size(tokens=300)))

@@ -120,7 +120,7 @@ def test_appended_boundaries_keep_apart_only_where_the_client_can() -> None:
         assert bool(between) == holds
 
 
-def test_an_opencode_summary_stands_before_what_is_kept_right_behind_the_head() -> None:
+def test_an_opencode_summary_stands_before_what_is_kept_right_after_the_head() -> None:
     source = opened((SAMPLES / "opencode-export.json").read_bytes())
     head, island = source.records[0].value["info"]["id"], source.records[1].value["info"]["id"]
     cut = InsertionPoint(before=(0,), after=(1, len(source.records) - 1))

@@ -40,7 +40,7 @@ _ACCEPTS_CORRECTION = re.compile(
     re.IGNORECASE,
 )
 # What the user adds to an explanation does not doubt it.
-_DOUBTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
+_OBJECTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
 # How a message begins that reports what was done: it explains nothing that could be wrong.
 _REPORTS = re.compile(
     r"\W*(?:(?:I'?ve|I have) (?:created|written|updated|added|saved|committed|pushed)|done\b|all done)", re.IGNORECASE
@@ -122,7 +122,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
         if event.kind is EventKind.ASSISTANT:
             if event.turn != turn and asked and _owns_to_error().match(event.text):
                 doubt(_meant(events, explained, asked) or explained[-1:], asked)
-            elif event.turn != turn and _DOUBTS.search(asked) and _ACCEPTS_CORRECTION.match(event.text):
+            elif event.turn != turn and _OBJECTS.search(asked) and _ACCEPTS_CORRECTION.match(event.text):
                 doubt(_meant(events, explained, asked), asked)
             for earlier, places in _overtaken(events, explained, event.text):
                 found[earlier] = found.get(earlier, frozenset()) | places

@@ -121,7 +121,7 @@ def test_what_the_user_added_since_stays_when_it_is_taken_out(compactor: Toolbox
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_settings_behind_a_link_are_written_and_the_link_stays(compactor: Toolbox, home: Path, is_there: bool) -> None:
+def test_settings_after_a_link_are_written_and_the_link_stays(compactor: Toolbox, home: Path, is_there: bool) -> None:
     path, kept = home / ".codex/config.toml", home / "dotfiles/codex.toml"
     for folder in (path.parent, kept.parent):
         folder.mkdir()

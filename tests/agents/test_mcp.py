@@ -170,7 +170,7 @@ def test_dropped_lists_what_a_session_lost_when_its_client_compacted_it(
         ("dropped", {"session": "no such"}, "no archive holds a session"),
     ],
 )
-def test_what_is_wrong_with_a_call_is_recorded_to_the_model(
+def test_what_is_wrong_with_a_call_is_reported_to_the_model(
     archived: str, client: Client, name: str, arguments: dict[str, Any], says: str
 ) -> None:
     assert says in client.call(name, **arguments)["error"]

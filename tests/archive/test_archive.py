@@ -85,7 +85,7 @@ def test_the_same_original_is_stored_once(tmp_path: Path) -> None:
     assert files(tmp_path) == [first.stored]
 
 
-def test_a_damaged_original_is_mended_when_it_comes_again(tmp_path: Path) -> None:
+def test_a_damaged_original_is_repaired_when_it_comes_again(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     path = tmp_path / archive.add(DATA).stored
     path.write_bytes(b"rot")

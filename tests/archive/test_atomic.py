@@ -68,7 +68,7 @@ def test_a_replaced_file_keeps_its_owner(tmp_path: Path) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (4321, 1234)
 
 
-def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None:
+def test_a_link_stays_and_the_file_after_it_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("deep/real")

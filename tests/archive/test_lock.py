@@ -10,7 +10,7 @@ from compactor_cli.archive.atomic import lock
 from compactor_cli.model.errors import OutputError, TryLater
 
 
-def test_a_second_run_is_recorded_to_try_later_and_nothing_is_left(tmp_path: Path) -> None:
+def test_a_second_run_is_asked_to_try_later_and_nothing_is_left(tmp_path: Path) -> None:
     with lock(tmp_path):
         with pytest.raises(TryLater) as caught, lock(str(tmp_path)):
             pass

@@ -100,7 +100,7 @@ def test_damage_is_noticed_and_no_file_is_left(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_restored_file_overwrites_only_if_told_to(tmp_path: Path) -> None:
+def test_a_restored_file_overwrites_only_if_asked_to(tmp_path: Path) -> None:
     found = find([tmp_path / "archive"], store(tmp_path / "archive", b"data\n"))
     out = tmp_path / "out"
     out.write_bytes(b"mine")

@@ -166,7 +166,7 @@ def test_an_index_mostly_of_what_is_gone_is_made_anew(archive: Path) -> None:
 
 @settings(max_examples=15)
 @given(data=st.data())
-def test_any_damage_to_the_index_is_mended(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_any_damage_to_the_index_is_repaired(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     archive = tmp_path_factory.mktemp("damaged")
     for number in range(3):
         store(archive, *said(f"apple {number}", "pear"))

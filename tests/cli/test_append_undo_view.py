@@ -26,9 +26,7 @@ def session(home: Path) -> Path:
     return path
 
 
-def test_the_boundary_is_written_behind_the_original_and_taken_back(
-    session: Path, compact: Run, compactor: Run
-) -> None:
+def test_the_boundary_is_written_after_the_original_and_taken_back(session: Path, compact: Run, compactor: Run) -> None:
     original = session.read_bytes()
     assert compact("--append", *KEEP, session).code == 0
     appended = session.read_bytes()
@@ -392,7 +390,7 @@ def test_verify_warns_of_a_compaction_that_the_client_ignores(session: Path, com
     assert "this compaction is ignored" in done.err
 
 
-def test_verify_does_not_fail_a_session_that_its_client_resumes_behind_an_interrupted_turn(
+def test_verify_does_not_fail_a_session_that_its_client_resumes_after_an_interrupted_turn(
     work: Path, compactor: Run
 ) -> None:
     call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "sleep 60"}}

@@ -38,7 +38,7 @@ def test_alike_messages_are_counted_after_the_third(monkeypatch: pytest.MonkeyPa
     assert lines[-1] == "compact: and 7 more like: no format is recognised …: name it"
 
 
-def test_with_v_every_message_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_v_every_message_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = _terminal(monkeypatch)
     console = Console("compact", Level.DONE)
     for number in range(10):

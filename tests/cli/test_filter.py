@@ -308,7 +308,7 @@ def test_lines_that_are_not_json_are_kept_or_dropped_on_request(work: Path, comp
     assert "1 line" in _report(work / "r.json")["inputs"][0]["reason"]  # type: ignore[index]
 
 
-def test_fail_fast_leaves_the_inputs_behind_a_failed_one_alone(work: Path, compact: Run) -> None:
+def test_fail_fast_leaves_the_inputs_after_a_failed_one_alone(work: Path, compact: Run) -> None:
     (work / "bad.jsonl").write_bytes(b"oops\n")
     ran = compact(
         "-i", "--min-age", "0", "--fail-fast", "-t", "1500", "bad.jsonl", "session.jsonl", "--report", "r.json"
@@ -420,7 +420,7 @@ def test_the_report_says_what_was_done(work: Path, compact: Run) -> None:
     assert report["settings"]["target"] == {"tokens": 1_500, "ratio": 0.0}
 
 
-def test_how_much_is_said(work: Path, compact: Run) -> None:
+def test_how_much_is_stated(work: Path, compact: Run) -> None:
     assert "tokens" in compact("-t", "1500", "session.jsonl", "-v").err
     assert "unchanged" in compact("-t", "100k", "session.jsonl", "-v").err
     assert "settings from: command line, preset default" in compact("-t", "100k", "session.jsonl", "-vv").err

@@ -54,7 +54,7 @@ def test_a_model_writes_the_summary_and_the_report_counts(work: Path, compact: R
     assert len(llm_server.requests()) == 2
 
 
-def test_a_provider_that_is_dead_for_all_inputs_is_said_in_the_last_line(
+def test_a_provider_that_is_dead_for_all_inputs_is_stated_in_the_last_line(
     work: Path, compact: Run, llm_server: LlmServer
 ) -> None:
     for name in ("a.jsonl", "b.jsonl"):

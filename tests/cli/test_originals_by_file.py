@@ -96,7 +96,7 @@ def test_the_same_is_summarised_whether_or_not_it_is_archived(work: Path, compac
 
 @pytest.mark.parametrize("name", ["session.jsonl", "small.jsonl"])
 @pytest.mark.parametrize("what", ["restore", "undo"])
-def test_where_no_archive_was_asked_for_that_is_said(
+def test_where_no_archive_was_asked_for_that_is_stated(
     what: str, name: str, work: Path, compact: Run, compactor: Run
 ) -> None:
     compact("-t", "1500", "session.jsonl", "-o", "small.jsonl")

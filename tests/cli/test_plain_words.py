@@ -32,7 +32,7 @@ def test_a_difference_shows_no_loss_where_only_a_counter_is_reset(work: Path, co
 
 
 @pytest.mark.parametrize(("share", "options", "is_said"), [(0.7, (), False), (0.7, ("-v",), True), (0.78, (), True)])
-def test_a_window_that_fills_is_said_before_compaction_starts(
+def test_a_window_that_fills_is_stated_before_compaction_starts(
     work: Path, compact: Run, share: float, options: tuple[str, ...], is_said: bool
 ) -> None:
     path = work / "session.jsonl"

@@ -23,7 +23,7 @@ def test_a_session_becomes_a_row_whole_or_compacted(work: Path, compact: Run) ->
     assert "openai-chat cannot hold them" in whole.err
 
 
-def test_each_row_of_a_dataset_becomes_one_and_what_is_lost_is_said_once(work: Path, compact: Run) -> None:
+def test_each_row_of_a_dataset_becomes_one_and_what_is_lost_is_stated_once(work: Path, compact: Run) -> None:
     done = compact(
         "--to", "anthropic", "-t", "1k", "rows.jsonl", "-o", "out.jsonl", "--report", "report.json", "-j", "2"
     )

@@ -19,7 +19,7 @@ def _only(name: str, known: str) -> pytest.MarkDecorator:
 
 
 @_only("claude", "claude-code")
-def test_claude_code_one_digest_behind_each_summary_and_steering_in_its_request_alone(inside: Inside) -> None:
+def test_claude_code_one_digest_after_each_summary_and_steering_in_its_request_alone(inside: Inside) -> None:
     made = inside.made
     made.extra = ("--allowedTools", "Bash,mcp__compact__search,mcp__compact__expand")
     inside.begin()
@@ -41,7 +41,7 @@ def test_claude_code_one_digest_behind_each_summary_and_steering_in_its_request_
 
 
 @_only("codex", "codex")
-def test_codex_one_digest_behind_each_summary_once_its_hooks_are_trusted(inside: Inside) -> None:
+def test_codex_one_digest_after_each_summary_once_its_hooks_are_trusted(inside: Inside) -> None:
     limit = ("-c", "model_auto_compact_token_limit=30000")
     for trust, digests in (((), 0), (("--dangerously-bypass-hook-trust",), 1)):
         inside.made.extra = (*limit, *trust)

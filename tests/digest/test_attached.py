@@ -39,7 +39,7 @@ def plan(transcript: Transcript, **more: object) -> list[str]:
     return texts(digest(transcript, **more), Section.PLAN)
 
 
-def test_skills_and_what_still_runs_are_told() -> None:
+def test_skills_and_what_still_runs_are_stated() -> None:
     said = plan(conversation(*TALK))
     assert said == [
         "Skills in use: git:review",
@@ -48,7 +48,7 @@ def test_skills_and_what_still_runs_are_told() -> None:
     ]
 
 
-def test_what_ended_is_not_told_wherever_that_is_shown() -> None:
+def test_what_ended_is_not_stated_wherever_that_is_shown() -> None:
     over = (notice("a1b2c3"), call("TaskStop", "k", task_id="b77f00"), answer("Successfully stopped task", "k"))
     assert plan(conversation(*TALK, *over)) == ["Skills in use: git:review"]
     whole = conversation(*TALK, *over)

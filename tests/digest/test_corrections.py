@@ -53,7 +53,7 @@ def test_where_a_correction_names_nothing_of_a_message_all_of_it_is_in_doubt() -
     assert len(doubted(REVIEW, user("no, that's wrong"))) == 3
 
 
-def test_a_question_that_the_user_wants_to_talk_about_takes_nothing_back() -> None:
+def test_a_question_that_the_user_wants_to_discuss_takes_nothing_back() -> None:
     asked = call("AskUserQuestion", "1", questions=[{"question": "Which harbours?"}])
     refused = answer(
         "The user doesn't want to proceed with this tool use. the user said:\nlet me think", "1", is_error=True
@@ -75,7 +75,7 @@ def test_a_verdict_that_later_findings_overtake_does_not_stand() -> None:
     assert doubted(user("review it"), verdict, user("see the comments"), found) == ["Verdict: Ship it."]
 
 
-def test_that_checks_passed_is_said_to_be_older_than_the_edits_after_it() -> None:
+def test_that_checks_passed_is_stated_to_be_older_than_the_edits_after_it() -> None:
     passed = says("All tests pass now, the store keeps the readings of both harbours and the page shows them.")
     assert f"{passed.text} (before the newest edits)" in shown(passed, *AFTER, EDIT, says("Renamed."))
     assert "(before the newest edits)" not in shown(EDIT, passed, user("thanks"), ran("git status", "clean"))

@@ -115,7 +115,7 @@ def test_the_task_stands_first() -> None:
     ]
 
 
-def test_a_few_words_are_told_with_the_request_before_them() -> None:
+def test_a_few_words_are_stated_with_the_request_before_them() -> None:
     asked = "Move the importer into a package of its own and keep its public names as they are."
     shown = texts(digest(conversation(user(asked), says("Shall I?"), user("yes"), says("Moved."))), Section.TASK)
     assert shown[:3] == ["Asked: yes", "In reply to: Shall I?", f"Before that: {asked}"]
@@ -134,7 +134,7 @@ def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     ]
 
 
-def test_a_chinese_session_is_recorded_in_chinese() -> None:
+def test_a_chinese_session_is_summarised_in_chinese() -> None:
     one = digest(
         conversation(
             user("请修复 src/登录.py 里的密码检查错误,不要修改旧的接口,因为旧网站还在使用它,并且补充相应的单元测试。"),
@@ -205,7 +205,7 @@ class TestUpdate:
         assert "open: Release version 2.4.1" in text
         assert "Asked: now release it as version 2.4.1" in text
 
-    def test_the_frame_of_the_old_summary_is_not_told_again(self) -> None:
+    def test_the_frame_of_the_old_summary_is_not_stated_again(self) -> None:
         _, _, text = self._second(state=False)
         assert text.count("Reference only") == 1
         assert text.count("[compact/1 ") == 1
@@ -237,7 +237,7 @@ class TestUpdate:
         assert f"Before that: {second}" in found[Section.TASK]
 
 
-def test_a_short_request_is_recorded_with_what_it_answers() -> None:
+def test_a_short_request_is_stated_with_what_it_answers() -> None:
     offer = "The loader reads the file twice. Shall I read it once and keep the result in memory?"
     found = digest(
         conversation(user("why is the start of the program so slow?"), says(offer), user("yes, do that"), says("Done."))
@@ -248,6 +248,6 @@ def test_a_short_request_is_recorded_with_what_it_answers() -> None:
     ]
 
 
-def test_what_was_said_last_is_not_told_twice_where_the_request_replies_to_it() -> None:
+def test_what_was_said_last_is_not_stated_twice_where_the_request_replies_to_it() -> None:
     found = digest(conversation(user("run the steps"), says("Step 3 (lint) complete."), user("next step")), 600)
     assert sum("Step 3 (lint) complete." in text for text in texts(found, Section.TASK)) == 1

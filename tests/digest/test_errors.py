@@ -178,7 +178,7 @@ def test_of_a_merge_only_the_files_not_edited_since_are_open() -> None:
     )
 
 
-def test_compilers_errors_behind_a_pipe_are_no_success() -> None:
+def test_compilers_errors_after_a_pipe_are_no_success() -> None:
     printed = "src/theme.ts(10,46): error TS1343: The 'import.meta' meta-property is not allowed."
     session = conversation(user("check the themes"), ran("npx tsc --noEmit | grep -v ../tui", printed), says("Hm."))
     assert any("TS1343" in text and "fail" in text for text in texts(digest(session, 2_000), Section.PLAN))

@@ -158,11 +158,11 @@ def test_what_a_tool_does(name: str, arguments: object, kind: ToolKind) -> None:
     "text",
     ["<environment_context><cwd>/data/app</cwd></environment_context>", "x\nWorking directory: /data/app\ny"],
 )
-def test_the_working_directory_is_recorded_in_words_too(text: str) -> None:
+def test_the_working_directory_is_stated_in_words_too(text: str) -> None:
     assert working_directory(conversation(user(text))) == "/data/app"
 
 
-def test_a_bar_behind_a_number_is_a_gutter_only_where_a_file_was_read() -> None:
+def test_a_bar_after_a_number_is_a_gutter_only_where_a_file_was_read() -> None:
     table = "1 | red\n2 | green"
     assert without_gutters(table, surely=True) == "red\ngreen"
     assert without_gutters(table, surely=False) == table
@@ -182,6 +182,6 @@ def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> No
     assert strip("see C:\\Work\\Apple\\a.py") == "see C:\\Work\\Apple\\a.py"
 
 
-def test_what_the_client_says_in_the_model_s_name_is_not_said() -> None:
+def test_what_the_client_says_in_the_model_s_name_is_not_stated() -> None:
     found = events_of(user("Go on"), says("No response requested."), says("Done"))
     assert [event.text for event in found] == ["Go on", "Done"]

@@ -13,7 +13,7 @@ def facts(*messages: object) -> list[str]:
     return texts(digest(conversation(user("ship it"), *messages), 3_000), Section.COMMANDS)  # type: ignore[arg-type]
 
 
-def test_a_commit_is_recorded_with_its_branch_and_hash() -> None:
+def test_a_commit_is_stated_with_its_branch_and_hash() -> None:
     assert facts(ran("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")) == [
         "branch main",
         "`git commit -m x` → ok: [main 1a2b3c4] x",
@@ -26,7 +26,7 @@ def test_only_runs_that_ended_as_the_last_one_did_are_counted() -> None:
     assert facts(green, red, green) == ["`pytest -q` → ok ×2: 5 passed in 1s"]
 
 
-def test_a_pull_request_is_recorded_with_its_address() -> None:
+def test_a_pull_request_is_stated_with_its_address() -> None:
     (fact,) = facts(ran("gh pr create --fill", "https://git.example/tide/pull/17"))
     assert fact.endswith("https://git.example/tide/pull/17")
 
@@ -38,7 +38,7 @@ def test_what_changed_the_world_goes_before_tests_and_builds() -> None:
     assert [text.partition("` ")[0].strip("`") for text in shown] == ["git push", "pytest -q", "make all"]
 
 
-def test_a_ticket_that_a_tool_made_is_recorded_with_its_answer() -> None:
+def test_a_ticket_that_a_tool_made_is_stated_with_its_answer() -> None:
     shown = facts(call("create_issue", "1", project="Gauges"), answer("created TIDE-41", "1"))
     assert shown == ["create_issue(project=Gauges) → created TIDE-41"]
 
@@ -136,14 +136,14 @@ def test_a_call_that_failed_gives_way_to_a_later_one_of_the_same_tool_that_went_
     ]
 
 
-def test_a_run_of_the_code_before_it_was_edited_is_said_to_be_older() -> None:
+def test_a_run_of_the_code_before_it_was_edited_is_stated_to_be_older() -> None:
     edit = (call("Edit", "e", file_path="src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
     assert facts(ran("python reproduce.py", "finished without errors"), edit) == [
         "`python reproduce.py` → ok before the newest edits: finished without errors"
     ]
 
 
-def test_a_command_in_another_folder_is_recorded_with_the_folder() -> None:
+def test_a_command_in_another_folder_is_stated_with_the_folder() -> None:
     edit = (call("Edit", "e", file_path="src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
     pushed = ran("cd /srv/other && git push", "main -> main")
     assert facts(edit, pushed) == ["`git push` (/srv/other) → ok: main -> main"]
@@ -152,7 +152,7 @@ def test_a_command_in_another_folder_is_recorded_with_the_folder() -> None:
 ORDER = '{"id": "W67", "owner": "li_72", "status": "pending", "address": {"city": "LA"}, "amount": 547.62}'
 
 
-def test_of_an_action_the_answer_tells_what_is_new_and_not_what_was_looked_up_before() -> None:
+def test_of_an_action_the_answer_states_what_is_new_and_not_what_was_looked_up_before() -> None:
     changed = ORDER.replace("LA", "NY").replace("pending", "pending (item modified)").replace("}}", '}, "refund": 3.7}')
     shown = facts(
         (call("order_get", "1", id="W67"), answer(ORDER, "1")),

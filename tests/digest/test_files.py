@@ -125,7 +125,7 @@ def test_a_list_of_added_names_says_how_many_more_there_are() -> None:
     assert file_items(found, frozenset(), 400, token_cache(), EN)[0].text.endswith(", test_g() … +2")
 
 
-def test_where_paths_share_a_line_those_of_a_commit_are_told_from_the_others() -> None:
+def test_where_paths_share_a_line_those_of_a_commit_are_stated_from_the_others() -> None:
     found = [
         FileState(path=f"src/module_{number}.py", edits=1, changed=number, records=[number]) for number in range(20)
     ]
@@ -164,7 +164,7 @@ def test_a_file_that_is_written_anew_has_the_lines_of_its_new_text_only() -> Non
     assert not is_overwritten(1, "name = 'a'")
 
 
-def test_a_changed_file_is_shown_with_a_line_that_its_last_edit_wrote_until_a_commit_tells_of_it() -> None:
+def test_a_changed_file_is_shown_with_a_line_that_its_last_edit_wrote_until_a_commit_states_of_it() -> None:
     edit = call(
         "Edit", "1", file_path="lock.rs", old_string="let a = 1;", new_string="let a = 1;\nlet path = default_path();"
     )

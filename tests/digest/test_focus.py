@@ -31,7 +31,7 @@ def mentions(focus: str, tokens: int) -> int:
     return sum(line in told for line in (*lines, *printed))
 
 
-def test_with_a_focus_at_least_half_of_what_names_it_is_recorded() -> None:
+def test_with_a_focus_at_least_half_of_what_names_it_is_stated() -> None:
     assert mentions("", 900) < 9 <= mentions("exporter", 900)
 
 
@@ -55,7 +55,7 @@ def test_the_choice_holds_its_budget_with_a_focus() -> None:
     assert sum(count(one.text) + 1 for one in named[:-1]) <= 200 * FOCUS_RATIO
 
 
-def test_a_long_message_is_recorded_around_the_focus() -> None:
+def test_a_long_message_is_quoted_around_the_focus() -> None:
     filler = "nothing of importance was seen in any of the other places that were looked at, " * 12
     long = f"While {filler}the exporter kept {filler}its rows"
     whole = conversation(user("Look at it"), says(long), *session(30))

@@ -154,7 +154,7 @@ def test_an_entry_stands_under_the_entry_it_belongs_to_even_where_that_one_was_n
     assert told(1, 3) == shown_text
 
 
-def test_an_entry_that_was_chosen_is_not_said_again_above_what_it_leads() -> None:
+def test_an_entry_that_was_chosen_is_not_stated_again_above_what_it_leads() -> None:
     assert told(0, 1, 2, 4) == (
         "What happened: 1. You committed 43c285d · with two sessions\n"
         "2. You did a reset to 82b4027 … the branches stayed"
@@ -165,7 +165,7 @@ def test_an_ellipsis_stands_for_the_entries_of_a_list_that_are_left_out() -> Non
     assert told(0, 5) == "What happened: 1. You committed 43c285d … 3. You committed again"
 
 
-def test_the_steps_of_a_build_are_told_by_its_end_and_not_one_by_one() -> None:
+def test_the_steps_of_a_build_are_stated_by_its_end_and_not_one_by_one() -> None:
     steps = "\n".join(f"   Compiling gauge-{name} v0.1.{len(name)}" for name in ("clock", "export", "console"))
     built = ran("cargo build --bin gauge-clock", f"{steps}\n    Finished `dev` profile [optimized] in 9.12s")
     shown_text = rendered(digest(conversation(user("does gauge-clock build?"), built), 2_000).summary)

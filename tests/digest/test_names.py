@@ -31,7 +31,7 @@ def test_names_stand_once_at_the_end_by_file_and_take_a_small_share() -> None:
     assert token_cache().text(index) <= 0.2 * count(rendered(one.summary))
 
 
-def test_a_moved_file_is_recorded_under_its_new_name() -> None:
+def test_a_moved_file_is_stated_under_its_new_name() -> None:
     one = digest(conversation(user("move it"), ran("cd src && git mv old_clock.py clock.py", "")), 1_500)
     assert texts(one, Section.FILES) == ["clock.py", "old_clock.py — moved to clock.py"]
 

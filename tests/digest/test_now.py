@@ -40,7 +40,7 @@ def test_a_call_without_a_result_at_the_end_is_named() -> None:
     assert "No result seen of: `make export`" in texts(one, Section.TASK)
 
 
-def test_what_the_agent_did_after_its_last_words_is_recorded_as_steps() -> None:
+def test_what_the_agent_did_after_its_last_words_is_stated_as_steps() -> None:
     said = says("I found the cause: the second hour of October is dropped as a duplicate of the first.")
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), said, edit, ran("make test", "12 passed")), 900)
@@ -107,7 +107,7 @@ def test_what_was_said_before_something_was_done_is_no_state_any_more() -> None:
     ]
 
 
-def test_a_short_word_after_it_stands_beside_what_was_said_before() -> None:
+def test_a_short_word_after_it_stands_next_to_what_was_said_before() -> None:
     passed = says("All tests pass now.")
     one = digest(conversation(user(ASKED), BROKEN, MENDED, ran("make test", "12 passed"), passed), 900)
     assert texts(one, Section.TASK)[2] == 'then done: Edit clock.py · `make test` → ok · "All tests pass now."'

@@ -80,7 +80,7 @@ def test_what_a_yes_set_going_came_of_the_request_before_it() -> None:
     assert wanted(says("Shall I change store.py?"), user("yes, do it"), STORE, COMMIT) == ' → 4f1c2aa "Store UTC"'
 
 
-def test_a_short_yes_is_recorded_with_what_it_agreed_to_so_that_its_commit_does_not_stand_for_more() -> None:
+def test_a_short_yes_is_stated_with_what_it_agreed_to_so_that_its_commit_does_not_stand_for_more() -> None:
     asked = says("I would change store.py first and the export later. Shall I start with store.py?")
     done = says("The times are stored in UTC now, since sqlite's date functions ignore the offset of a time.")
     one = digest(conversation(user(ASKED), asked, user("yeah, do it all"), STORE, COMMIT, done, NEXT), 3_000)
@@ -88,7 +88,7 @@ def test_a_short_yes_is_recorded_with_what_it_agreed_to_so_that_its_commit_does_
     assert line in texts(one, Section.HISTORY)
 
 
-def test_a_question_that_was_answered_is_said_to_be() -> None:
+def test_a_question_that_was_answered_is_stated_to_be() -> None:
     question = user("why are 120 readings of October missing in the export?")
     told = says("The export drops the second hour of October, because it takes it for a duplicate of the first one.")
     one = digest(conversation(question, told, NEXT), 3_000)
@@ -99,7 +99,7 @@ QUESTION = "why are 120 readings of October missing in the export?"
 LOOKS = "The export drops the second hour of October. That is odd, since it reads all of the gauges. "
 
 
-def test_whether_the_newest_question_is_answered_is_not_said() -> None:
+def test_whether_the_newest_question_is_answered_is_not_stated() -> None:
     one = digest(conversation(user(QUESTION), says(LOOKS)), 3_000)
     assert texts(one, Section.TASK)[0] == f"Asked: {QUESTION}"
 
@@ -116,7 +116,7 @@ def test_a_check_is_no_outcome_of_a_question() -> None:
     assert not any("pytest" in text for text in texts(one, Section.USER))
 
 
-def test_what_came_of_a_request_is_still_told_when_the_transcript_is_compacted_again() -> None:
+def test_what_came_of_a_request_is_still_stated_when_the_transcript_is_compacted_again() -> None:
     first = digest(conversation(user(ASKED), STORE, COMMIT, NEXT), 3_000)
     again = digest(conversation(user("go on with the export of the gauges of the north")), 3_000, state=first.state)
     assert f'{ASKED} → 4f1c2aa "Store UTC"' in texts(again, Section.USER)

@@ -53,7 +53,7 @@ def test_tasks_made_one_by_one_are_replayed() -> None:
     ) == [("Write it", State.DONE)]
 
 
-def test_open_work_is_recorded_before_what_is_done() -> None:
+def test_open_work_is_stated_before_what_is_done() -> None:
     plan = plan_state(events_of(call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS])))
     texts = shown(plan, 200)
     assert texts == ["in progress: Test it", "open: Ship it", "done: Write it"]

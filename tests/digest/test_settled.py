@@ -36,7 +36,7 @@ def test_what_the_user_chose_when_asked_counts_most() -> None:
     assert decisions(found)[0].weight == 4.0
 
 
-def test_choices_and_new_ones_go_first_and_are_told_in_order() -> None:
+def test_choices_and_new_ones_go_first_and_are_stated_in_order() -> None:
     many = [says(f"We decided on limit number {number} because the server refuses more.") for number in range(60)]
     one = digest(conversation(user("set the limits"), *many), 3_000)
     shown = texts(one, Section.DECISIONS)
@@ -45,7 +45,7 @@ def test_choices_and_new_ones_go_first_and_are_told_in_order() -> None:
     assert len(shown) < 30
 
 
-def test_a_question_is_recorded_with_the_users_short_answer() -> None:
+def test_a_question_is_stated_with_the_users_short_answer() -> None:
     asked = says("Two ways. Which store should I use, files or SQLite?")
     assert decided(asked, user("SQLite, please"), says("Fine.")) == [
         'Which store should I use, files or SQLite? → "SQLite, please"'
@@ -54,7 +54,7 @@ def test_a_question_is_recorded_with_the_users_short_answer() -> None:
     assert decided(says("Which store?"), says("I take files."), user("ok")) == []
 
 
-def test_the_option_that_was_chosen_is_recorded_with_its_words_and_the_others_as_not_taken() -> None:
+def test_the_option_that_was_chosen_is_stated_with_its_words_and_the_others_as_not_taken() -> None:
     offer = "Three ways:\n1. one run a gauge\n2. a lock on the table\n3. refuse the second gauge\n\nWhich one?"
     one = digest(conversation(user("two gauges at once?"), says(offer), user("2"), says("Good.")), 4_000)
     assert texts(one, Section.DECISIONS) == [
@@ -62,7 +62,7 @@ def test_the_option_that_was_chosen_is_recorded_with_its_words_and_the_others_as
     ]
 
 
-def test_a_question_of_two_halves_is_recorded_whole_so_that_a_yes_is_not_turned_round() -> None:
+def test_a_question_of_two_halves_is_stated_whole_so_that_a_yes_is_not_turned_round() -> None:
     asked = says("Done. Should I note that the hook wants another name? Or leave that as a cleanup?")
     assert decided(asked, user("yeah that should be renamed")) == [
         'Should I note that the hook wants another name? Or leave that as a cleanup? → "yeah that should be renamed"'
@@ -92,7 +92,7 @@ def test_a_proposal_is_no_decision() -> None:
     assert decided(says("I would suggest to use SQLite instead of files because two writers would clash.")) == []
 
 
-def test_a_decision_that_the_user_overturns_is_not_told_as_settled() -> None:
+def test_a_decision_that_the_user_overturns_is_not_stated_as_settled() -> None:
     chose = "I decided to store the local time instead of UTC because the export needs it."
     new = "I switched to UTC instead of local time because the hour of October comes twice."
     one = digest(
@@ -121,7 +121,7 @@ def test_a_cue_that_names_no_reason_is_no_decision() -> None:
     assert decided(said) == ["The problem is that the valve opens before the pump has stopped."]
 
 
-def test_a_superseded_choice_between_options_is_recorded_by_its_newest_answer_only() -> None:
+def test_a_superseded_choice_between_options_is_stated_by_its_newest_answer_only() -> None:
     question = "Which store should I use, files or SQLite?"
     one = digest(
         conversation(

@@ -19,12 +19,12 @@ def _told(text: str) -> TextSearch:
 
 
 @given(text=st.text(alphabet="ab01_é². \n", max_size=60), piece=st.text(alphabet="ab01_é². \n", max_size=9))
-def test_told_says_what_a_search_says(text: str, piece: str) -> None:
+def test_stated_says_what_a_search_says(text: str, piece: str) -> None:
     assert (piece in _told(text)) is (piece in text)
 
 
 @given(text=st.text(alphabet="abcd0123_ ", min_size=1, max_size=80), data=st.data())
-def test_told_knows_every_part_of_its_text(text: str, data: st.DataObject) -> None:
+def test_stated_knows_every_part_of_its_text(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     assert text[start:end] in _told(text)

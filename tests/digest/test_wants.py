@@ -58,7 +58,7 @@ def test_a_rejected_call_is_the_users_word_with_what_it_stopped() -> None:
     assert not any("git push" in text for text in texts(one, Section.COMMANDS))
 
 
-def test_a_call_rejected_without_a_word_is_recorded_as_stopped() -> None:
+def test_a_call_rejected_without_a_word_is_stated_as_stopped() -> None:
     refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
     session = conversation(user(LONG), ran("rm -rf build", refused, is_error=True), says("I leave it."))
     assert "Stopped by the user: `rm -rf build`" in texts(digest(session, 1_500), Section.USER)
@@ -107,7 +107,7 @@ def test_a_message_that_opens_a_turn_in_the_history_is_not_listed_again() -> Non
     assert said.count(wish) == 1
 
 
-def test_of_a_long_message_the_requests_are_kept_before_what_it_tells() -> None:
+def test_of_a_long_message_the_requests_are_kept_before_what_it_reports() -> None:
     told = "The readings of the gauges came in late and the table on the page was empty for most of the night. "
     asked = "Please keep the old page until the new one is accepted."
     long = f"Here is what happened yesterday. {told * 9}{asked} {told.replace('gauges', 'valves') * 9}"
@@ -139,7 +139,7 @@ def test_a_rule_in_another_file_that_was_read_is_no_rule_of_the_project() -> Non
     assert not any("NEVER" in text for text in texts(one, Section.USER))
 
 
-def test_a_rule_that_the_kept_records_hold_is_not_told_again() -> None:
+def test_a_rule_that_the_kept_records_hold_is_not_stated_again() -> None:
     sent = user(f"# AGENTS.md instructions for /srv/gauges\n\n<INSTRUCTIONS>\n{RULES}</INSTRUCTIONS>")
     read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(RULES, "r"))
     session = conversation(sent, user(LONG), read, says("I begin."))
@@ -147,7 +147,7 @@ def test_a_rule_that_the_kept_records_hold_is_not_told_again() -> None:
     assert not any("NEVER" in text for text in texts(one, Section.USER))
 
 
-def test_a_rule_of_the_user_is_recorded_even_where_there_is_no_room_for_the_message() -> None:
+def test_a_rule_of_the_user_is_stated_even_where_there_is_no_room_for_the_message() -> None:
     filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. "
     ruled = user(f"{filler * 12}You MUST NOT touch the fixtures. {filler * 12}")
     others = [user(f"{LONG}number {number}") for number in range(40)]

@@ -56,7 +56,7 @@ def test_a_commit_that_failed_commits_nothing() -> None:
     assert "Not committed: store.py" in is_open(STORE, failed)
 
 
-def test_where_git_is_not_used_nothing_is_said_of_commits() -> None:
+def test_where_git_is_not_used_nothing_is_stated_of_commits() -> None:
     assert is_open(STORE, CLOCK) == []
 
 
@@ -86,11 +86,11 @@ def test_what_is_committed_in_a_folder_for_tries_is_no_outcome_of_the_request_an
     ]
 
 
-def test_tests_that_passed_before_the_newest_edits_are_said_to_be_older() -> None:
+def test_tests_that_passed_before_the_newest_edits_are_stated_to_be_older() -> None:
     assert is_open(STORE, TESTS, CLOCK) == ["Passed before the newest edits of clock.py: `pytest -q`"]
 
 
-def test_every_check_that_is_older_than_the_edits_is_said_to_be_so_not_only_the_newest() -> None:
+def test_every_check_that_is_older_than_the_edits_is_stated_to_be_so_not_only_the_newest() -> None:
     lint = ran("ruff check .", "All checks passed!")
     one = digest(conversation(user("store the times in UTC"), STORE, lint, CLOCK, TESTS, STORE), 3_000)
     assert "Passed before the newest edits of store.py: `pytest -q`" in texts(one, Section.PLAN)
@@ -119,7 +119,7 @@ def test_checks_are_compared_with_no_more_than_the_newest(monkeypatch: pytest.Mo
     assert 0 < len(compared) <= statuses._MOST_CHECKS**2
 
 
-def test_a_narrow_check_that_a_later_one_contains_is_not_told_of_again() -> None:
+def test_a_narrow_check_that_a_later_one_contains_is_not_stated_of_again() -> None:
     narrow = ran("pytest -q tests/test_store.py", "3 passed in 1s")
     assert is_open(narrow, STORE, TESTS) == []
 
@@ -133,7 +133,7 @@ def test_a_throw_away_file_is_neither_uncommitted_nor_makes_tests_older() -> Non
     assert is_open(STORE, TESTS, COMMIT, scratch) == []
 
 
-def test_a_file_in_a_home_folder_is_in_no_commit_of_the_work_tree() -> None:
+def test_a_file_in_the_user_s_folder_is_in_no_commit_of_the_work_tree() -> None:
     theme = (call("Write", "t", file_path="~/.themes/dark.json", content="x"), answer("ok", "t"))
     one = digest(conversation(user("store the times in UTC"), STORE, theme, COMMIT, theme), 3_000)
     assert texts(one, Section.PLAN) == []

@@ -32,7 +32,7 @@ def test_head_middle_tail_and_future_tile_the_transcript() -> None:
     assert found.protocol is Protocol.SESSION
 
 
-def test_nothing_behind_the_cut_is_in_the_prefix() -> None:
+def test_nothing_after_the_cut_is_in_the_prefix() -> None:
     whole = transcript(_session(40))
     (found,) = find_cases(whole, "s", RULE, _size)
     assert found.prefix.records == whole.records[: len(found.prefix.records)]
@@ -67,7 +67,7 @@ def test_no_future_reaches_across_a_compaction() -> None:
     assert found[1].head_events[0].text == "so far"
 
 
-def test_records_behind_a_later_boundary_count_as_if_it_were_not_there() -> None:
+def test_records_after_a_later_boundary_count_as_if_it_were_not_there() -> None:
     superseded = [Message(role=m.role, parts=m.parts, superseded=True) for m in _session(40)]
     (found,) = find_cases(transcript(superseded), "s", RULE, _size)
     assert not any(message.superseded for message in found.prefix.messages)

@@ -24,7 +24,7 @@ def test_amounts_and_names_in_what_the_agent_says_are_answers() -> None:
     )
 
 
-def test_what_is_said_again_before_it_is_needed_is_no_answer() -> None:
+def test_what_is_stated_again_before_it_is_needed_is_no_answer() -> None:
     again = (user("my order is W5490111"), assistant("", call("return_items", 2, order_id="W5490111")))
     assert reused_facts(case(middle=MIDDLE, future=again)) == ()
 

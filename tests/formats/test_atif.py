@@ -82,7 +82,7 @@ def test_steps_are_numbered_without_gaps_after_a_compaction() -> None:
         assert b'"total_cost_usd": 1.1' in again.source()
 
 
-def test_a_summary_behind_a_head_is_added_and_one_before_all_else_replaces() -> None:
+def test_a_summary_after_a_head_is_added_and_one_before_all_else_replaces() -> None:
     transcript = open_one(document(step(1, "user", "Saw."), acted(2), step(3, "user", "Plane.")))
     ((added,), (first,)) = inserted(transcript, 1, "So far."), inserted(transcript, 0, "So far.")
     assert added["extra"]["context_management"] == {"type": "compaction", "boundary": "append"}

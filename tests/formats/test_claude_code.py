@@ -217,7 +217,7 @@ def test_records_that_a_boundary_preserves_are_still_sent(names: str) -> None:
     assert shown(transcript)[:-1] == ["question 1", "Bash({'command': 'ls 1'})", "= output 1", "answer 1"]
 
 
-def test_a_tail_that_was_hung_behind_a_boundary_further_on_is_still_sent() -> None:
+def test_a_tail_that_was_hung_after_a_boundary_further_on_is_still_sent() -> None:
     old = chain(1)
     tail = user("n1", "s", "re-hung")
     transcript = made(DIALECT, [*old, tail, boundary("b"), summary("s", "b"), user("n2", "n1", "newest")])
@@ -321,7 +321,7 @@ def test_the_session_is_named_by_records_of_the_tree() -> None:
     assert DIALECT.session_key(3) == ""
 
 
-def test_a_summary_behind_a_head_is_written_into_the_chain() -> None:
+def test_a_summary_after_a_head_is_written_into_the_chain() -> None:
     transcript = made(DIALECT, chain(4))
     after = compacted(DIALECT, transcript, 4, 12)
     new = after.records[4].value
@@ -357,7 +357,7 @@ def test_an_acknowledgement_stands_between_summary_and_tail() -> None:
     assert client_path(after)[3:7] == ["r3", first["uuid"], "r7", "r8"]
 
 
-def test_the_tail_is_found_behind_a_hook_that_it_hangs_on() -> None:
+def test_the_tail_is_found_after_a_hook_that_it_hangs_on() -> None:
     values = chain(3)
     hook = {
         "type": "progress",
@@ -396,7 +396,7 @@ def test_a_subagents_file_stays_one() -> None:
     assert not any(message.is_meta for message in after.messages)
 
 
-def test_a_file_with_a_native_compaction_is_compacted_behind_a_boundary_of_its_own() -> None:
+def test_a_file_with_a_native_compaction_is_compacted_after_a_boundary_of_its_own() -> None:
     later = [user("n1", "s", "go on"), answer("n2", "n1", text("yes"), "n"), user("n3", "n2", "more")]
     transcript = made(DIALECT, [*chain(1), boundary("b"), summary("s", "b"), *later])
     after = compacted(DIALECT, transcript, 0, 8)
@@ -473,7 +473,7 @@ def test_real_sessions_are_read_whole(corpus: Path) -> None:
         assert seen == expected, name
 
 
-def test_the_record_glued_behind_another_is_read(corpus: Path) -> None:
+def test_the_record_glued_after_another_is_read(corpus: Path) -> None:
     path = "claude-code/entireio+cli/2026-01-22-48f428f9-72d8-40b2-9594-953019809473.jsonl"
     transcript = from_file(DIALECT, corpus / path)
     assert sum(not message.is_meta for message in transcript.messages) == 1 + int(_features(corpus)[path]["messages"])

@@ -75,7 +75,7 @@ def test_a_compression_replaces_what_it_does_not_repeat() -> None:
     assert transcript.messages[-1].summary.text == "done"
 
 
-def test_a_rewind_takes_back_a_message_and_all_behind_it() -> None:
+def test_a_rewind_takes_back_a_message_and_all_after_it() -> None:
     transcript = made(DIALECT, [HEADER, *TURNS, {"$rewindTo": "a0"}, user("u2", "q2")])
     assert shown(transcript) == ["q0", "shell({'command': 'ls'})", "= out0", "q2"]
     assert DIALECT.outdated(transcript.records, range(len(transcript.records))) == {3, 4, 5, 6}

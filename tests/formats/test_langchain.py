@@ -51,7 +51,7 @@ def test_a_call_that_is_there_twice_is_read_once_and_shortened_everywhere() -> N
     assert new["additional_kwargs"]["tool_calls"][0]["function"]["arguments"] == '{"wood": "o…"}'
 
 
-def test_calls_that_only_the_provider_s_shape_tells() -> None:
+def test_calls_that_only_the_provider_s_shape_shows() -> None:
     raw = {"id": "c1", "function": {"name": "saw", "arguments": '{"wood": "oak"}'}}
     old = plain("ai", "", additional_kwargs={"tool_calls": [raw]}, tool_calls=[])
     assert message("langchain", old).calls == (ToolCall(id="c1", name="saw", arguments=ARGS),)

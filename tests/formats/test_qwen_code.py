@@ -68,7 +68,7 @@ def test_a_compression_replaces_what_it_does_not_repeat() -> None:
     assert transcript.messages[3].summary is not None
 
 
-def test_words_that_come_again_are_matched_from_the_end_behind_the_summary() -> None:
+def test_words_that_come_again_are_matched_from_the_end_after_the_summary() -> None:
     snapshot = {"role": "user", "parts": [{"text": "<state_snapshot>S</state_snapshot>"}]}
     conversation = chained(user("a"), model("Done."), user("b"), model("Done."))
     values = chained(*conversation, compression(snapshot, user("b")["message"], model("Done.")["message"]))

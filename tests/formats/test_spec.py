@@ -126,13 +126,13 @@ def test_a_call_that_waits_for_its_result_is_read_without_one(tmp_path: Path) ->
         ('who = "is:text"', "who.name = 3", r":5: message.when.who: a test is a value .*: write a path with dots in"),
     ],
 )
-def test_a_mistake_is_recorded_with_its_line_its_key_and_what_to_do(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_mistake_is_reported_with_line_key_and_what_to_do(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in MINE
     with pytest.raises(UsageError, match=r"mine\.toml" + said):
         get(written(tmp_path, MINE.replace(old, new, 1)))
 
 
-def test_a_file_that_is_not_there_is_recorded_by_its_path(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_by_its_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.toml: the format cannot be read .*: check the path after --format"):
         get(str(tmp_path / "none.toml"))
 
@@ -160,7 +160,7 @@ def test_conditions_know_kinds_prefixes_case_and_elements(tmp_path: Path) -> Non
     assert role(age=1) is Role.USER
 
 
-def test_the_format_of_the_docs_page_works_as_it_is_recorded(tmp_path: Path) -> None:
+def test_the_format_of_the_docs_page_works_as_it_is_written(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8").partition("## A new format in ten minutes")[2]
     toml, line = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)[0] for kind in ("toml", "json"))
     (tmp_path / "my.toml").write_text(toml, encoding="utf-8")

@@ -61,7 +61,7 @@ def opened(clock: Clock, file: Path | None = None) -> Breaker:
     return made
 
 
-def test_three_failures_in_a_row_open_it_and_it_tells_the_minutes(clock: Clock) -> None:
+def test_three_failures_in_a_row_open_it_and_it_states_the_minutes(clock: Clock) -> None:
     made = opened(clock)
     clock.now += 241
     advice = "another 6 minutes; --set reset-breaker=true"

@@ -134,14 +134,14 @@ def test_a_missing_section_is_no_reason_to_refuse() -> None:
     assert Section.FILES not in verdict.outline.present
 
 
-def test_the_model_is_recorded_what_it_left_out_with_its_records() -> None:
+def test_the_model_is_given_what_it_left_out_with_its_records() -> None:
     verdict = check(Reply(text="Sure, I will release it now.", model="m"), GROUND, count)
     assert "src/login.py [" in verdict.details["names"]
     foreign = check(Reply(text=GOOD + "\n" + FOREIGN, model="m"), GROUND, count)
     assert "src/made_up_0.py" in foreign.details["names"]
 
 
-def test_names_of_tools_parameters_are_nothing_a_summary_must_tell() -> None:
+def test_names_of_tools_parameters_are_nothing_a_summary_must_state() -> None:
     edits = [call("Edit", f"e{n}", file_path=f"src/part_{n}.py", old_string="a", new_string="b") for n in range(30)]
     every = range(30)
     names = {fact.name for fact in essentials([(conversation(*edits), every, "")])}

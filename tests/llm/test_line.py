@@ -100,7 +100,7 @@ def test_the_fallback_model_answers_when_the_first_does_not(
     assert len(llm_server.requests(name)) == (1 if name in ("auth", "not_found") else 3)
 
 
-def test_when_nobody_answers_the_reasons_are_told(
+def test_when_nobody_answers_the_reasons_are_stated(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
     fallback = Fallback(model="openai/auth", api_base=llm_server.openai)
@@ -110,7 +110,7 @@ def test_when_nobody_answers_the_reasons_are_told(
     assert "kkkk" not in caught.value.reason
 
 
-def test_a_prompt_that_is_too_long_is_recorded_upwards_at_once(
+def test_a_prompt_that_is_too_long_is_reported_upwards_at_once(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
     fallback = Fallback(model="openai/well", api_base=llm_server.openai)

@@ -213,7 +213,7 @@ def test_counts_that_cannot_be_are_none() -> None:
 
 
 @pytest.mark.parametrize(("provider", "delivery"), WAYS)
-def test_replies_that_are_no_summary_are_told_as_they_are(
+def test_replies_that_are_no_summary_are_stated_as_they_are(
     llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery
 ) -> None:
     assert ask(llm_server, loop, provider, "empty", delivery=delivery).text == ""

@@ -90,7 +90,7 @@ def test_a_passing_failure_costs_a_retry_and_nothing_else(llm_server: LlmServer,
     assert summarised(llm_server, model).summary.source is Source.MODEL
 
 
-def test_the_second_attempt_is_recorded_what_was_wrong_behind_the_same_prompt(llm_server: LlmServer) -> None:
+def test_the_second_attempt_is_given_what_was_wrong_after_the_same_prompt(llm_server: LlmServer) -> None:
     summarised(llm_server, "chat")
     first, second = asked(llm_server)
     assert second.startswith(first)
@@ -137,7 +137,7 @@ def test_spans_that_cannot_be_made_small_enough_go_to_the_fallback_whole(llm_ser
     assert "rounds" in summarised(llm_server, "context.2000").fell_back
 
 
-def test_keep_and_fail_are_told_to_the_caller(llm_server: LlmServer) -> None:
+def test_keep_and_fail_are_stated_to_the_caller(llm_server: LlmServer) -> None:
     with pytest.raises(KeptAsIs, match="no-summary"):
         summarised(llm_server, "chat", on_failure=OnFailure.KEEP)
     with pytest.raises(OutputError, match="no-summary"):

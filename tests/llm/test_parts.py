@@ -62,7 +62,7 @@ def test_a_transcript_of_which_no_part_is_summarised_is_the_digests(llm_server: 
     assert found.summary.source is Source.DIGEST
 
 
-def test_what_a_part_tells_is_no_fact_for_those_who_join_them() -> None:
+def test_what_a_part_states_is_no_fact_for_those_who_join_them() -> None:
     facts = "- src/a.py — edited\n- src/b.py — created\n- deploy on Friday"
     assert not_shown(facts, ["src/a.py was edited", "nothing else"]) == "- src/b.py — created\n- deploy on Friday"
 

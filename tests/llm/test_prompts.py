@@ -35,7 +35,7 @@ def test_the_rules_are_the_same_bytes_whatever_the_transcript() -> None:
     assert prompts.rules(one, Stage.LEAF) == prompts.rules(other, Stage.LEAF)
 
 
-def test_the_prompt_holds_wishes_first_then_the_material_then_the_order_to_begin() -> None:
+def test_the_prompt_holds_instructions_first_then_the_material_then_the_order_to_begin() -> None:
     prompt_input = PromptInput(
         stage=Stage.LEAF, texts=("<<3 user>>\nhi", "<<4 tool>>\nx"), tokens=500, first="3", last="4"
     )
@@ -61,7 +61,7 @@ def test_another_language_is_asked_for_in_english() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("fault", list(ReplyFault))
-def test_each_fault_can_be_told_in_each_language(language: str, fault: ReplyFault) -> None:
+def test_each_fault_can_be_stated_in_each_language(language: str, fault: ReplyFault) -> None:
     said = prompts.retry(wording(language), fault.value, {"names": "src/a.py", "detail": "7/50"})
     assert "{" not in said
 

@@ -95,7 +95,7 @@ def test_what_is_refused_goes_to_the_fallback_at_once() -> None:
     assert provider.asked == ["first", "second"]
 
 
-def test_the_fallback_is_retried_too_and_then_all_reasons_are_told() -> None:
+def test_the_fallback_is_retried_too_and_then_all_reasons_are_stated() -> None:
     provider = Provider(*[f.ServerTrouble("down")] * 3, *[f.TimedOut("no reply")] * 3)
     with pytest.raises(f.GaveUp, match="first: down; then second: no reply"):
         ask(provider, SECOND, Retries(attempts=3, seed=1))
@@ -103,7 +103,7 @@ def test_the_fallback_is_retried_too_and_then_all_reasons_are_told() -> None:
 
 
 @pytest.mark.parametrize("kind", [f.ContextTooLong, f.LimitReached])
-def test_what_a_retry_cannot_help_is_recorded_upwards(kind: type[f.ModelFailure]) -> None:
+def test_what_a_retry_cannot_help_is_reported_upwards(kind: type[f.ModelFailure]) -> None:
     provider = Provider(kind("no"))
     with pytest.raises(kind):
         ask(provider, SECOND)

@@ -110,13 +110,13 @@ def test_open_steps_that_the_text_leaves_out_are_added_and_done_ones_are_not(sum
     assert not any("Move the importer" in step for step in steps)
 
 
-def test_files_that_the_text_names_are_not_told_again(summary: Answer) -> None:
+def test_files_that_the_text_names_are_not_stated_again(summary: Answer) -> None:
     files = " ".join(text for section, text in added(summary) if section is Section.FILES)
     assert "feed_notices.py" in files
     assert not any(f"feed_{name}.py —" in files for name in ("reader", "writer", "schema"))
 
 
-def test_nothing_of_task_decisions_or_history_is_set_beside_what_the_model_says(summary: Answer) -> None:
+def test_nothing_of_task_decisions_or_history_is_placed_after_what_the_model_says(summary: Answer) -> None:
     told = {section for section, _ in added(summary)}
     assert told <= {Section.USER, Section.PLAN, Section.COMMANDS, Section.FILES, Section.NAMES}
     assert items(summary, Section.DECISIONS) == ["Option B, the view levels_view, not the copy_of_levels (option A)"]
@@ -185,7 +185,7 @@ def completion(text: str, **more: object) -> list[str]:
     return [item.text for part in found.summary.sections for item in part.items]
 
 
-def test_of_pushes_the_newest_is_recorded_and_no_failure_that_was_mended() -> None:
+def test_of_pushes_the_newest_is_stated_and_no_failure_that_was_fixed() -> None:
     outcomes = [text for text in completion("The work at the harbour goes on. " * 20) if text.startswith("`g")]
     assert outcomes == [
         "`gh pr create` → https://example.com/harbour/pull/31",

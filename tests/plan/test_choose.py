@@ -74,7 +74,7 @@ def test_a_block_that_does_not_fit_leaves_its_room_to_others() -> None:
     assert [i for i in kept(planned(messages, (22, 4))) if i < 40] == [0, 1, 4, 5]
 
 
-def test_bookkeeping_beside_them_goes() -> None:
+def test_bookkeeping_next_to_them_goes() -> None:
     messages = [system(), user(), *exchanges(10), META, *exchanges(30, prefix="d")]
     plan = planned(messages, (20, 23))
     assert 22 in plan.indices(Action.PRUNE)

@@ -37,7 +37,7 @@ def test_a_request_for_a_summary_is_left_alone(text: str) -> None:
     assert plan.reason == "it is itself a request for a summary"
 
 
-def test_a_conversation_that_goes_on_behind_one_is_not() -> None:
+def test_a_conversation_that_goes_on_after_one_is_not() -> None:
     assert not is_summary_call([said(CLAUDE), *exchanges(3), user()])
     assert not is_summary_call([user(), *exchanges(3)])
     assert not is_summary_call([])
@@ -51,5 +51,5 @@ def test_words_deep_in_a_message_are_a_quotation() -> None:
     assert not is_summary_call([said("Explain this log to me. " * 60 + CLAUDE)])
 
 
-def test_results_of_tools_behind_it_do_not_hide_it() -> None:
+def test_results_of_tools_after_it_do_not_hide_it() -> None:
     assert is_summary_call([user(), said(CLAUDE), call("x"), answer("x")])

@@ -481,7 +481,7 @@ def test_every_plan_keeps_the_invariants(messages: list[Message], chosen: Settin
     assert in_flight - set(covered(plan)) == in_flight
 
 
-def test_an_orphan_behind_the_only_question_is_summed_up_once() -> None:
+def test_an_orphan_after_the_only_question_is_summed_up_once() -> None:
     made = transcript([*exchanges(5), says(Role.USER, 1), answer("", 700)])
     after = compacted(made, planned(made, Settings()))
     assert not planned(after, Settings()).changes

@@ -66,7 +66,7 @@ def test_fewer_than_that_stay_unchanged_without_a_model_call() -> None:
     assert after == messages
 
 
-def test_the_priorities_are_told_in_order() -> None:
+def test_the_priorities_are_stated_in_order() -> None:
     text = rules(PromptWording(template="kimi", language="en", headings=()), Stage.LEAF)
     order = ("current state of the task", "Errors", "Code", "The system around", "Decisions", "still to do")
     places = [text.index(word) for word in order]

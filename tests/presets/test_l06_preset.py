@@ -69,7 +69,7 @@ def test_everything_becomes_a_summary_and_an_acknowledgement() -> None:
     assert after[2]["content"] == "Understood. I have the context from the summary. Continuing."
 
 
-def test_the_summary_tells_what_was_accomplished_the_current_state_and_key_decisions() -> None:
+def test_the_summary_states_what_was_accomplished_the_current_state_and_key_decisions() -> None:
     decided = assistant("I decided to keep TEXT, because the office reads the file directly.")
     later = assistant("I decided to use zoneinfo, because it needs no dependency.")
     _, after = compacted([*chat(400), user("Keep TEXT?"), decided, later, *chat(400)[1:]], L06)

@@ -40,7 +40,7 @@ def test_it_is_framed_by_a_start_line_an_end_line_and_the_conversation_continues
     assert lines[-2:] == ["===== End of the summary =====", "The conversation continues below."]
 
 
-def test_it_tells_facts_decisions_and_tools_with_results_under_headers_in_order() -> None:
+def test_it_states_facts_decisions_and_tools_with_results_under_headers_in_order() -> None:
     decided = assistant("I decided to keep TEXT, because the office reads the file directly.")
     later = assistant("I decided to use zoneinfo, because it needs no dependency.")
     _, after = compacted([SYSTEM, user("Keep TEXT?"), decided, later, *chat(140)[1:]], ABOVE)

@@ -191,7 +191,7 @@ def test_a_second_run_changes_nothing() -> None:
     assert all(is_stable(mixed(), at(tokens)) for tokens in (43_000, 29_000, 6_000))
 
 
-def test_a_model_cannot_be_named_beside_it(tmp_path: Path) -> None:
+def test_a_model_cannot_be_named_with_it(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
     session.write_text(json.dumps(user("hello")) + "\n")
     with pytest.raises(UsageError, match="no model can write it"):

@@ -64,6 +64,6 @@ def test_a_mark_across_the_edge_of_what_is_read_at_once_is_blank(tmp_path: Path)
         assert row_start(file, 1) == len(before) + 3
 
 
-def test_a_missing_file_is_recorded_as_such(tmp_path: Path) -> None:
+def test_a_missing_file_is_stated_as_such(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="no such file"):
         open_stream(str(tmp_path / "none.jsonl"), (), Slice(start=0, stop=1))

@@ -54,7 +54,7 @@ def test_compression_is_known_by_content_not_by_name(
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zst])
-def test_members_one_behind_another_are_one_input(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_members_one_after_another_are_one_input(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "x"
     path.write_bytes(pack(b"a\n") + pack(b"") + pack(b"b\n"))
     with open_stream(str(path)) as stream:

@@ -170,7 +170,7 @@ def test_images_come_along(name: str) -> None:
     assert there_and_back(transcript, name)[0]["content"] == shown
 
 
-def test_what_stands_beside_the_messages_comes_along() -> None:
+def test_what_stands_next_to_the_messages_comes_along() -> None:
     tool = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
     beside = {"id": "row-7", "metadata": {"split": "train"}, "tools": [{"type": "function", "function": tool}]}
     transcript = row({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}, **beside)
@@ -207,7 +207,7 @@ def test_every_dialect_says_what_it_can_hold() -> None:
 
 
 @pytest.mark.parametrize("name", WRITABLE)
-def test_a_summary_behind_a_head_is_still_known_for_one(name: str) -> None:
+def test_a_summary_after_a_head_is_still_known_for_one(name: str) -> None:
     marker = f"[compact/1 transcript={'a' * 16} records=2-9/12 tokens=900 end={'b' * 16}]"
     transcript = row(
         {"role": "user", "content": "Plane the boards."},

@@ -203,7 +203,7 @@ def test_a_text_without_headings_has_no_sections() -> None:
     assert read_client("Files:\n- nothing else here looks like a summary") == ()
 
 
-def test_a_remark_behind_a_heading_is_no_part_of_its_name() -> None:
+def test_a_remark_after_a_heading_is_no_part_of_its_name() -> None:
     text = "6. All user messages:\n- mend the clock\n7. Pending Tasks (from task list):\n- the tides"
     assert by_section(read_client(text)) == {Section.USER: ("mend the clock",), Section.PLAN: ("the tides",)}
 

@@ -56,7 +56,7 @@ def test_one_report_per_job_in_their_order(processes: int, tmp_path: Path, run_c
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_after_a_failure_nothing_is_begun_if_so_wished(processes: int, tmp_path: Path, run_config: RunConfig) -> None:
+def test_after_a_failure_nothing_is_begun_if_asked_for(processes: int, tmp_path: Path, run_config: RunConfig) -> None:
     bad = _write(tmp_path, "bad.jsonl", b"oops\n")
     files = [_write(tmp_path, f"{number:03}.jsonl", _session(1)) for number in range(200)]
     reports = _reports(
@@ -120,7 +120,7 @@ def test_a_defect_costs_one_input(tmp_path: Path, run_config: RunConfig) -> None
     assert "Traceback" in reports[0].reason
 
 
-def test_originals_are_not_kept_if_so_wished(tmp_path: Path, run_config: RunConfig) -> None:
+def test_originals_are_not_kept_if_asked_for(tmp_path: Path, run_config: RunConfig) -> None:
     file = _write(tmp_path, "a.jsonl", _session(20))
     (report,) = _reports([_job(file)], replace(run_config, originals=Originals.NOT_KEPT))
     assert (report.outcome, report.archive) == (Outcome.COMPACTED, "")

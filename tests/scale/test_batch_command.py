@@ -107,7 +107,7 @@ def test_a_run_that_is_stopped_leaves_whole_outputs_and_goes_on(
         (("--on-failure", "keep"), "3 of 3 conversations were left as they were: the model gave no summary"),
     ],
 )
-def test_a_model_that_never_answered_is_said(
+def test_a_model_that_never_answered_is_stated(
     work: Path,
     batch: Batch,
     llm_server: LlmServer,

@@ -120,7 +120,7 @@ def test_what_fails_is_written_by_the_digest(
     assert Path("out/rows.jsonl").read_bytes() == Path("digest/rows.jsonl").read_bytes()
 
 
-def test_what_a_job_did_not_get_to_is_asked_live_if_so_wished(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
+def test_what_a_job_did_not_get_to_is_asked_live_if_asked_for(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     llm_server.control(batch={"ends": "expired", "share": 0.5})
     batch("submit", "rows.jsonl", *model_options(llm_server))
     assert batch("collect", "out", "--live")[0] == 0

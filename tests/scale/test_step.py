@@ -84,7 +84,7 @@ def test_nothing_is_left_of_a_shard_that_fails(work: Path) -> None:
     assert list(Path("out").iterdir()) == []
 
 
-def test_a_side_output_goes_when_its_rows_are_mended(work: Path) -> None:
+def test_a_side_output_goes_when_its_rows_are_repaired(work: Path) -> None:
     Path("rows.jsonl").write_bytes(dataset(odd=True))
     compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
     Path("rows.jsonl").write_bytes(dataset())
