@@ -130,7 +130,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
         elif event.refusal and spoken >= 0:
-            # Who wants to talk about a question that was asked takes nothing back.
+            # Who wants to discuss a question that was asked takes nothing back.
             if not (event.call >= 0 and short_name(events[event.call].name).startswith("ask")):
                 doubt((spoken, *_last_reasoned(events, spoken, event.turn)), event.refusal)
             spoken = -1
