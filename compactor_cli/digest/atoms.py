@@ -12,7 +12,7 @@ and remembered, since most chunks of a transcript come again. That is what makes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cache
 from itertools import chain
@@ -25,7 +25,6 @@ _MOST_ID_CHARS = 64
 # What a name in hexadecimal begins with: no name begins with a digit.
 _HEX_LETTERS = frozenset("abcdefABCDEF")
 _MOST_REMEMBERED = 1 << 17
-_MOST_LINES = 1 << 14
 # A line without a blank for longer than this is a blob; reading it whole would cost time and give noise.
 _MOST_CHUNK_CHARS = 2_000
 
@@ -186,34 +185,6 @@ def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
     """`chunks` of each of many lines (which must hold no line break), in one go."""
     text = "\n".join(lines).replace("</", " <").encode("utf-8", "replace").translate(CHUNK_TABLE)
     return map(bytes.split, text.split(b"\n"))
-
-
-class RecentLines:
-    """The atoms of the newest lines: half of the lines of a batch's next transcript are among them."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Begins anew."""
-        self._older: dict[str, tuple[Atom, ...]] = {}
-        self._newer: dict[str, tuple[Atom, ...]] = {}
-
-    def atoms(self, lines: Sequence[str]) -> list[tuple[Atom, ...] | None]:
-        """The atoms of each line, None for one that is not known."""
-        return list(map(self._newer.get, lines, map(self._older.get, lines)))
-
-    def read(self, lines: Sequence[str]) -> list[tuple[Atom, ...]]:
-        """The atoms of lines that are not known (and hold neither line break nor URL); the oldest are forgotten."""
-        of_chunk, chained = remembered.__getitem__, chain.from_iterable
-        found = [tuple(chained(map(of_chunk, chunks))) for chunks in chunks_by_line(lines)]
-        if len(self._newer) >= _MOST_LINES:
-            self._older, self._newer = self._newer, {}
-        self._newer.update(zip(lines, found, strict=True))
-        return found
-
-
-recent_lines = RecentLines()
 
 
 def find_atoms(text: str) -> tuple[Atom, ...]:

@@ -8,7 +8,7 @@ conversation names no files the fit does not hold, and p is blended with log-fre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -19,7 +19,7 @@ from operator import mul
 import orjson
 
 from compactor_cli.digest import language
-from compactor_cli.digest.atoms import Atom, AtomKind, atom_texts, chunks_by_line, recent_lines, remembered, split_urls
+from compactor_cli.digest.atoms import Atom, AtomKind, atom_texts, chunks_by_line, remembered, split_urls
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.model.value import dataclass
 
@@ -62,7 +62,6 @@ COUNTS = ("users", "assistants", "calls", "results", "summaries", "edits", "comm
 _MANY = 1 << 30
 # A transcript that says more different things than this is not worth remembering what each chunk said.
 _MOST_REMEMBERED = 1 << 19
-_LEAST_UNKNOWN = 2_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,44 +196,35 @@ def build(events: Sequence[Event]) -> Table:
     return _Scan().run(events)
 
 
-class _AtomRows(dict[Atom, int]):
-    """Atom → its row in a table, entered at first sight."""
+class _ChunkRows(dict[bytes, tuple[int, ...]]):
+    """Chunk → rows of its atoms in a table, entered at first sight."""
 
     def __init__(self, table: Table) -> None:
         super().__init__()
         self._atoms, self._kinds = table.atoms, table.columns.kinds
 
-    def __missing__(self, atom: Atom) -> int:
-        row = self[atom] = self._atoms.setdefault(atom.text, len(self._atoms))
-        if row == len(self._kinds):
-            self._kinds.append(_KIND_CODES[atom.kind])
-        return row
-
-
-class _ChunkRows(dict[bytes, tuple[int, ...]]):
-    """Chunk → rows of its atoms, worked out at first sight."""
-
-    def __init__(self, row_of: Callable[[Atom], int]) -> None:
-        super().__init__()
-        self._row_of = row_of
-
     def __missing__(self, chunk: bytes) -> tuple[int, ...]:
         # Most chunks are words.
-        rows = () if chunk.isalpha() and chunk.islower() else tuple(map(self._row_of, remembered[chunk]))
+        rows = () if chunk.isalpha() and chunk.islower() else tuple(map(self.row_of, remembered[chunk]))
         if len(self) < _MOST_REMEMBERED:
             self[chunk] = rows
         return rows
+
+    def row_of(self, atom: Atom) -> int:
+        """The row of an atom."""
+        row = self._atoms.setdefault(atom.text, len(self._atoms))
+        if row == len(self._kinds):
+            self._kinds.append(_KIND_CODES[atom.kind])
+        return row
 
 
 class _Scan:
     def __init__(self) -> None:
         self.table = Table()
         self.columns = self.table.columns
-        self.row_of = _AtomRows(self.table).__getitem__
-        self.rows = _ChunkRows(self.row_of)
+        self.rows = _ChunkRows(self.table)
         self.times: list[int] = []
         self.at_tokens = 0
-        self.known, self.unknown = 0, 0
 
     def run(self, events: Sequence[Event]) -> Table:
         for number, event in enumerate(events):
@@ -269,25 +259,12 @@ class _Scan:
         """The atoms of new lines, by row."""
         urls = {line: split_urls(line) for line in new if "://" in line}
         rests = [urls[line][0] if line in urls else line for line in new] if urls else new
-        # Where hardly a line was in the transcripts before, looking for the others would cost more than it saves.
-        if self.unknown > _LEAST_UNKNOWN + 8 * self.known:
-            of_chunk, chained = self.rows.__getitem__, chain.from_iterable
-            found = [tuple(dict.fromkeys(chained(map(of_chunk, chunks)))) for chunks in chunks_by_line(rests)]
-        else:
-            row_of = self.row_of
-            found = [tuple(dict.fromkeys(map(row_of, atoms))) if atoms else () for atoms in self._atoms_of(rests)]
+        of_chunk, chained = self.rows.__getitem__, chain.from_iterable
+        found = [tuple(dict.fromkeys(chained(map(of_chunk, chunks)))) for chunks in chunks_by_line(rests)]
         for place, line in enumerate(new) if urls else ():
             if line in urls:
-                found[place] = tuple(dict.fromkeys((*found[place], *map(self.row_of, urls[line][1]))))
+                found[place] = tuple(dict.fromkeys((*found[place], *map(self.rows.row_of, urls[line][1]))))
         return found
-
-    def _atoms_of(self, lines: Sequence[str]) -> Iterable[tuple[Atom, ...]]:
-        found = recent_lines.atoms(lines)
-        unknown = [line for line, atoms in zip(lines, found, strict=True) if atoms is None]
-        self.known += len(lines) - len(unknown)
-        self.unknown += len(unknown)
-        read = iter(recent_lines.read(unknown) if unknown else ())
-        return (next(read) if atoms is None else atoms for atoms in found)
 
     def _count(self, event: Event, found: set[int]) -> None:
         self.columns.fill(self.at_tokens)

@@ -6,7 +6,6 @@ from digest_events import event, event_lists
 from hypothesis import given
 
 from compactor_cli.digest import memory
-from compactor_cli.digest.atoms import recent_lines
 from compactor_cli.digest.events import Event, EventKind, ToolKind
 from compactor_cli.digest.salience import COUNTS, Table, build, score
 from compactor_cli.digest.statements import Statement, StatementForm
@@ -47,9 +46,7 @@ def test_a_state_keeps_the_table(older: list[Event], newer: list[Event]) -> None
 
 @given(event_lists, event_lists)
 def test_a_table_is_the_same_whatever_transcript_was_read_before(before: list[Event], events: list[Event]) -> None:
-    recent_lines.forget()
     alone = memory.serialise(score(build(events)))
-    recent_lines.forget()
     build(before)
     assert memory.serialise(score(build(events))) == alone
 
@@ -57,9 +54,7 @@ def test_a_table_is_the_same_whatever_transcript_was_read_before(before: list[Ev
 def test_a_long_transcript_of_new_lines_is_counted_as_in_parts() -> None:
     texts = ["\n".join(f"see src/file_{n}.py line {n}" for n in range(at, at + 900)) for at in range(0, 9_000, 900)]
     events = [event(EventKind.RESULT, text) for text in (*texts, texts[0])]
-    recent_lines.forget()
     whole = facts_of(build(events))
-    recent_lines.forget()
     assert facts_of(build(events[:5]).merge(build(events[5:]))) == whole
     assert whole["rows"]["src/file_7.py"][1 + COUNTS.index("results")] == 2  # type: ignore[index]
 
