@@ -140,14 +140,12 @@ class _EventReader:
     def _called(self, index: int, call: ToolCall) -> None:
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
-        # What a file tool or a shell calls its arguments is its schema, and carries no information on the work.
-        lines = _argument_lines(arguments) if kind is ToolKind.OTHER else _values(arguments)
         self.waiting[call.id].append(len(self.found))
         self.found.append(
             Event(
                 kind=EventKind.CALL,
                 record=index,
-                text="\n".join((call.name, *lines)),
+                text="\n".join((call.name, *_call_lines(arguments, kind))),
                 turn=self.turn,
                 tool=kind,
                 name=call.name,
@@ -202,31 +200,29 @@ def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH)
     return value
 
 
-def _argument_lines(arguments: Any, key: str = "") -> Iterator[str]:
-    """``key=value`` lines; what is nested is given by its innermost key, a list of words as one line."""
+def _leaves(arguments: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """What arguments hold, each with its innermost key; a list of words is one."""
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
-            yield from _argument_lines(value, str(name))
+            yield from _leaves(value, str(name))
     elif isinstance(arguments, tuple) and not all(isinstance(item, str) for item in arguments):
         for item in arguments:
-            yield from _argument_lines(item, key)
+            yield from _leaves(item, key)
     else:
-        yield (f"{key}=" if key else "") + _scalar(arguments)
+        yield key, arguments
 
 
-def _values(arguments: Any) -> Iterator[str]:
-    """The texts among the arguments; numbers, switches and modes say how a tool was used, not what on."""
-    if isinstance(arguments, Mapping):
-        for value in arguments.values():
-            yield from _values(value)
-    elif isinstance(arguments, tuple):
-        if arguments and all(isinstance(item, str) for item in arguments):
-            yield " ".join(arguments)
-        else:
-            for item in arguments:
-                yield from _values(item)
-    elif isinstance(arguments, str):
-        yield arguments
+def _call_lines(arguments: Any, kind: ToolKind) -> Iterator[str]:
+    """The texts among the arguments; ``key=value`` lines where the tool is about neither files nor commands.
+
+    What a file tool or a shell calls its arguments is its schema, and its numbers, switches and modes say how it was
+    used: that carries no information on the work.
+    """
+    for key, value in _leaves(arguments):
+        if kind is ToolKind.OTHER:
+            yield (f"{key}=" if key else "") + _scalar(value)
+        elif isinstance(value, str) or (value and isinstance(value, tuple)):
+            yield _scalar(value)
 
 
 def _scalar(value: Any) -> str:
@@ -260,22 +256,9 @@ _LOOKUPS = frozenset(
     " has".split()
 )
 _VIEWING = ("view", "view_range", "read", "open")
-PATH_KEYS = (
-    "file_path",
-    "path",
-    "absolute_path",
-    "absolutePath",
-    "filepath",
-    "filePath",
-    "file",
-    "filename",
-    "file_name",
-    "target_file",
-    "notebook_path",
-    "AbsolutePath",
-    "TargetFile",
-    "relative_workspace_path",
-    "uri",
+PATH_KEYS = tuple(
+    "file_path path absolute_path absolutePath filepath filePath file filename file_name"
+    " target_file notebook_path AbsolutePath TargetFile relative_workspace_path uri".split()
 )
 COMMAND_KEYS = ("command", "cmd", "script", "code", "input", "chars", "CommandLine")
 
@@ -354,17 +337,6 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
             return command_of(value)
     action = arguments.get("action")
     return command_of(action) if isinstance(action, Mapping) else ""
-
-
-def argument_names(arguments: Any) -> Iterator[str]:
-    """The names of a call's arguments, nested ones among them."""
-    if isinstance(arguments, Mapping):
-        yield from map(str, arguments)
-        arguments = arguments.values()
-    elif not isinstance(arguments, (list, tuple)):
-        return
-    for value in arguments:
-        yield from argument_names(value)
 
 
 def parameters(arguments: Any) -> Iterator[tuple[str, str]]:

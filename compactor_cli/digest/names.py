@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import editor_step, shown, viewed_file
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, argument_names, command_of
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, parameters
 from compactor_cli.digest.salience import KINDS, Lines
 from compactor_cli.digest.statements import TokenCache, head, is_progress
 from compactor_cli.model.summary import Item
@@ -112,7 +112,7 @@ def name_items(
     plans = (event.text for event in calls if event.tool is ToolKind.PLAN)
     known = atom_texts("\n".join((*shown, *(event.text for event in analysis.kept), *plans)))
     known |= {"/dev/null", *(event.name for event in calls)}
-    known.update(name for event in calls for name in argument_names(event.arguments))
+    known.update(name for event in calls for name, _ in parameters(event.arguments))
     wanted = _wanted(analysis, known, 2 * number)
     files = _files_of(analysis, wanted)
     groups: dict[str, list[str]] = {}

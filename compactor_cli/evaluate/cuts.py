@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind, argument_names, events, without_block
+from compactor_cli.digest.events import Event, EventKind, ToolKind, events, parameters, without_block
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError
@@ -329,7 +329,7 @@ def schema_words(events: Iterable[Event]) -> frozenset[str]:
         name
         for event in events
         if event.kind is EventKind.CALL
-        for name in argument_names(event.arguments)
+        for name, _ in parameters(event.arguments)
         if _is_parameter(name)
     )
 
