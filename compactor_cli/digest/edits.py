@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any
 
 from compactor_cli.digest.commands import patch_of
-from compactor_cli.digest.events import Event, ToolKind, argument, command_of
+from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
 from compactor_cli.digest.statements import is_noise, is_scrap
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
 _NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "ReplacementContent")
+_EDITS = ("edits", "replacements", "ReplacementChunks")
 _MAX_LINE_CHARS = 110
 _MAX_NAMED_CHARS = 40_000
 
@@ -26,7 +27,7 @@ def changes_of(call: Event, path: str) -> Iterator[tuple[str, str]]:
     if patch := patch_of(call):
         yield from _hunks(_patch_section(patch, path))
         return
-    edits: Sequence[Mapping[str, Any] | str] = _edits(call.arguments) or (call.arguments,)
+    edits: Sequence[Mapping[str, Any] | str] = objects(call.arguments, _EDITS) or (call.arguments,)
     for edit in edits:
         old, new = argument(edit, _OLD), argument(edit, _NEW)
         if old or new:
@@ -49,7 +50,7 @@ def written_text(call: Event, path: str) -> str | None:
         return None
     if call.tool is ToolKind.COMMAND:
         return _here_document(command_of(call.arguments), path)
-    if argument(call.arguments, _OLD) or _edits(call.arguments):
+    if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS):
         return None
     return argument(call.arguments, _WRITTEN) or None
 
@@ -58,18 +59,6 @@ def _here_document(command: str, path: str) -> str | None:
     """The text that ``cat > path << 'EOF'`` writes, where the command does this and nothing else."""
     found = re.match(r"\s*cat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", command, re.DOTALL | re.M)
     return found[4] if found and found[1].strip("'\"") == path else None
-
-
-def _edits(arguments: Mapping[str, Any] | str) -> list[Mapping[str, Any]]:
-    if isinstance(arguments, str):
-        return []
-    for key in ("edits", "replacements", "ReplacementChunks"):
-        value = arguments.get(key)
-        if isinstance(value, (list, tuple)):
-            return [edit for edit in value if isinstance(edit, Mapping)]
-        if isinstance(value, Mapping):
-            return [value]
-    return []
 
 
 def _patch_section(patch: str, path: str) -> str:

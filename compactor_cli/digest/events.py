@@ -323,6 +323,19 @@ def argument(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> str:
     return ""
 
 
+def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """The objects in the first of these arguments that is a list, or is one itself."""
+    if isinstance(arguments, str):
+        return []
+    for key in keys:
+        value = arguments.get(key)
+        if isinstance(value, list | tuple):
+            return [entry for entry in value if isinstance(entry, Mapping)]
+        if isinstance(value, Mapping):
+            return [value]
+    return []
+
+
 def command_of(arguments: Mapping[str, Any] | str) -> str:
     """The command line of a command call: the script itself where a shell is called with ``-c``."""
     if isinstance(arguments, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
@@ -142,14 +143,6 @@ class Dropped:
     record: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Thing:
-    kind: str
-    text: str
-    base: float
-    record: int
-
-
 def dropped(analysis: Analysis, later: str) -> tuple[Dropped, ...]:
     """The things of the analysed records that ``later`` does not say, each once, the most likely needed first."""
     there = TextSearch(squeezed(later))
@@ -157,33 +150,34 @@ def dropped(analysis: Analysis, later: str) -> tuple[Dropped, ...]:
     for thing in _droppable(analysis):
         text = squeezed(thing.text)
         if text and text not in missing and text not in there:
-            missing[text] = Dropped(kind=thing.kind, text=text, score=_score(analysis, thing), record=thing.record)
+            missing[text] = replace(thing, text=text, score=_score(analysis, thing))
     return tuple(sorted(missing.values(), key=lambda item: (-item.score, -item.record)))
 
 
-def _score(analysis: Analysis, thing: _Thing) -> float:
+def _score(analysis: Analysis, thing: Dropped) -> float:
     best = max(map(analysis.scores.of, {thing.text, *atom_texts(thing.text)}), default=0.0)
-    return round(1.0 - (1.0 - thing.base) * (1.0 - min(best, 1.0)), 4)
+    return round(1.0 - (1.0 - thing.score) * (1.0 - min(best, 1.0)), 4)
 
 
-def _droppable(analysis: Analysis) -> Iterator[_Thing]:
+def _droppable(analysis: Analysis) -> Iterator[Dropped]:
+    """What may be missed, with the score that it has whatever names it holds."""
     for message in reversed(analysis.messages):
         for rule in rules_in(message.text):
-            yield _Thing(kind="user rule", text=rule, base=_STANDING, record=message.record)
+            yield Dropped(kind="user rule", text=rule, score=_STANDING, record=message.record)
     for state in (State.DOING, State.OPEN):
         for todo in analysis.plan.of(state):
-            yield _Thing(kind="open item", text=todo.text, base=_STANDING, record=todo.record)
+            yield Dropped(kind="open item", text=todo.text, score=_STANDING, record=todo.record)
     for error in reversed(analysis.errors):
         base = _PASSING if error.status is Status.FIXED else _STANDING
-        yield _Thing(kind="error", text=error.line, base=base, record=_first(error.records))
+        yield Dropped(kind="error", text=error.line, score=base, record=_first(error.records))
     for decision in reversed(analysis.decisions):
-        yield _Thing(kind="decision", text=decision.text, base=_SETTLED, record=_first(decision.records))
+        yield Dropped(kind="decision", text=decision.text, score=_SETTLED, record=_first(decision.records))
     for file in analysis.files:
         base = _SETTLED if file.is_changed else _PASSING
-        yield _Thing(kind="file", text=file.path, base=base, record=max(file.records, default=-1))
+        yield Dropped(kind="file", text=file.path, score=base, record=max(file.records, default=-1))
     for run in reversed(analysis.runs):
         base = _SETTLED if run.changes_world else _PASSING
-        yield _Thing(kind="command", text=shown(run.command).rstrip(" " + ELLIPSIS), base=base, record=run.record)
+        yield Dropped(kind="command", text=shown(run.command).rstrip(" " + ELLIPSIS), score=base, record=run.record)
     yield from _names(analysis)
 
 
@@ -191,7 +185,7 @@ def _first(records: Sequence[int]) -> int:
     return records[0] if records else -1
 
 
-def _names(analysis: Analysis) -> Iterator[_Thing]:
+def _names(analysis: Analysis) -> Iterator[Dropped]:
     """The names and numbers that are most likely used again; paths are known as files, or were only looked at."""
     files = {KINDS.index(kind) for kind in _FILE_KINDS}
     kinds = analysis.table.columns.kinds
@@ -201,4 +195,4 @@ def _names(analysis: Analysis) -> Iterator[_Thing]:
     for name in names[:_MOST_NAMES]:
         kind = "number" if kinds[analysis.table.atoms[name]] == KINDS.index(AtomKind.NUM) else "name"
         last = next((event.record for event in reversed(analysis.events) if name in event.text), -1)
-        yield _Thing(kind=kind, text=name, base=_PASSING, record=last)
+        yield Dropped(kind=kind, text=name, score=_PASSING, record=last)

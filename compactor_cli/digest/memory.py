@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
-from array import array
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from heapq import nlargest
@@ -296,9 +295,8 @@ def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mappi
     }
     text = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
     is_whole = len(rows) == len(names)
-    body = b"".join(
-        _bytes(column if is_whole else [column[row] for row in rows]) for _, column in table.columns.items()
-    )
+    columns = (column if is_whole else [column[row] for row in rows] for _, column in table.columns.items())
+    body = b"".join(struct.pack(f"<{len(rows)}q", *column) for column in columns)
     packed: bytes = zstd().compress(_MAGIC + len(text).to_bytes(8, "little") + text + body, _LEVEL)
     return packed
 
@@ -344,20 +342,6 @@ def _kept_statements(scores: Scores, statements: Sequence[Statement]) -> Iterabl
     return [statements[number] for number in sorted(kept)]
 
 
-def _bytes(column: Sequence[int]) -> bytes:
-    numbers = array("q", column)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
-
-
-def _column(data: bytes) -> list[int]:
-    numbers = array("q", data)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tolist()
-
-
 _packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight")
 
 
@@ -397,10 +381,10 @@ def _unpacked_words(values: Mapping[str, Any]) -> Spoken:
 
 
 def _table(head: Mapping[str, Any], body: bytes) -> Table:
-    size = 8 * len(head["atoms"])
-    if len(body) != size * len(head["columns"]):
+    row = struct.Struct(f"<{len(head['atoms'])}q")
+    if len(body) != row.size * len(head["columns"]):
         raise ValueError("the columns are not as long as the atoms")
-    columns = {name: _column(body[at * size : (at + 1) * size]) for at, name in enumerate(head["columns"])}
+    columns = dict(zip(head["columns"], map(list, row.iter_unpack(body)), strict=True)) if row.size else {}
     length_tokens, events = map(int, head["numbers"])
     return Table(
         atoms={str(atom): row for row, atom in enumerate(head["atoms"])},

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, FileAction, ToolKind, argument, command_of
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.digest.files import patched_files
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, Use, lines_of, words
@@ -119,19 +119,15 @@ def _commands(events: Iterable[Event]) -> Iterator[str]:
 def _open_items(events: Sequence[Event]) -> Iterator[str]:
     """The items of the last list that are not done."""
     for event in reversed(events):
-        if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN and (items := _items(event.arguments)):
+        if (
+            event.kind is EventKind.CALL
+            and event.tool is ToolKind.PLAN
+            and (items := objects(event.arguments, _LIST_KEYS))
+        ):
             for item in items:
                 if str(item.get("status", "")).lower() not in _DONE and (text := argument(item, _ITEM_KEYS)):
                     yield " ".join(words(text))
             return
-
-
-def _items(arguments: Mapping[str, Any] | str) -> list[Mapping[str, Any]]:
-    if isinstance(arguments, str):
-        return []
-    lists = (arguments.get(key) for key in _LIST_KEYS)
-    found = next((value for value in lists if isinstance(value, (list, tuple))), ())
-    return [item for item in found if isinstance(item, Mapping)]
 
 
 def _telling_lines(events: Iterable[Event], kind: EventKind, cue: re.Pattern[str]) -> Iterator[str]:
