@@ -341,7 +341,7 @@ def candidates_of(
         weight = REPORT_FACTOR * _event_weight(events[number], number / len(events))
         report = replace(events[number], text=text)
         pieces = _spoken_statements(report, number, starts[number], weight, cues, scores, False, focus)
-        found.extend(piece._replace(label=labels.of(number)) for piece in pieces)
+        found.extend(piece._replace(label=labels[number].text) for piece in pieces)
     most = max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))
     outputs = _outputs(events, scores, starts, most, labels, focus)
     found.extend(one for one in outputs if one.event not in reports and not is_gone(one.event, one.text))
@@ -436,7 +436,7 @@ def _outputs(
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         if (is_label or is_progress(text)) and not names(text, focus):
             continue
-        label = labels.of(event_number)
+        label = labels[event_number].text
         if text == event.name or text in label or is_noise(text):
             continue
         yield Statement(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import editor_step, shown, viewed_file
@@ -23,35 +23,32 @@ _LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description"
 _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 
 
-class Labels:
-    """The labels of a run of events, each worked out once."""
+class Label(NamedTuple):
+    """What the lines of an event stand under; empty for what was said."""
+
+    text: str
+    is_file: bool = False
+
+
+class Labels(dict[int, Label]):
+    """The labels of a run of events by position, each worked out once."""
 
     def __init__(self, events: Sequence[Event]) -> None:
+        super().__init__()
         self._events = events
-        self._known: dict[int, tuple[str, bool]] = {}
 
-    def of(self, number: int) -> str:
-        """The label of an event; empty for what was said."""
-        return self._entry(number)[0]
+    def __missing__(self, number: int) -> Label:
+        label = self[number] = self._read(number)
+        return label
 
-    def is_file(self, number: int) -> bool:
-        """Whether the label is the path of a file."""
-        return self._entry(number)[1]
-
-    def _entry(self, number: int) -> tuple[str, bool]:
-        entry = self._known.get(number)
-        if entry is None:
-            entry = self._known[number] = self._read(number)
-        return entry
-
-    def _read(self, number: int) -> tuple[str, bool]:
+    def _read(self, number: int) -> Label:
         event = self._events[number]
         is_answer = event.kind is EventKind.RESULT and 0 <= event.call < len(self._events)
         call = self._events[event.call] if is_answer else event
         if call.kind is not EventKind.CALL:
-            return event.name, False
+            return Label(event.name)
         path = _path(call) or self._viewed(number)
-        return (path, True) if path else (_tool_label(call), False)
+        return Label(path, is_file=True) if path else Label(_tool_label(call))
 
     def _viewed(self, number: int) -> str:
         """The file that a command of an editor, or its result, is about."""
@@ -182,10 +179,10 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
     wanted = set(missing)
     newest: dict[int, int] = {}
     for atoms, last in zip(table.lines.atoms, table.lines.last, strict=True):
-        if not wanted.isdisjoint(atoms) and last >= 0 and labels.is_file(last):
+        if not wanted.isdisjoint(atoms) and last >= 0 and labels[last].is_file:
             for row in wanted.intersection(atoms):
                 newest[row] = max(newest.get(row, -1), last)
-    paths = {row: labels.of(number) for row, number in newest.items()}
+    paths = {row: labels[number].text for row, number in newest.items()}
     short = short_names(dict.fromkeys(paths.values()))
     return {missing[row]: short[path] for row, path in paths.items() if missing[row] not in path}
 

@@ -71,8 +71,8 @@ def test_lines_of_the_editor_stand_under_the_file() -> None:
     found = events(_transcript(), range(len(HISTORY)))
     labels = Labels(found)
     opened = next(number for number, event in enumerate(found) if event.text.endswith("open gauge.py 41"))
-    assert labels.of(opened) == labels.of(opened + 1) == "gauge.py"
-    assert labels.is_file(opened)
+    assert labels[opened].text == labels[opened + 1].text == "gauge.py"
+    assert labels[opened].is_file
 
 
 def test_prompts_line_numbers_and_demonstrations_are_left_out() -> None:

@@ -20,9 +20,9 @@ EVENTS = [
 
 def test_labels() -> None:
     labels = Labels(EVENTS)
-    found = [labels.of(number) for number in range(len(EVENTS))]
+    found = [labels[number].text for number in range(len(EVENTS))]
     assert found == ["", "src/a.py", "src/a.py", "`pytest -q …`", "Grep load_", "search_flights to Oslo", "Bash"]
-    assert [labels.is_file(number) for number in range(len(EVENTS))] == [False, True, True, False, False, False, False]
+    assert [labels[number].is_file for number in range(len(EVENTS))] == [False, True, True, False, False, False, False]
 
 
 def test_a_short_name_is_the_shortest_ending_of_its_own() -> None:
