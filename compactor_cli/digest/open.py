@@ -202,24 +202,14 @@ def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, w
     """A line for the skills and one for each running work, as many as there is room for."""
     names = ", ".join(name for name, _ in found.skills)
     offers = (
-        [Item(text=f"{words.skills}{words.colon}{names}", records=_records(r for _, r in found.skills))]
+        [Item(text=f"{words.skills}{words.colon}{names}", records=records_of(record for _, record in found.skills))]
         if names
         else []
     )
     for work in found.running:
         text = f"{words.background}{words.colon}{words.quoted(work.about)} ({work.id})"
-        offers.append(Item(text=text, records=_records((work.record,))))
-    items: list[Item] = []
-    for offer in offers:
-        cost = token_cache.item(offer)
-        if cost <= room_tokens:
-            room_tokens -= cost
-            items.append(offer)
-    return tuple(items)
-
-
-def _records(records: Iterable[int]) -> tuple[int, ...]:
-    return records_of(record for record in records if record >= 0)
+        offers.append(Item(text=text, records=records_of((work.record,))))
+    return chosen(offers, room_tokens, token_cache)
 
 
 _MAX_PATHS = 4

@@ -430,29 +430,9 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-_PROGRESS_STARTS = (
-    *(
-        "=== RUN ",
-        "ok ",
-        "✓ ",
-        "✔ ",
-        "√ ",
-        "Compiling ",
-        "Checking ",
-        "Adding ",
-        "Download",
-        "Collecting ",
-        "Unpacking ",
-    ),
-    *(
-        "Using cached ",
-        "Requirement already ",
-        "Get:",
-        "Setting up ",
-        "Receiving objects:",
-        "Resolving deltas:",
-        "remote: ",
-    ),
+_PROGRESS_STARTS = tuple(
+    "=== RUN |ok |✓ |✔ |√ |Compiling |Checking |Adding |Download|Collecting |Unpacking |Using cached "
+    "|Requirement already |Get:|Setting up |Receiving objects:|Resolving deltas:|remote: ".split("|")
 )
 # go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest; then cargo, pip, apt and git.
 _PROGRESS = re.compile(
