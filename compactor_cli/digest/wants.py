@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.commands import shown
+from compactor_cli.digest.commands import ERROR_PATTERN, shown
 from compactor_cli.digest.events import (
     PATH_KEYS,
     Event,
@@ -183,6 +183,8 @@ def is_rule(sentence: str) -> bool:
 
 
 _RULE_CHARS = range(12, 240)
+# How a long message begins says what it is about, before rules that every message of its kind ends with.
+_OPENING_SENTENCES = 4
 
 
 def rules_of(analysis: Analysis) -> Iterator[Item]:
@@ -227,12 +229,18 @@ def condensed(
     ]
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
     asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
-    first = _fitting([*spoken[:1], *asked], int(tokens * _ASKED_RATIO), token_cache)
-    if not any(one in first for one in asked):
+    if not asked:
+        return cut
+    budget_tokens = int(tokens * _ASKED_RATIO)
+    first = _fitting(spoken[:_OPENING_SENTENCES], budget_tokens // 2, token_cache)
+    left = budget_tokens - sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in first)
+    first += _fitting((one for one in asked if one not in first), left, token_cache)
+    if not first:
         return cut
     shown_text = " ".join(one.text for one in first)
     left = tokens - token_cache.text(shown_text) - 2 * len(first)
-    rest = more([one for one in pieces if one not in first], shown_text, left)
+    telling = (one for one in pieces if one.form is not StatementForm.CODE or ERROR_PATTERN.search(one.text))
+    rest = more([one for one in telling if one not in first], shown_text, left)
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
 
 

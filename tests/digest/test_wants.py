@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, events_of, items, ran, says, texts, user
+from conversation import answer, call, conversation, digest, events_of, items, ran, rendered, says, texts, user
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -162,3 +162,17 @@ def test_the_words_of_a_refusal_are_the_request_only_until_something_came_of_the
     assert texts(digest(conversation(user(asked), refused)), Section.TASK)[0].startswith("Asked: we are on a branch")
     one = digest(conversation(user(asked), refused, says("We are, its parent is main."), *worked))
     assert texts(one, Section.TASK)[0].startswith(f"Asked: {asked}")
+
+
+def test_a_long_report_of_a_bug_keeps_what_it_is_about_before_the_rules_that_every_task_ends_with() -> None:
+    versions = "\n".join(f"   filepath: .../site-packages/lib{n}/libgomp-a34b3233.so.1.{n}" for n in range(12))
+    rules = "\n".join(f"{n}. You must always wait for feedback after command number {n}." for n in range(1, 40))
+    report = (
+        "ColumnTransformer ignores its remainder.\n\nset_output() reaches the sub-transformers but not the remainder. "
+        "So the results are not gathered as frames.\n\n"
+        f"```\n{versions}\nValueError: frames expected\n```\n\n{rules}\n"
+    )
+    shown = rendered(digest(conversation(user(report), says("I open the file."), call("Read", "1")), 400).summary)
+    assert "set_output() reaches the sub-transformers but not the remainder." in shown
+    assert "filepath" not in shown
+    assert "You must always wait for feedback" in shown
