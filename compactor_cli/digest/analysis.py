@@ -11,7 +11,7 @@ from compactor_cli.digest.checklists import Checklist, checklists
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.corrections import overturned
-from compactor_cli.digest.events import Event, EventKind, ToolKind, events
+from compactor_cli.digest.events import Event, EventKind, events, is_service_call
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
@@ -41,7 +41,7 @@ class Analysis:
     ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
     ``taken_back``: of those that were overturned, with the places of the statements. ``outcomes``: what came of the
     user's messages, by turn. ``checklists``: lists of the assistant that were worked off. ``remembered``: statements of
-    records that are gone.
+    records that are gone. ``is_dialogue``: a conversation over what calls of a service look up and change.
     """
 
     events: tuple[Event, ...]
@@ -69,6 +69,7 @@ class Analysis:
     outcomes: Mapping[int, RequestOutcome]
     checklists: tuple[Checklist, ...]
     attached: Attached
+    is_dialogue: bool
     restore_files: int = 0
     kept_by: str = ""
 
@@ -133,8 +134,7 @@ def _reduced(found: Sequence[Event], own: frozenset[int], lines: Iterable[str]) 
 
 def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier: _Earlier) -> Analysis:
     memory = earlier.memory
-    tools = {event.tool for event in found if event.kind is EventKind.CALL}
-    scores = score(table, focus=request.focus, is_conversation=tools == {ToolKind.OTHER} and not memory.files)
+    scores = score(table, focus=request.focus)
     short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT
     messages = _with_carried_words(memory, user_messages(found, short))
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
@@ -169,6 +169,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
         checklists=checklists(found, ran, operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
+        is_dialogue=scores.coding < _CODING and any(map(is_service_call, found)),
         restore_files=request.restore_files,
         kept_by=request.kept_by,
     )

@@ -25,6 +25,7 @@ from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
     StatementForm,
+    asks_the_user,
     is_narration,
     is_noise,
     is_progress,
@@ -49,6 +50,8 @@ CUE_FACTOR = 1.4
 # A short sentence between two calls, which is about the next one more often than not.
 REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
+# What the user was asked for and has answered since.
+ANSWERED_FACTOR = 0.3
 CODE_FACTOR = 0.4
 OUTPUT_FACTOR = 0.55
 SUMMARY_FACTOR = 0.8
@@ -325,6 +328,7 @@ def candidates_of(
     found: list[Statement] = []
     left = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
+    last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
     for number in sorted(spoken, key=lambda number: (number not in finals, -number)):
         if left <= 0 and not names(events[number].text, focus):
             continue
@@ -332,7 +336,10 @@ def candidates_of(
         weight = _event_weight(events[number], number / len(events))
         is_final, doubted = number in finals, taken_back.get(number, ())
         weight *= FINAL_FACTOR if is_final else 1.0
-        for one in _spoken_statements(events[number], number, starts[number], weight, cues, scores, is_final, focus):
+        is_answered = number < last_user
+        for one in _spoken_statements(
+            events[number], number, starts[number], weight, cues, scores, is_final, focus, is_answered
+        ):
             found.append(one._replace(weight=one.weight * TAKEN_BACK_FACTOR) if one.place in doubted else one)
     labels = Labels(events)
     reports = _reports(events, budget_tokens * _SPOKEN_CHARS_PER_TOKEN)
@@ -379,6 +386,7 @@ def _spoken_statements(
     scores: Scores,
     is_final: bool,
     focus: frozenset[str],
+    is_answered: bool = False,
 ) -> Iterator[Statement]:
     # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
     options = [text[:_SAME_CHARS] for text in options_of(event.text).values()] if last_question(event.text) else []
@@ -390,6 +398,8 @@ def _spoken_statements(
         factor = CODE_FACTOR if form is StatementForm.CODE else CUE_FACTOR if cues(text) else 1.0
         if form is StatementForm.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
             factor *= REMARK_FACTOR
+        if is_answered and asks_the_user(text):
+            factor *= ANSWERED_FACTOR
         yield Statement(
             text if len(text) <= _FOCUS_CHARS else shortened(text, scores, focus),
             number,

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
-from compactor_cli.digest.facts import remembered_commands
+from compactor_cli.digest.facts import fact_items, remembered_commands
 from compactor_cli.digest.files import overwritten
 from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, line_of, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
@@ -141,11 +141,19 @@ class _Writer:
         candidates = self._candidates(left)
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
         focus = focus_names(self.request.focus)
-        choice = Choice(candidates, shown, self.analysis.worth, self.token_cache.text, focus=focus)
+        # What a service answered stands among the facts, as whole objects.
+        is_dialogue = self.analysis.is_dialogue
+        offered = [one for one in candidates if one.event < 0 or not is_dialogue or not one.label]
+        choice = Choice(offered, shown, self.analysis.worth, self.token_cache.text, focus=focus)
         room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
         self.remembered = self._to_remember(candidates)
         unused = self.request.budget_tokens - tokens - HEADING_TOKENS
+        if self.analysis.is_dialogue and unused > names_tokens:
+            facts = best.get(Section.COMMANDS, ())
+            room = sum(map(self.token_cache.item, facts)) + unused - names_tokens
+            best = {**best, Section.COMMANDS: fact_items(self.analysis, room, self.token_cache)}
+            unused = self.request.budget_tokens - self._tokens(best) - HEADING_TOKENS
         most = min(unused, max(names_tokens, int(available * share)))
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
 

@@ -291,6 +291,11 @@ def is_own(name: str) -> bool:
 REPORTING_TOOLS = frozenset("task agent newtask taskoutput agentoutputtool webfetch fetch runsubagent".split())
 
 
+def is_service_call(event: Event) -> bool:
+    """Whether an event calls a tool that is neither the agent's own nor one of files and shell."""
+    return event.kind is EventKind.CALL and event.tool is ToolKind.OTHER and not is_own(event.name)
+
+
 def is_lookup(name: str) -> bool:
     """Whether a tool of this name only looks something up, as far as its first word tells, or its last: `order_get`."""
     words = re.split(r"[_\-\s]|(?<=[a-z])(?=[A-Z])", re.split(r"__|[.:/]", name)[-1].strip())

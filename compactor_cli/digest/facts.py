@@ -7,12 +7,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.choice import Choice
+from compactor_cli.digest.choice import ITEM_TOKENS, Choice
 from compactor_cli.digest.commands import ERROR_PATTERN, CommandOutcome, Run, error_line, shown
-from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters, results_of
-from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, chosen, opening, records_of
+from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
+from compactor_cli.digest.language import FixedWords, raw_terms
+from compactor_cli.digest.statements import (
+    ELLIPSIS,
+    Statement,
+    StatementForm,
+    TokenCache,
+    chosen,
+    is_noise,
+    opening,
+    records_of,
+    statements_of,
+)
 from compactor_cli.digest.statuses import is_shown, is_test
+from compactor_cli.digest.wants import joined
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -20,9 +31,13 @@ if TYPE_CHECKING:
 
 # The arguments of a call are shown in as many characters as leave half of the room to other texts, within these.
 _SIZES_CHARS = (80, 400)
-_CHARS_PER_TOKEN = 4
-# What actions may take of the section where the rest is what was looked up.
-_ACTIONS_RATIO = 0.65
+_CHARS_PER_TOKEN = 3
+# What calls of other tools may take of the section where commands were run.
+_CALLS_RATIO = 0.5
+# What actions may take of that, and what their answers show for the first time is worth against what was looked up.
+_ACTIONS_RATIO, NEW_FACTOR = 0.7, 2.0
+_CALL_PLACE = -1
+_MAX_FLOAT_CHARS = 10
 _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
 _MAX_VALUE_CHARS = 48
 _MAX_COMMAND_CHARS = 120
@@ -52,16 +67,31 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ]
     world = [item for run, item in items if run.changes_world]
     rest = [item for run, item in items if not run.changes_world]
-    actions = action_items(
-        analysis.events, int(budget_tokens * (0.5 if ranked else _ACTIONS_RATIO)), token_cache, words
+    calls = call_items(
+        analysis, int(budget_tokens * (_CALLS_RATIO if ranked else 1.0)), token_cache, with_lookups=not ranked
     )
-    left = budget_tokens - sum(map(token_cache.item, actions))
-    values = () if ranked else value_items(analysis, left, token_cache)
     if analysis.work.branch:
         text = f"{words.branch} {analysis.work.branch}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
-    offers = {item.text: item for item in (*carried, *reversed((*world, *actions, *values, *rest))) if item.text}
+    offers = {item.text: item for item in (*carried, *reversed((*world, *calls, *rest))) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
+
+
+def spoken_items(
+    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[str] = ()
+) -> tuple[Item, ...]:
+    """Of a dialogue the user's sentences that say most beyond what is ``shown``, each message an item, in order."""
+    messages = analysis.messages
+    pieces = [
+        Statement(piece, number, place, form, record=message.record, weight=1.0 + number / len(messages))
+        for number, message in enumerate(messages)
+        for place, (piece, form, _) in enumerate(statements_of(message.text))
+        if not is_noise(piece)
+    ]
+    by_message: dict[int, list[Statement]] = {}
+    for piece in Choice(pieces, shown, analysis.worth, token_cache.text).choose(budget_tokens):
+        by_message.setdefault(piece.event, []).append(piece)
+    return tuple(Item(text=joined(group), records=records_of((group[0].record,))) for group in by_message.values())
 
 
 def _is_shown_elsewhere(run: Run, analysis: Analysis) -> bool:
@@ -114,193 +144,199 @@ def remembered_commands(analysis: Analysis) -> tuple[str, ...]:
     return (*(text for text in analysis.memory.commands if text.partition("` ")[0] not in names), *filter(None, new))
 
 
-def action_items(
-    events: Sequence[Event], budget_tokens: int, token_cache: TokenCache, words: FixedWords
-) -> tuple[Item, ...]:
-    """Calls that changed something through other tools than files and shell, newest first: ``name(…) → outcome``.
+def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, with_lookups: bool) -> list[Item]:
+    """What calls of other tools than files and shell changed and showed, an item a call, newest first.
 
-    A call that failed is left out where a later one of the same tool went well.
+    ``name(arguments) → outcome · object · object``: the objects that hold most of what the conversation speaks of, or
+    will need again, each as it was shown last. A call that failed is left out where a later one of its tool went well.
     """
+    statements = list(_call_statements(analysis, budget_tokens * _CHARS_PER_TOKEN, with_lookups=with_lookups))
+    by_call: dict[int, list[Statement]] = {}
+    left, reserved = budget_tokens, 0
+    for action in (one for one in statements if one.place == _CALL_PLACE):
+        cost = token_cache.text(f"{action.label}{action.text}") + ITEM_TOKENS
+        if cost <= left - reserved:
+            by_call[action.event] = [action]
+            left, reserved = left - cost, int(budget_tokens * (1.0 - _ACTIONS_RATIO))
+    objects = [one for one in statements if one.place != _CALL_PLACE]
+    done = [one.text for group in by_call.values() for one in group]
+    for statement in Choice(objects, done, analysis.worth, token_cache.text).choose(left):
+        by_call.setdefault(statement.event, []).append(statement)
+    return [
+        Item(text=_call_text(group), records=records_of((analysis.events[number].record, group[0].record)))
+        for number, group in sorted(by_call.items(), reverse=True)
+    ]
+
+
+def _call_text(group: Sequence[Statement]) -> str:
+    texts = " · ".join(one.text for one in group)
+    return f"{group[0].label}{texts}" if group[0].place == _CALL_PLACE else f"{group[0].label}: {texts}"
+
+
+def _call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
+    """Of every call what it did, and of every answer the objects that no newer one shows; newest first."""
+    events, words = analysis.events, analysis.words
     results = results_of(events)
-    found: dict[str, Item] = {}
+    calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
+    acting = sum(not is_lookup(events[n].name) for n in calls)
+    chars = min(max(chars // max(1, 2 * acting), _SIZES_CHARS[0]), _SIZES_CHARS[1])
+    last_words = max((n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT), default=-1)
+    # What an answer shows first, it changed, if it is that of an action.
+    shown_first: dict[str, int] = {}
+    for number in calls:
+        for node in _nodes(results[number].text, {}) if number in results else ():
+            shown_first.setdefault(repr(node), number)
+    known: set[str] = set()
+    records: dict[str, int] = {}
     went_well: set[str] = set()
-    left = budget_tokens
-    acting = [e for e in events if e.kind is EventKind.CALL and e.tool is ToolKind.OTHER and not is_lookup(e.name)]
-    chars = min(max(budget_tokens * _CHARS_PER_TOKEN // max(1, 2 * len(acting)), _SIZES_CHARS[0]), _SIZES_CHARS[1])
-    for number in range(len(events) - 1, -1, -1):
-        call = events[number]
-        if call.kind is not EventKind.CALL or call.tool is not ToolKind.OTHER:
+    for number in reversed(calls):
+        call, result = events[number], results.get(number)
+        acts, failed = not is_lookup(call.name), result is not None and _is_failure(result)
+        if failed and (not acts or call.name in went_well):
             continue
-        if is_lookup(call.name) or is_own(call.name):
+        age = 1.0 + number / len(events)
+        base = Statement("", number, _CALL_PLACE, StatementForm.ITEM, "", call.name, (result or call).record)
+        outcome = ""
+        if acts:
+            outcome = _outcome(call, result, chars, words, failed=failed)
+            text = f"({words.comma.join(_fitting(_given(call.arguments), chars))}) → {outcome}".removesuffix(" → ")
+            if text not in known:
+                yield base._replace(text=text)
+            known.add(text)
+        if result is None or failed:
             continue
-        result = results.get(number)
-        failed = result is not None and _is_failure(result)
-        if failed and call.name in went_well:
-            continue
-        if result and not failed:
-            went_well.add(call.name)
-        known = "\n".join(event.text for event in events[max(0, number - _MAX_LOOKED_BACK) : number + 1])
-        item = _action_item(call, result, chars, words, known)
-        if item.text not in found and (cost := token_cache.item(item)) <= left:
-            found[item.text] = item
-            left -= cost
-    return tuple(found.values())
+        went_well.add(call.name)
+        given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
+        label = call.name if acts else f"{call.name}({given})"
+        newer = dict(records)
+        for place, node in enumerate(_nodes(result.text, newer, records)):
+            text = _shown(node, analysis, f"{call.text} {outcome}" if acts else "", is_new=number > last_words)
+            if text and text not in known:
+                known.add(text)
+                is_new = acts and shown_first[repr(node)] == number
+                weight = age * (NEW_FACTOR if is_new else 1.0)
+                yield base._replace(text=text, place=place, form=StatementForm.OUTPUT, label=label, weight=weight)
 
 
 def _is_failure(result: Event) -> bool:
     return result.is_error or ERROR_PATTERN.search(result.text.lstrip().partition("\n")[0]) is not None
 
 
-def _action_item(call: Event, result: Event | None, chars: int, words: FixedWords, known: str) -> Item:
-    text = f"{call.name}({words.comma.join(_fitting(_given(call.arguments), chars))})"
+def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *, failed: bool) -> str:
+    """What came of a call: how its answer begins, of an object its id, its state and its message."""
     if result is None:
-        return Item(text=text, records=records_of((call.record,)))
-    if _is_failure(result):
-        outcome = f"{words.failed}{words.colon}{opening(error_line(result.text), chars)}"
-    else:
-        outcome = _reported(result.text, known, words) or words.ok
-    return Item(text=f"{text} → {outcome}", records=records_of((call.record, result.record)))
+        return ""
+    if failed:
+        return f"{words.failed}{words.colon}{opening(error_line(result.text), chars)}"
+    line = result.text.strip().partition("\n")[0]
+    if line[:1] not in "{[":
+        return opening(line, _MAX_REPORTED_CHARS)
+    own = next((one for _, one in _nodes(result.text, {}) if isinstance(one, dict)), {})
+    stated = [
+        _member(key, value)
+        for key, value in own.items()
+        if _STATE_KEY.search(key)
+        and isinstance(value, str)
+        and value not in call.text
+        and len(value) <= _MAX_VALUE_CHARS
+    ]
+    return words.comma.join(filter(None, stated)) or words.ok
 
 
 def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
-    """The arguments of a call, each as ``key=value``; of a list of objects each object by its values."""
+    """The arguments of a call, each as ``key value``; of a list of objects each object by its values."""
     if isinstance(arguments, str):
         yield opening(arguments, _MAX_ARGUMENT_CHARS)
         return
     for key, value in arguments.items():
         parts = value if isinstance(value, list | tuple) else (value,)
-        texts = (
-            " ".join(filter(None, (_member(name, one) for name, one in part.items())))
-            if isinstance(part, Mapping)
-            else _scalar(part)
-            for part in parts
-        )
-        if text := "; ".join(filter(None, texts)):
-            yield opening(f"{key}={text}", _MAX_ARGUMENT_CHARS * len(parts))
+        if text := "; ".join(filter(None, (_member("" if number else key, part) for number, part in enumerate(parts)))):
+            yield opening(text, _MAX_ARGUMENT_CHARS * len(parts))
 
 
 # Keys of what a call is about and what it costs: they stand where not all arguments fit.
-_TELLING_KEY = re.compile(
-    r"(?:^|_)(?:status|id|ids|number|amount|total|price|cost|refund|quantity|reason|title|flights|items"
-    r"|payment\w*)s?$"
-)
-
-
-_AMOUNT_KEY = re.compile(r"(?:^|_)(?:status|amount|total|refund)$")
+_TELLING_KEY = re.compile(r"(?:^|_)(?:status|ids?|number|amount|total|price|cost|refund|reason|title)$")
+_STATE_KEY = re.compile(r"(?:^|_)(?:status|message|state)$|^(?!user|customer)\w+_id$")
+_ID_KEY = re.compile(r"(?:^|_)(?:id|number)$")
 
 
 def _fitting(parts: Iterable[str], chars: int) -> list[str]:
-    """The parts that fit, in order, those with telling keys before others; an ellipsis where one is left out."""
+    """The parts that fit, the shortest ones first, in order; an ellipsis where one is left out."""
     found = list(parts)
-    ranked = sorted(range(len(found)), key=lambda place: not _TELLING_KEY.match(found[place].partition("=")[0]))
     taken: set[int] = set()
-    for place in ranked:
+    for place in sorted(range(len(found)), key=lambda place: len(found[place])):
         if len(found[place]) <= chars:
             taken.add(place)
             chars -= len(found[place])
     return [part for place, part in enumerate(found) if place in taken] + [ELLIPSIS] * (len(taken) < len(found))
 
 
-def _reported(text: str, known: str, words: FixedWords) -> str:
-    """What an answer tells that is not known: of an object its status, ids and amounts; else its first line."""
-    line = text.strip().partition("\n")[0]
-    if text.lstrip()[:1] not in "{[":
-        return opening(line, _MAX_REPORTED_CHARS) if line else ""
-    try:
-        members = list(dict.fromkeys(_members(json.loads(text))))
-    except ValueError:
-        return line if len(line) <= _MAX_REPORTED_CHARS else ""
-    new = [f"{key} {value}" for key, value in members if key == "status" or value not in known]
-    ranked = sorted(new, key=lambda part: not part.startswith("status"))
-    return words.comma.join(_fitting(ranked, _MAX_REPORTED_CHARS)).removesuffix(f"{words.comma}{ELLIPSIS}")
+# An object of an answer: the key it stands under, and its own members, a list of scalars, or a line of text.
+_Node = tuple[str, Any]
 
 
-def _members(value: Any, *, is_outer: bool = True) -> Iterator[tuple[str, str]]:
-    """The members of an object that have telling keys, then the states and amounts of what it holds."""
-    inner = value if isinstance(value, list) else []
-    if isinstance(value, dict):
-        stated = (key for key, one in value.items() if _is_scalar(one) and one not in (None, "", False))
-        wanted = _TELLING_KEY if is_outer else _AMOUNT_KEY
-        yield from ((key, _scalar(value[key])) for key in stated if wanted.search(key))
-        inner = [one for one in value.values() if not _is_scalar(one)]
-    for one in inner:
-        yield from _members(one, is_outer=False)
+def _nodes(text: str, newer: Mapping[str, int], found: dict[str, int] | None = None) -> Iterator[_Node]:
+    """The objects of a JSON answer, the lines of any other; without those of the records that a ``newer`` one shows.
 
-
-def value_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """What was looked up: ``name(arguments): object · object``, of each look-up the newest answer.
-
-    Chosen are the objects that hold most of what the conversation speaks of, or will need again.
+    ``found`` takes the records of this answer: by its id, how many members each has.
     """
-    found = Choice(list(_values(analysis)), (), analysis.worth, token_cache.text).choose(budget_tokens)
-    by_answer: dict[int, list[Statement]] = {}
-    for statement in reversed(found):
-        by_answer.setdefault(statement.event, []).insert(0, statement)
-    return tuple(
-        Item(text=f"{group[0].label}: {' · '.join(one.text for one in group)}", records=records_of((group[0].record,)))
-        for group in by_answer.values()
-    )
-
-
-def _values(analysis: Analysis) -> Iterator[Statement]:
-    """The objects of every look-up's answer, each once, newest answers first."""
-    results = results_of(analysis.events)
-    asked: set[str] = set()
-    known: set[str] = set()
-    for number, result in sorted(results.items(), reverse=True):
-        call = analysis.events[number]
-        if call.tool is not ToolKind.OTHER or result.is_error or not is_lookup(call.name) or call.text in asked:
-            continue
-        asked.add(call.text)
-        given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
-        for place, text in enumerate(_objects(result.text)):
-            if text not in known:
-                known.add(text)
-                yield Statement(
-                    text=text,
-                    event=number,
-                    place=place,
-                    form=StatementForm.OUTPUT,
-                    label=f"{call.name}({given})",
-                    record=result.record,
-                    weight=1.0 + number / len(analysis.events),
-                )
-
-
-def _objects(text: str) -> Iterator[str]:
-    """The objects of a JSON answer, each by its own members; the lines of any other."""
     body = text.strip()
     if body[:1] in "{[":
         try:
-            yield from _leaves(json.loads(body), "")
+            yield from _inner(json.loads(body), "", newer, {} if found is None else found)
             return
         except ValueError:
             pass
-    yield from (line.strip() for line in body.split("\n")[:_MAX_LINES] if 3 < len(line.strip()) <= _MAX_OBJECT_CHARS)
+    for line in body.split("\n")[:_MAX_LINES]:
+        if 3 < len(line.strip()) <= _MAX_OBJECT_CHARS:
+            yield "", line.strip()
 
 
-def _leaves(value: Any, name: str) -> Iterator[str]:
+def _inner(value: Any, name: str, newer: Mapping[str, int], found: dict[str, int]) -> Iterator[_Node]:
     if isinstance(value, dict):
-        own = [_member(key, item) for key, item in value.items() if _is_brief(item) and str(item) != name]
-        yield from _object_line(name, filter(None, own))
+        key, first = next(iter(value.items()), ("", None))
+        if isinstance(first, str) and _ID_KEY.search(key):
+            if newer.get(first, 0) >= len(value):
+                return
+            found[first] = max(found.get(first, 0), len(value))
+        if own := {key: item for key, item in value.items() if _is_brief(item) and str(item) != name}:
+            yield name, own
         for key, item in value.items():
             if not _is_brief(item):
-                yield from _leaves(item, str(key))
-    elif isinstance(value, list):
-        if value and all(map(_is_scalar, value)):
-            yield from _object_line(name, map(_scalar, value))
-        else:
-            for item in value:
-                yield from _leaves(item, name)
+                yield from _inner(item, key, newer, found)
+    elif isinstance(value, list) and value and not all(map(_is_scalar, value)):
+        for item in value:
+            yield from _inner(item, name, newer, found)
     elif name or value:
-        yield from _object_line(name, (_scalar(value),))
+        yield name, value
 
 
-def _object_line(name: str, members: Iterable[str]) -> Iterator[str]:
-    """An object on a line, as many of its members as fit: half an id would be another one."""
-    parts = _fitting((opening(member, _MAX_OBJECT_CHARS - 2) for member in members), _MAX_OBJECT_CHARS)
-    if text := ", ".join(parts).removeprefix(ELLIPSIS):
-        yield f"{name}: {text}" if name else text
+def _shown(node: _Node, analysis: Analysis, given: str, *, is_new: bool) -> str:
+    """An object by its id, its state and those of its members that somebody speaks of or uses; all of a new one."""
+    name, value = node
+    if isinstance(value, dict):
+        members: Iterable[str] = (
+            _member(key, item, analysis)
+            for key, item in value.items()
+            if is_new or _TELLING_KEY.search(key) or _is_used(key, item, analysis)
+            if not (given and isinstance(item, str) and item in given)
+        )
+    else:
+        members = map(_scalar, value if isinstance(value, list) else [value])
+    # Whole members, as many as fit: half an id would be another one.
+    parts = _fitting((opening(one, _MAX_OBJECT_CHARS - 2) for one in members if one), _MAX_OBJECT_CHARS)
+    text = ", ".join(parts).removeprefix(ELLIPSIS)
+    return f"{name}: {text}" if name and text else text
+
+
+def _is_used(key: str, value: Any, analysis: Analysis) -> bool:
+    """Whether user or assistant say a value, or a call has it; of what is true or false whether they name the key."""
+    if isinstance(value, Mapping):
+        return any(_is_used(name, item, analysis) for name, item in value.items())
+    text = key.replace("_", " ") if isinstance(value, bool) else _scalar(value, analysis)
+    row = analysis.table.atoms.get(text)
+    spoken, found = analysis.table.spoken.times, raw_terms(text)
+    return (row is not None and analysis.table.columns.calls[row] > 0) or (bool(found) and all(map(spoken.get, found)))
 
 
 def _is_brief(value: Any) -> bool:
@@ -310,25 +346,34 @@ def _is_brief(value: Any) -> bool:
     return _is_scalar(value)
 
 
-def _member(key: str, value: Any) -> str:
+def _member(key: str, value: Any, analysis: Analysis | None = None) -> str:
     """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
     if isinstance(value, Mapping):
-        own = (_member(name, item) for name, item in value.items() if item != key)
-        return f"{key} {' '.join(filter(None, own))}"
-    if value is None or value == "":
+        own = (_member(name, item, analysis) for name, item in value.items() if item != key)
+        return f"{key} {' '.join(filter(None, own))}".strip()
+    if value in (None, "", False):
         return ""
-    text = _scalar(value)
+    text = _scalar(value, analysis)
     is_plain = key == "date" or (isinstance(value, str) and _SPEAKS.search(text) is not None)
-    return text if is_plain else f"{key} {text}"
+    return text if is_plain else f"{key} {text}".strip()
 
 
 # Letters next to digits or other letters of a name; a bare number, date or short word needs its key.
-_SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^[A-Z][a-z]+$|^[a-z]{6,}|^\d{1,2}:\d\d|[^\x00-\x7f]{2}")
+_SPEAKS = re.compile(
+    r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^#?[A-Z]\d{3}|^[A-Z][a-z]+$|^[a-z]{6,}|^\d{1,2}:\d\d|[^\x00-\x7f]{2}"
+)
 
 
 def _is_scalar(value: Any) -> bool:
     return not isinstance(value, (Mapping, list, tuple))
 
 
-def _scalar(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _scalar(value: Any, analysis: Analysis | None = None) -> str:
+    if isinstance(value, str):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    if analysis and isinstance(value, float) and len(text) > _MAX_FLOAT_CHARS:
+        # 35.52999999999997 is spoken of as 35.53.
+        brief = f"{value:.2f}"
+        return brief if all(map(analysis.table.spoken.times.get, raw_terms(brief))) else text
+    return text

@@ -221,7 +221,14 @@ def _marks(groups: Iterable[Sequence[Statement]], analysis: Analysis) -> Mapping
 
 
 def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], str]) -> Item:
-    """The statements of a message as running text; a new heading, and each entry under one, opens a line.
+    text = running_text(group, marks)
+    if label and not text.startswith(label.strip("`")):
+        text = f"{label}: {text}"
+    return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)
+
+
+def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str]) -> str:
+    """The statements of a message under their leads; a new heading, and each entry under one, opens a line.
 
     Between entries of a list an ellipsis stands for those that are left out.
     """
@@ -230,7 +237,7 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
     shown: set[str] = set()
     before: Statement | None = None
     # A message that is in doubt as a whole has its mark once, before it.
-    doubted = marks.get((group[0].event, -1), "")
+    doubted = marks.get((group[0].event, -1), "") if group else ""
     for statement in group:
         entry = statement.form is not StatementForm.SENTENCE
         piece = listed(statement.text.strip()) + marks.get((statement.event, statement.place), "")
@@ -247,10 +254,7 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(piece),))
-    text = doubted + "\n".join(lines)
-    if label and not text.startswith(label.strip("`")):
-        text = f"{label}: {text}"
-    return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)
+    return doubted + "\n".join(lines)
 
 
 # Markdown headings, numbered or bold lines that end with a colon, opening tags: as the clients head theirs.

@@ -10,6 +10,7 @@ from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters
+from compactor_cli.digest.history import running_text
 from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -32,7 +33,6 @@ from compactor_cli.digest.wants import (
     UserMessage,
     call_words,
     condensed,
-    joined,
     last_question,
     newest_request,
     outcome_of,
@@ -90,7 +90,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     if newest is None:
         return
     yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
-    if newest.replies_to:
+    is_answered = any(e.kind is EventKind.ASSISTANT and e.record > newest.record for e in analysis.events)
+    if newest.replies_to and not (analysis.is_dialogue and is_answered):
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
         replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
@@ -119,8 +120,11 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
     words = analysis.words
     last, is_since = _last_telling(analysis)
-    ending_text = _gist(last.text, budget_tokens * 3 // 5, analysis, token_cache) if last else ""
     steps, is_acted = _steps_since(analysis, last)
+    if analysis.is_dialogue:  # Facts has them, with what came of them
+        steps = None
+    share = 0.6 if steps or analysis.plan.next_step else 0.85
+    ending_text = _gist(last.text, int(budget_tokens * share), analysis, token_cache) if last else ""
     ending_text = marked(ending_text, last.record, analysis.checklists, words) if last else ""
     if last and ending_text and is_since:
         # What was said before something was done is no state any more.
@@ -159,12 +163,12 @@ def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenC
     left = budget_tokens - sum(token_cache.text(piece) + 2 for piece in asked)
     shown = "\n".join(asked)
     pieces = [
-        Statement(text=piece, event=0, place=place, form=form)
-        for place, (piece, form, _) in enumerate(statements_of(text))
+        Statement(text=piece, event=0, place=place, form=form, lead=lead if analysis.is_dialogue else "")
+        for place, (piece, form, lead) in enumerate(statements_of(text))
         if form is not StatementForm.CODE and not is_noise(piece) and not is_narration(piece)
         if piece not in question and not any(piece.startswith(one[:_SAME_CHARS]) for one in options)
     ]
-    found = joined(_chosen_pieces(analysis, token_cache, pieces, shown, left))
+    found = running_text(_chosen_pieces(analysis, token_cache, pieces, shown, left), {}).replace("\n", " ")
     return " ".join([found, *asked]).strip() or whole
 
 

@@ -339,12 +339,9 @@ class Scores:
         return tuple(atoms[row] for row in best)
 
 
-def score(table: Table, *, focus: str = "", is_conversation: bool = False) -> Scores:
-    """The scores of every atom (and, in chats, word) of a table. ``focus``: words whose atoms matter more.
-
-    ``is_conversation``: no tool works on files, so that a path without a file's ending (``gift/card``) may be none.
-    """
-    coding = _coding(table, is_conversation)
+def score(table: Table, *, focus: str = "") -> Scores:
+    """The scores of every atom (and, in chats, word) of a table. ``focus``: words whose atoms matter more."""
+    coding = _coding(table)
     logits = _logits(table)
     for row, atom in _focused(table, focus):
         logits[row] += _FOCUS_BONUS * (2 if atom in focus else 1)
@@ -353,9 +350,14 @@ def score(table: Table, *, focus: str = "", is_conversation: bool = False) -> Sc
     return Scores(table=table, rows=rows, terms=_terms(table) if coding < 0.5 else {}, coding=coding)
 
 
-def _coding(table: Table, is_conversation: bool) -> float:
-    paths = (atom for atom, row in table.atoms.items() if table.columns.kinds[row] in _WITH_PARTS)
-    files_seen = sum(not is_conversation or "." in path.rpartition("/")[2] for path in paths)
+def _coding(table: Table) -> float:
+    """How much a conversation is about files: two words with a slash between them (silver/gold, 4G/5G) are none."""
+    columns = table.columns
+    files_seen = sum(
+        calls > 0 or "." in atom or atom.count("/") != 1
+        for atom, kind, calls in zip(table.atoms, columns.kinds, columns.calls, strict=True)
+        if kind in _WITH_PARTS
+    )
     return min(1.0, files_seen / len(table.atoms) / _CODING_SHARE) if table.atoms else 0.0
 
 

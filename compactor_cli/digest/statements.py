@@ -368,8 +368,13 @@ def _narration() -> re.Pattern[str]:
     lead = (
         r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure)[,.!:]?\s+)*"
     )
+    aim = (
+        r"(?:(?:now that|to (?:start|begin|do|achieve|confirm|ensure|verify|check|test)|before|after)"
+        r"\b[^.!?,]{0,90}, )?"
+    )
     return re.compile(
-        rf"^{lead}(?:let me|let'?s|let us|i'?ll|i will|i'?m going to|i need to|we need to|i should|i want to|i can see"
+        rf"^{lead}{aim}(?:let me|let'?s|let us|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
+        r"|i can see"
         r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
         r"|the (?:next|last|remaining)|one (?:more|remaining|last))"
@@ -391,6 +396,18 @@ _COURTESY = re.compile(
     r"|请随时|很高兴|还有什么|不客气",
     re.IGNORECASE,
 )
+
+
+_ASKS_THE_USER = re.compile(
+    r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
+    r"|let me know)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_the_user(text: str) -> bool:
+    """Whether a sentence asks for something that a reply would give."""
+    return text.endswith(QUESTION_MARKS) or _ASKS_THE_USER.match(text) is not None
 
 
 def is_narration(text: str) -> bool:
