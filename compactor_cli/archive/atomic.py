@@ -97,6 +97,14 @@ def temporary_name(folder: Path) -> Path:
     return folder / f"{TEMPORARY_START}{os.urandom(8).hex()}{TEMPORARY_END}"
 
 
+def holds_temporaries(folder: Path) -> bool:
+    """Whether a file in a folder has such a name: of a run that goes on, or of one that was killed."""
+    try:
+        return any(path.name.startswith(TEMPORARY_START) for path in folder.iterdir())
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def _cleared(temporary: Path) -> Iterator[None]:
     """Whatever happens in the block, the temporary file is gone afterwards."""

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
+from compactor_cli.model.value import dataclass
+
 
 class OptionKind(StrEnum):
     """What a value is; decides how it is read and completed."""
@@ -134,8 +136,7 @@ def option(
     return field  # type: ignore[no-any-return]
 
 
-# Neither slotted nor compared: it is made at every start, and each of both would double what that takes.
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredOptions:
     """How a run goes, next to the settings: each field an option, the last two aside, which the run sets itself."""
 

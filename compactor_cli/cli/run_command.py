@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders, output_error
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, output_error
 from compactor_cli.archive.targets import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, counted, is_terminal, wants_color
@@ -289,17 +289,20 @@ def _page(settings: Settings) -> View:
 def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
     """Clear away what killed runs left where this one writes."""
     from compactor_cli.archive.folder import LOCAL_ARCHIVE, default_archive_dir
-    from compactor_cli.archive.recover import clear
 
     stays = run_options.in_place or run_options.append
     paths = {job.target.path for job in jobs if job.target.kind is not TargetKind.STDOUT}
     folders = {Path(os.path.realpath(path)).parent for path in paths}
     archive = Path(run_options.archive_dir) if run_options.archive_dir else default_archive_dir(STDIN, in_place=False)
     if stays and not run_options.archive_dir:
-        for folder in folders:
-            clear((folder,), (folder / LOCAL_ARCHIVE,), console.warn)
+        swept = [({folder}, folder / LOCAL_ARCHIVE) for folder in folders]
     else:
-        clear(folders, (archive,), console.warn)
+        swept = [(folders, archive)]
+    for places, archive in swept:
+        if any(map(holds_temporaries, (*places, archive))):
+            from compactor_cli.archive.recover import clear
+
+            clear(places, (archive,), console.warn)
 
 
 def _roots(jobs: Sequence[Job], run_options: RunOptions) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -265,6 +264,8 @@ def check_memory(run_options: RunOptions, *, inputs: int) -> None:
 
 
 def _check_command(command: str, where: str) -> None:
+    import shlex
+
     try:
         words = shlex.split(command)
     except ValueError as error:

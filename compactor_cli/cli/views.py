@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from array import array
 from collections import Counter
@@ -281,6 +280,8 @@ def result_line(report: InputReport, wording: ReportWording) -> str:
     """``12,054 → 2,997 tokens (−75 %) · 28 kept, 81 summarised by the digest · back: compactor restore FILE``."""
     parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
     if report.path != STDIN and (wording.in_place or wording.append) and report.archive:
+        import shlex
+
         parts.append(f"back: compactor undo {shlex.quote(report.path)}")
     if wording.is_shown and not wording.only_look:
         ways = "-o FILE writes it, -o - prints it"

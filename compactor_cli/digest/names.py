@@ -167,9 +167,13 @@ def _is_key(name: str, analysis: Analysis) -> bool:
     """Whether a name stands only as the key of a value in answers: it carries no information without one."""
     if analysis.scores.coding >= 0.5:
         return False
+    texts = [event.text for event in analysis.events if name in event.text]
+    # Most names stand between words somewhere: that is seen sooner than a pattern of each is compiled.
+    if any(f" {name}{mark}" in text for text in texts for mark in " ,.\n"):
+        return False
     quoted = re.compile(rf"[\"']{re.escape(name)}[\"']\s*:|^{re.escape(name)}=", re.MULTILINE)
     alone = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    return not any(alone.search(quoted.sub("", event.text)) for event in analysis.events if name in event.text)
+    return not any(alone.search(quoted.sub("", text)) for text in texts)
 
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:

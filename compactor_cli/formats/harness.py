@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult
@@ -327,11 +327,22 @@ class _Speaker:
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
         blocks, openings = (*harness.blocks, *harness.own_blocks), (*harness.openings, *harness.own_openings)
-        self._block = _elements(blocks)
-        self._begun_block = re.compile(rf"\s*<(?:{_names(blocks)})(?:\s[^<>]*)?>") if blocks else None
+        self._blocks = blocks
         self._opening = re.compile(rf"\s*(?:{'|'.join(openings)})") if openings else None
         self._commands = frozenset(harness.commands)
-        self._quote = _elements(harness.quotes, r"(?:^|\n)")
+
+    # Most texts hold no element, and to compile these takes longer than to look at some hundred of them.
+    @cached_property
+    def _block(self) -> re.Pattern[str] | None:
+        return _elements(self._blocks)
+
+    @cached_property
+    def _begun_block(self) -> re.Pattern[str] | None:
+        return re.compile(rf"\s*<(?:{_names(self._blocks)})(?:\s[^<>]*)?>") if self._blocks else None
+
+    @cached_property
+    def _quote(self) -> re.Pattern[str] | None:
+        return _elements(self.harness.quotes, r"(?:^|\n)")
 
     def words(self, text: str) -> str:
         """What is left of a text once the client's part of it is taken off."""

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from compactor_cli.model.errors import Unreadable, UsageError
-from compactor_cli.plan.vocabulary_table import VocabularyTable, read_table, write_table
 
 if TYPE_CHECKING:
     import tiktoken
+
+    from compactor_cli.plan.vocabulary_table import VocabularyTable
 
 
 P = ParamSpec("P")
@@ -115,6 +116,8 @@ def load_encoding(name: str, folder: Path, *, keep_table: bool = False) -> tikto
     # A line is a token and its rank; of the published files it is known that the ranks count from 0.
     ranks = {token: rank for rank, token in enumerate(map(a2b_base64, data.split()[::2]))}
     if keep_table:
+        from compactor_cli.plan.vocabulary_table import write_table
+
         write_table(f"{name}-{sha256[:16]}", tuple(ranks))
     return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
 
@@ -122,6 +125,8 @@ def load_encoding(name: str, folder: Path, *, keep_table: bool = False) -> tikto
 @loaded_once
 def load_table(name: str) -> VocabularyTable | None:
     """The vocabulary as a table, to count little with; None until a run of the command loaded it once."""
+    from compactor_cli.plan.vocabulary_table import read_table
+
     sha256, pattern = _DEFINITIONS[name]
     return read_table(f"{name}-{sha256[:16]}", pattern)
 

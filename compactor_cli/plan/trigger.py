@@ -24,7 +24,6 @@ from dataclasses import replace
 from enum import StrEnum
 
 from compactor_cli.group.exchanges import is_user_words, newest_request
-from compactor_cli.group.todos import PLAN_TOOLS, TodoReplay, short_name
 from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.plan import Tier
 from compactor_cli.model.settings import UNBROKEN, Settings, Start, Strategy, Trigger
@@ -238,7 +237,7 @@ def asked_focus(messages: Sequence[Message], tool: str) -> str | None:
 
 # Fewer words than these ("yes", "go on please") answer or drive on; a Chinese character counts as half a word.
 _LEAST_REQUEST_WORDS = 4
-_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_HAN = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _ASKS = ("?", "？")
 
 
@@ -264,13 +263,16 @@ def ended_phase(messages: Sequence[Message]) -> str:
 
 def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
     """Of the newest turn: the steps of its finished list, of a list that has just replaced it, and if any is open."""
+    from compactor_cli.group.todos import PLAN_TOOLS, TodoReplay, short_name
+
     failed = {result.id for message in work for result in message.results if result.is_error and result.id}
     answers = {result.id: result.text for message in work for result in message.results if result.id}
     replay = TodoReplay()
     newest, finished = -1, 0
     for place, message in enumerate(work):
         for call in message.calls:
-            if not _plans(call.name) or call.id in failed:
+            name = short_name(call.name)
+            if not (name in PLAN_TOOLS or "todo" in name) or call.id in failed:
                 continue
             finished = 0 if replay.has_open() else len(replay.todos)
             replay.call(call.name, call.arguments, answers.get(call.id, ""), place)
@@ -284,11 +286,6 @@ def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
     return (0 if has_begun else finished), len(replay.todos), True
 
 
-def _plans(name: str) -> bool:
-    short = short_name(name)
-    return short in PLAN_TOOLS or "todo" in short
-
-
 def _is_answered(work: Sequence[Message]) -> bool:
     """Whether the last that was done is an answer in words."""
     last = next((message for message in reversed(work) if message.role is not Role.SYSTEM), None)
@@ -296,6 +293,6 @@ def _is_answered(work: Sequence[Message]) -> bool:
 
 
 def _is_request(message: Message, work: Sequence[Message]) -> bool:
-    han = len(_HAN.findall(message.text))
-    words = len(_HAN.sub(" ", message.text).split())
+    han = len(re.findall(_HAN, message.text))
+    words = len(re.sub(_HAN, " ", message.text).split())
     return words + han / 2 >= _LEAST_REQUEST_WORDS and not work[-1].text.rstrip().endswith(_ASKS)

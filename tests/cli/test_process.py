@@ -198,6 +198,27 @@ def test_an_offline_run_never_loads_litellm_or_what_it_does_not_need(work: Path)
     assert done.stderr == "0 []\n"
 
 
+# Each takes half a millisecond of a start, which a hook and a pipe wait for every time.
+_MOST_MODULES = 70
+
+
+def test_a_file_that_needs_nothing_loads_little_of_the_package(work: Path) -> None:
+    code = (
+        "import sys\n"
+        "from compactor_cli.cli.compact import main\n"
+        "code = main(sys.argv[1:])\n"
+        "print(code, *(name for name in sys.modules if name.startswith('compactor_cli')), file=sys.stderr)\n"
+    )
+    arguments = [sys.executable, "-c", code, "-q", "-t", "1m", "session.jsonl", "-o", "same.jsonl"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)
+    code, *modules = done.stderr.split()
+    assert code == "0"
+    rooms = {name.split(".")[1] for name in modules if "." in name}
+    assert not rooms & {"agents", "apply", "digest", "evaluate", "llm", "plugged", "render"}
+    assert not {"compactor_cli.archive.recover", "compactor_cli.plan.vocabulary_table"} & set(modules)
+    assert len(modules) <= _MOST_MODULES
+
+
 def test_progress_is_for_terminals(work: Path) -> None:
     ours, theirs = pty.openpty()
     done = subprocess.run(command("-t", "1500", "session.jsonl"), stdout=subprocess.DEVNULL, stderr=theirs, timeout=60)
