@@ -111,6 +111,10 @@ class Plan:
         """The records with this action, ascending."""
         return tuple(i for span in self.spans if span.action is action for i in range(span.start, span.stop))
 
+    def count(self, action: Action) -> int:
+        """How many records have this action."""
+        return sum([span.stop - span.start for span in self.spans if span.action is action])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Middle:

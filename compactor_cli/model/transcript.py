@@ -196,7 +196,7 @@ class Transcript:
 
     def source(self) -> bytes:
         """The bytes this transcript was read from."""
-        body = b"".join(record.raw + record.ending for record in self.records)
+        body = b"".join([record.raw + record.ending for record in self.records])
         return self.frame.prefix + body + self.frame.suffix
 
     @property
@@ -207,5 +207,5 @@ class Transcript:
     @property
     def size_bytes(self) -> int:
         """The length of ``source()``, without joining it."""
-        body = sum(len(record.raw) + len(record.ending) for record in self.records)
+        body = sum([len(record.raw) + len(record.ending) for record in self.records])
         return len(self.frame.prefix) + body + len(self.frame.suffix)

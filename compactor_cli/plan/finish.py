@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -167,7 +166,7 @@ def check_plan(plan: Plan, transcript: Transcript, grouping: Grouping) -> None:
     _demand(not divided, f"the plan divides the exchange of records {divided[:1]}")
     orphaned = grouping.orphaned() if plan.changes else frozenset()
     _demand(orphaned <= leaving, "the plan keeps a call without its result, or the other way round")
-    _demand(bool(plan.indices(Action.COVER)) == bool(plan.summary_tokens), "a summary is planned for nothing")
+    _demand(bool(plan.count(Action.COVER)) == bool(plan.summary_tokens), "a summary is planned for nothing")
     _demand(0 <= plan.summary_at <= count, "the summary's place is outside the transcript")
     fits = plan.tokens_kept + plan.summary_tokens <= plan.target_tokens
     _demand(fits or not plan.changes or bool(plan.over_target), "the plan is over its target and does not say why")
@@ -201,17 +200,17 @@ def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
 
 def unchanged_report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
     """What is known before acting: the report of a transcript that stays as it is."""
-    pruned: Tally[str] = Tally()
+    pruned: dict[str, int] = {}
     for span in plan.spans:
         if span.action is Action.PRUNE:
-            pruned[span.name] += span.stop - span.start
+            pruned[span.name] = pruned.get(span.name, 0) + span.stop - span.start
     return _report(
         transcript,
         plan,
         outcome=Outcome.UNCHANGED,
         token_method=counter.method,
         tokens_after=plan.tokens_before,
-        pruned=dict(pruned),
+        pruned=pruned,
         orphans=tuple(map(str, (*grouping.orphan_calls, *grouping.orphan_results))),
         in_flight=tuple(map(str, grouping.in_flight)),
     )
@@ -254,8 +253,8 @@ def _report(transcript: Transcript, plan: Plan, **details: Any) -> TranscriptRep
         tokens_before=plan.tokens_before,
         bytes_before=size_bytes,
         bytes_after=size_bytes,
-        kept=len(plan.indices(Action.KEEP)),
-        covered=len(plan.indices(Action.COVER)),
+        kept=plan.count(Action.KEEP),
+        covered=plan.count(Action.COVER),
         over_target=plan.over_target,
         notes=plan.notes,
         **details,

@@ -64,7 +64,7 @@ def decide(
     named_window = usable_tokens(trigger, named_window_tokens(trigger))
     window = named_window or usable_tokens(trigger, window_tokens(model))
     found = _started(settings, tokens, settings.target.of(base_tokens), named_window, is_asked_for, phase)
-    return replace(found, tier=tier_of(trigger, tokens, window), window_tokens=window)
+    return replace(found, tier=tier_of(trigger, tokens, window), window_tokens=window) if window else found
 
 
 def _started(

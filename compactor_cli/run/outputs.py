@@ -313,7 +313,8 @@ class Tally:
         self.tokens_after += report.tokens_after
         self.bytes_after += report.bytes_after
         self.record_count += report.records
-        self.not_carried.update(report.not_carried)
+        if report.not_carried:
+            self.not_carried.update(report.not_carried)
         self.dialect = self.dialect or report.dialect
         is_odd = report.outcome is Outcome.FAILED or bool(report.warnings or report.over_target)
         if len(self._listed) < (LISTED_ODD if is_odd else LISTED):
