@@ -20,7 +20,6 @@ from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, short_name
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.salience import Scores, Spoken
-from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
@@ -35,7 +34,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     windowed,
 )
-from compactor_cli.digest.wants import last_question
+from compactor_cli.digest.wants import last_question, options_of
 
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0

@@ -92,6 +92,11 @@ def _has_cue(text: str) -> bool:
     return chooses(text) or gives_reason(text)
 
 
+def _words_of(item: Item) -> str:
+    """What was asked, without quotation marks and what came of it."""
+    return item.text.partition(" → ")[0].replace('"', "")
+
+
 def _without_repeats(history: Sequence[Item], shown: Sequence[str]) -> tuple[Item, ...]:
     """The history without the lines of turns that hold nothing but an outcome which stands next to the request."""
     kept: list[Item] = []
@@ -197,9 +202,9 @@ class _Writer:
         )
         history = _without_repeats(history, texts_of(sections))
         # What a turn is opened by is quoted there, with what came of it.
-        opened = {item.text.partition(" → ")[0] for item in history if item.depth == 0}
+        opened = {_words_of(item) for item in history if item.depth == 0}
         wants = sections.get(Section.USER, ())
-        unquoted = tuple(item for item in wants if f'"{item.text.partition(" → ")[0]}"' not in opened)
+        unquoted = tuple(item for item in wants if _words_of(item) not in opened)
         return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:

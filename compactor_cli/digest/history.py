@@ -119,6 +119,7 @@ def history_items(
         for message in analysis.messages
         if is_assent(message.text) and message.replies_to.endswith(QUESTION_MARKS)
     }
+    points = {message.turn: message.points_at for message in analysis.messages}
     for statement in chosen:
         if statement.event >= 0:
             by_turn.setdefault(analysis.events[statement.event].turn, []).append(statement)
@@ -132,7 +133,8 @@ def history_items(
             # What is not quoted whole here stands, with what came of it, among the user's words.
             is_shown = outcome and (outcome.is_made or (ELLIPSIS not in name and not outcome.is_begun))
             came = outcome.text if outcome and is_shown else ""
-            parts = (opening(replied.replies_to, _NAME_CHARS) if replied else "", name, came)
+            named = f"{name} ({points[turn.number]})" if points.get(turn.number) else name
+            parts = (opening(replied.replies_to, _NAME_CHARS) if replied else "", named, came)
             text = " → ".join(filter(None, parts))
             line = Item(text=text, records=records_of((analysis.events[turn.first].record,)))
         if line is not None:

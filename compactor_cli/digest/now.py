@@ -11,7 +11,6 @@ from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters
 from compactor_cli.digest.history import running_text
-from compactor_cli.digest.settled import options_of
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
@@ -35,6 +34,7 @@ from compactor_cli.digest.wants import (
     condensed,
     last_question,
     newest_request,
+    options_of,
     outcome_of,
 )
 from compactor_cli.model.summary import Item
@@ -91,7 +91,12 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         return
     yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     is_answered = any(e.kind is EventKind.ASSISTANT and e.record > newest.record for e in analysis.events)
-    if newest.replies_to and not (analysis.is_dialogue and is_answered):
+    if newest.points_at:
+        # The entry that it names, and not what else the list holds.
+        asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
+        shown_text = marked(newest.points_at, newest.asked, analysis.checklists, words)
+        yield Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
+    elif newest.replies_to and not (analysis.is_dialogue and is_answered):
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
         replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
@@ -110,10 +115,13 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     room = max(12, budget_tokens - 10)
     text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
     stopped = f" ({words.stopped}{words.colon}`{message.stopped}`)" if message.stopped else ""
+    named = f" ({message.points_at})" if message.points_at and label == words.earlier else ""
     # What was edited stands among the steps and the files; where there is little room, so does the rest.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
     ended, records = outcome_of(message, analysis, with_edits=False) if has_room else ("", ())
-    return Item(text=f"{label}{words.colon}{text}{stopped}{ended}", records=records_of((message.record, *records)))
+    return Item(
+        text=f"{label}{words.colon}{text}{named}{stopped}{ended}", records=records_of((message.record, *records))
+    )
 
 
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:

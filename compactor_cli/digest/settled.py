@@ -25,7 +25,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
 )
-from compactor_cli.digest.wants import last_question
+from compactor_cli.digest.wants import last_question, options_of
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -292,26 +292,9 @@ _ASKS_OF_THE_TEXT = re.compile(
 )
 
 
-_OPTION = re.compile(
-    r"^\s*(?:[-*•]\s+)?(?:#{1,4}\s+)?(?:\*\*)?(?:option\s+)?(?P<key>[A-Ha-h]|\d)(?:\)|\.|:|\s[-–—])\**\s+(?P<text>\S.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def options_of(text: str) -> dict[str, str]:
-    """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
-    found: dict[str, str] = {}
-    for match in _OPTION.finditer(text):
-        key = match["key"].lower()
-        if key in ("1", "a"):
-            found = {}  # a list before it is of something else
-        found[key] = one_line(match["text"]).replace("**", "")
-    return found if len(found) > 1 else {}
-
-
 _CHOICE = re.compile(
-    r"\W*(?:option|the|let'?s do|go with|do|implement|apply|yes,?|ok,?)?\s*#?(?P<keys>(?:[A-Ha-h]|\d)\b(?!['’])"
-    r"(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+)\s*)#?(?:[A-Ha-h]|\d)\b(?!['’]))*)",
+    r"\W*(?:option|the|let'?s do|go with|do|implement|apply|yes,?|ok,?)?\s*#?(?P<keys>(?:[A-Ha-h]|\d{1,2})\b(?!['’])"
+    r"(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+)\s*)#?(?:[A-Ha-h]|\d{1,2})\b(?!['’]))*)",
     re.IGNORECASE,
 )
 
@@ -319,7 +302,7 @@ _CHOICE = re.compile(
 def _chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
     """The keys of the options that an answer begins with; empty where one of them is none."""
     found = _CHOICE.match(answer)
-    keys = re.findall(r"\b[a-h\d]\b", found["keys"].lower()) if found else []
+    keys = re.findall(r"\b(?:[a-h]|\d{1,2})\b", found["keys"].lower()) if found else []
     return keys if all(key in options for key in keys) else []
 
 

@@ -29,6 +29,7 @@ from compactor_cli.digest.statements import (
     chosen,
     clipped,
     is_noise,
+    one_line,
     opening,
     records_of,
     sentences,
@@ -68,7 +69,8 @@ class UserMessage:
     """One message of the user: its words, its record, its turn, and whether it is a few words only.
 
     ``replies_to``: what the assistant said just before a short one; ``asked``: the record of that. ``stopped``: the
-    call that the user turned down or stopped with these words (which may be empty then).
+    call that the user turned down or stopped with these words (which may be empty then). ``points_at``: the entries of
+    an earlier list that it names by their number.
     """
 
     text: str
@@ -78,13 +80,17 @@ class UserMessage:
     replies_to: str = ""
     asked: int = -1
     stopped: str = ""
+    points_at: str = ""
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
     """What the user said, in order, refusals of calls included; of equal messages only the newest."""
     found: dict[str, UserMessage] = {}
     before: Event | None = None
+    spoken: list[str] = []
     for event in events:
+        if event.kind is EventKind.ASSISTANT:
+            spoken = [*spoken, event.text][-_MAX_LOOKED_BACK:]
         is_refusal = event.kind is EventKind.RESULT and event.is_refusal
         is_spoken = is_refusal or event.kind is EventKind.USER
         text = verbatim((event.refusal or "") if is_refusal else event.text) if is_spoken else ""
@@ -96,6 +102,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 turn=event.turn,
                 is_short=not is_refusal and is_short(text, short_words),
                 stopped=stopped,
+                points_at=_pointed_at(text, spoken),
             )
             if before is not None and not is_refusal and len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"):
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
@@ -156,6 +163,71 @@ def _asks(sentence: str) -> bool:
 def last_words(text: str) -> str:
     """What a short reply to a text answers: its last question, else its last sentence."""
     return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
+
+
+_ENTRY_WORDS = (
+    "option|issue|finding|bug|item|comment|point|number|problem|approach|suggestion|recommendation|fix|task|step"
+    "|scenario|question"
+)
+_OPTION = re.compile(
+    rf"^\s*(?:[-*•]\s+|\|\s*)?(?:#{{1,4}}\s+)?(?:\*\*)?(?:(?P<word>{_ENTRY_WORDS})\s+)?#?(?P<key>[A-Ha-h]|\d{{1,2}})"
+    r"(?:\*\*)?(?:\)|\.|:|\s[-–—]|\s*\|(?=.*[^\W\d_]{3}))\**\s+(?P<text>\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def options_of(text: str) -> dict[str, str]:
+    """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
+    found = next(reversed(list(_option_lists(text))), ("", {}))[1]
+    return found if len(found) > 1 else {}
+
+
+def _option_lists(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The lists of a message whose entries have letters or numbers, table rows among them, each with what it is of."""
+    kind, found = "", dict[str, str]()
+    for match in _OPTION.finditer(text):
+        key = match["key"].lower()
+        if key in ("1", "a") and found:
+            yield kind, found
+            found = {}
+        kind = kind if found else text[max(0, match.start() - _MAX_ENTRY_CHARS) : match.start("key")].lower()
+        found[key] = one_line(match["text"].strip().removesuffix("|")).replace("**", "").strip()
+    if found:
+        yield kind, found
+
+
+_KEYS = r"(?:[A-H]|\d{1,2})(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2}))*"
+# How a message points at an entry of a list: by its kind and number, by its place, or by its number alone.
+_POINTS = re.compile(
+    rf"\b(?P<word>(?i:{_ENTRY_WORDS}))s?\s+#?(?P<keys>{_KEYS})\b(?![\w.]*/)"
+    rf"|\b(?i:the (?P<place>first|second|third|fourth|last) (?:one|{_ENTRY_WORDS})\b)"
+    rf"|\A\W*(?:[\w']+ ){{0,4}}#?(?P<bare>{_KEYS})(?=\W*\Z|[.,;!?=)](?:\s|\Z)"
+    r"| (?:too|and|is|was|has|have|would|does|please|first|then|technically|for|on|of)\b)"
+)
+_ANY_ENTRY = ("option", "item", "point", "number")
+_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
+_MAX_ENTRY_CHARS, _MAX_POINTED, _MAX_LOOKED_BACK = 110, 4, 12
+
+
+def _pointed_at(words: str, spoken: Sequence[str]) -> str:
+    """The entries of the newest list before a message that it points at; empty where it points at none.
+
+    What it calls them (``issue 1``) is what the list is of; a number alone is of what was said just before, and at the
+    beginning of a line the user's own.
+    """
+    found = _POINTS.search(words) if spoken and len(words) <= _LONG_CHARS else None
+    if found is None or re.match(r"\W*\d+[.)] +\S", words):
+        return ""
+    keys = re.findall(r"[a-h]|\d+", (found["keys"] or found["bare"] or "").lower())
+    near = spoken if found["word"] else spoken[-1:]
+    lists = [one for text in reversed(near) for one in reversed(list(_option_lists(text))) if len(one[1]) > 1]
+    word = (found["word"] or "").lower()
+    for kind, entries in lists:
+        if found["place"]:
+            keys = list(entries)[_PLACES[found["place"].lower()] :][:1]
+        if (word in kind or word in _ANY_ENTRY) and keys and all(key in entries for key in keys):
+            return " · ".join(f"{key}. {opening(entries[key], _MAX_ENTRY_CHARS)}" for key in keys[:_MAX_POINTED])
+    return ""
 
 
 # How a sentence begins that asks for something, and what makes a rule of one.
@@ -333,7 +405,8 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis, *, with_edit
         text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}"
         return Item(text=text, records=records_of((message.record,)))
     ended, records = outcome_of(message, analysis, with_edits=with_edits)
-    return Item(text=f"{text}{ended}" if text else "", records=records_of((message.record, *records)))
+    named = f" ({message.points_at})" if message.points_at else ""
+    return Item(text=f"{text}{named}{ended}" if text else "", records=records_of((message.record, *records)))
 
 
 def outcome_of(message: UserMessage, analysis: Analysis, *, with_edits: bool = True) -> tuple[str, tuple[int, ...]]:

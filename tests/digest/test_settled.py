@@ -249,3 +249,14 @@ def test_a_guess_is_overtaken_where_the_real_cause_was_found_on_the_same_names()
 def test_an_entry_of_what_is_wrong_settles_nothing() -> None:
     rows = "| # | Place | Issue |\n|---|---|---|\n| 1 | store.py:4 | Uses `local()` instead of the clock of the gauge |"
     assert decided(says(f"**Remaining items:**\n\n{rows}")) == []
+
+
+def test_the_option_of_a_table_that_was_chosen_is_told_with_its_words() -> None:
+    table = (
+        "Two ways:\n\n| Option | What | Cost |\n|---|---|---|\n| A | a lock on the table | slow |\n"
+        "| B | one run a gauge | more runs |\n\nWhich one?"
+    )
+    one = digest(conversation(user("two gauges at once?"), says(table), user("B, please"), says("Good.")), 4_000)
+    assert texts(one, Section.DECISIONS) == [
+        'Which one? → "B, please": one run a gauge | more runs (not taken: a lock on the table | slow)'
+    ]

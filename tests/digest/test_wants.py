@@ -176,3 +176,34 @@ def test_a_long_report_of_a_bug_keeps_what_it_is_about_before_the_rules_that_eve
     assert "set_output() reaches the sub-transformers but not the remainder." in shown
     assert "filepath" not in shown
     assert "You must always wait for feedback" in shown
+
+
+LISTED = says(
+    "Steps:\n1. I read src/store.py\n2. I read src/clock.py\n\nIssues:\n\n| # | Issue |\n|---|---|\n"
+    "| 1 | The drift is read as local time |\n| 2 | The second hour of October is lost |\n\n"
+    "| Option | What it does |\n|---|---|\n| **A** | a lock on the table |\n| **B** | one run for each gauge |\n\n"
+    "Which option?"
+)
+
+
+def test_a_request_that_points_at_an_entry_of_a_list_is_shown_with_the_entry() -> None:
+    one = digest(conversation(user("what is wrong with it?"), LISTED, user("can you fix issue 2"), says("Yes.")), 1_500)
+    shown = texts(one, Section.TASK)
+    assert shown[:2] == [
+        "Asked: can you fix issue 2",
+        "In reply to: 2. The second hour of October is lost … Which option?",
+    ]
+
+
+def test_a_message_that_names_an_entry_by_its_number_is_quoted_with_the_entry() -> None:
+    would = user("would B have helped with both of the harbours?")
+    session = conversation(user("what is wrong with it?"), LISTED, would, says("Yes."), user("Then do that now."))
+    shown = rendered(digest(session, 1_500).summary)
+    assert "would B have helped with both of the harbours? (b. one run for each gauge)" in shown
+
+
+def test_a_number_that_counts_something_points_at_no_entry() -> None:
+    counted = user("there were 2 sessions before I closed them and I had 1 more on the other machine of the harbour")
+    one = digest(conversation(user("what is wrong with it?"), LISTED, counted, says("Yes.")), 1_500)
+    assert "October" not in texts(one, Section.TASK)[0]
+    assert not any("(2. " in text for text in texts(one, Section.USER))
