@@ -256,6 +256,16 @@ class Keyed(Protocol):
 
 
 @runtime_checkable
+class Bulky(Protocol):
+    """A dialect whose records repeat much that it never looks at."""
+
+    @property
+    def unread_keys(self) -> frozenset[str]:
+        """Members of a record that are let go once it is read: the values of a session's records are without them."""
+        ...
+
+
+@runtime_checkable
 class Settling(Protocol):
     """A dialect with something that counts or names the records: step numbers, lists of indices, totals."""
 

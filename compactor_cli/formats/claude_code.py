@@ -216,6 +216,8 @@ class ClaudeCode(BaseDialect):
     holds = SESSION | Capabilities.SIDECHAINS | Capabilities.SUMMARIES
     unwritten = SIGNED
     links_records = True
+    # Results a second time, for the client's own screen, and files as they were: half of a session's bytes.
+    unread_keys = frozenset({"toolUseResult", "data", "snapshot"})
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``loglines`` of a session that was shared from the web client."""
@@ -395,6 +397,7 @@ class ClaudeStream(BaseDialect):
     name = "claude-stream"
     title = "Claude Code stream-json"
     holds = SESSION | Capabilities.SIDECHAINS
+    unread_keys = frozenset({"tool_use_result"})
 
     def array_path(self, value: Any) -> JsonPath | None:
         """None: a line is a record. A whole stream may also be one array of such records."""

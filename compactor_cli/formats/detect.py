@@ -14,7 +14,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from compactor_cli.formats.base import Dialect, JsonPath, Keyed, TextOnly, read_messages
+from compactor_cli.formats.base import Bulky, Dialect, JsonPath, Keyed, TextOnly, read_messages
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.registry import dialects_for, get, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
@@ -320,18 +320,25 @@ class _Session:
     def __init__(self, dialect: Dialect, first: Record) -> None:
         self.dialect = dialect
         self.keyed = dialect if isinstance(dialect, Keyed) else None
-        self.records = [first]
+        self.unread_keys = dialect.unread_keys if isinstance(dialect, Bulky) else frozenset[str]()
+        self.records = [self._held(first)]
         self.system = first.raw if _is_system(first.value) else b""
         self.has_conversation = False
         self.key = self._key_of(first.value)
 
     def add(self, record: Record) -> None:
         """One more record of this session."""
-        self.records.append(record)
+        self.records.append(self._held(record))
         is_system = _is_system(record.value)
         self.has_conversation = self.has_conversation or not is_system
         self.system = self.system or (record.raw if is_system else b"")
         self.key = self._key_of(record.value) or self.key
+
+    def _held(self, record: Record) -> Record:
+        value = record.value
+        if not isinstance(value, dict) or self.unread_keys.isdisjoint(value):
+            return record
+        return replace(record, value={key: item for key, item in value.items() if key not in self.unread_keys})
 
     def ends_before(self, record: Record) -> bool:
         """Whether a record begins another session: by its kind, by its system prompt or by its key."""

@@ -196,8 +196,8 @@ class Transcript:
 
     def source(self) -> bytes:
         """The bytes this transcript was read from."""
-        body = b"".join([record.raw + record.ending for record in self.records])
-        return self.frame.prefix + body + self.frame.suffix
+        pieces = [piece for record in self.records for piece in (record.raw, record.ending)]
+        return b"".join((self.frame.prefix, *pieces, self.frame.suffix))
 
     @property
     def record_count(self) -> int:

@@ -12,6 +12,7 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, 
 
 from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.claude_code import CLAUDE_CODE as DIALECT
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, Transcript
 from compactor_cli.read.jsonl import read_records
 
@@ -523,3 +524,11 @@ def test_an_insertion_by_a_system_is_the_users_in_a_session() -> None:
     item = Insertion(role=Role.SYSTEM, text="S", is_summary=True)
     after = compacted(DIALECT, made(DIALECT, chain(3)), 4, 8, (item,))
     assert after.records[4].value["type"] == "user"
+
+
+def test_what_a_client_repeats_for_its_own_screen_is_let_go_and_stays_in_the_bytes() -> None:
+    answered = user("u3", "a2", result("c1", "1 passed"), toolUseResult={"stdout": "1 passed", "stderr": ""})
+    asked = [user("u1", None, "Run it."), answer("a2", "u1", use("c1", command="pytest"), "m1")]
+    [session] = open_transcripts(map(line, (*asked, answered)))
+    assert session.records[2].value == {key: value for key, value in answered.items() if key != "toolUseResult"}
+    assert b"toolUseResult" in session.records[2].raw
