@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -238,12 +239,16 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     dropped += _not_carried(transcript, whole)
     dropped += _adjacent(transcript, dialect.holds & ~dialect.unwritten)
     output = _lines(dialect.write(conversation))
-    if not _is_read_as(name, output):
+    read = _read_as(name, output)
+    if read is None:
         # Keys of the row make it look like another format: the conversation takes precedence over what is next to it.
         dropped[NAMES[Capabilities.METADATA]] += len(conversation.extra)
         output = _lines(dialect.write(replace(conversation, extra={})))
+        read = _read_as(name, output)
     if conversation.messages:
-        _check(output, name)
+        grouping = group((read or _read_by_name(name, output))[0].messages)
+        if grouping.orphan_calls or grouping.orphan_results:
+            raise InvariantError("the output would hold a tool call without its result")
     return Conversion(output=output, not_carried={what: count for what, count in dropped.items() if count})
 
 
@@ -388,31 +393,34 @@ def _is_object(record: Record) -> bool:
     return isinstance(record.value, dict)
 
 
+# Made once: `json.dumps` makes an encoder a call.
+_ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _lines(values: Iterable[Any]) -> bytes:
-    return b"".join(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for value in values)
+    return b"".join(_ENCODED(value).encode() + b"\n" for value in values)
 
 
-def _is_read_as(name: str, output: bytes) -> bool:
-    """Whether the output is recognised as this dialect by its content."""
+def _read_as(name: str, output: bytes) -> list[Transcript] | None:
+    """The output as it is read; None where its content is not recognised as this dialect."""
     try:
-        return all(item.dialect == name for item in _opened(output))
+        read = _opened(output)
     except InputError:
-        return False
+        return None
+    return read if all(item.dialect == name for item in read) else None
 
 
-def _check(output: bytes, name: str) -> None:
-    """Raise InvariantError unless the output is read as it was meant, and every result has its call.
+def _read_by_name(name: str, output: bytes) -> list[Transcript]:
+    """The output as this dialect. Raises InvariantError where its content alone would give another conversation.
 
     Without any call, one dialect may look like another (one that is known by its tags of calls): that is the same
     conversation anyway.
     """
-    asked = _opened(output, name)
-    if [item.messages for item in _opened(output)] != [item.messages for item in asked]:
+    read = _opened(output, name)
+    if [item.messages for item in _opened(output)] != [item.messages for item in read]:
         raise InvariantError(f"the output would not be read as {name}")
-    grouping = group(asked[0].messages)
-    if grouping.orphan_calls or grouping.orphan_results:
-        raise InvariantError("the output would hold a tool call without its result")
+    return read
 
 
 def _opened(output: bytes, name: str = "") -> list[Transcript]:
-    return list(open_transcripts(read_records(output.splitlines(keepends=True), "converted"), dialect=name))
+    return list(open_transcripts(read_records(io.BytesIO(output), "converted"), dialect=name))
