@@ -141,6 +141,8 @@ def pieces(value: Any) -> list[LocatedPart]:
 
 def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
     content = value.get("content")
+    if role is Role.TOOL and isinstance(content, str):
+        return [LocatedPart(_result(value), (("content",),), shortened_result)]
     if value["role"] == "tool_call":
         inside = [LocatedPart(named_call(result_text(content)), (("content",),), _with_arguments)]
     else:

@@ -6,6 +6,7 @@ rarely whole messages: a log repeats a command here and its output there. They a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,10 @@ _FIRST_KEY = re.compile(rb'\A\{\s*"(?:[^"\\]|\\.)*"\s*:( ?)')
 
 def parse(raw: bytes) -> Any:
     """The value with integers of any size. Bytes that are no UTF-8 become lone surrogates, and `dump` undoes that."""
-    return json.loads(raw.decode("utf-8", _errors(raw)))
+    try:
+        return json.loads(raw.decode())
+    except UnicodeDecodeError:
+        return json.loads(raw.decode("utf-8", "surrogateescape"))
 
 
 def dump(value: Any, like: bytes) -> bytes:
@@ -29,17 +33,19 @@ def dump(value: Any, like: bytes) -> bytes:
     separators = (", ", ": ") if spaced else (",", ":")
     text = json.dumps(value, ensure_ascii=False, separators=separators)
     try:
-        return text.encode("utf-8", _errors(like))
+        return text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=separators).encode()
+        return _with_surrogates(text, like) or json.dumps(value, separators=separators).encode()
 
 
-def _errors(raw: bytes) -> str:
+def _with_surrogates(text: str, like: bytes) -> bytes:
+    """The text with the bytes that were no UTF-8 in ``like``; empty where its surrogates are others."""
     try:
-        raw.decode()
+        like.decode()
     except UnicodeDecodeError:
-        return "surrogateescape"
-    return "strict"
+        with contextlib.suppress(UnicodeEncodeError):
+            return text.encode("utf-8", "surrogateescape")
+    return b""
 
 
 _ANY: Any = object()

@@ -322,8 +322,11 @@ def _last_step(messages: Sequence[Message]) -> int:
     A new step begins with words of the user or the assistant, with a summary, and with a call after a
     result. Records of one group are one step.
     """
-    start, result_seen, step_group = 0, False, ""
-    for index, message in enumerate(messages):
+    # A step begins at any words of no group, whatever is before them: nothing before the last of these is looked at.
+    start = next((i for i in range(len(messages) - 1, 0, -1) if _begins_step(messages[i])), 0)
+    result_seen, step_group = False, ""
+    for index in range(start, len(messages)):
+        message = messages[index]
         if message.role in (Role.META, Role.SYSTEM) or message.superseded:
             continue
         if message.results and not message.calls:
@@ -335,6 +338,12 @@ def _last_step(messages: Sequence[Message]) -> int:
         elif message.calls:
             step_group = message.group
     return start
+
+
+def _begins_step(message: Message) -> bool:
+    if message.role in (Role.META, Role.SYSTEM) or message.superseded or message.group:
+        return False
+    return bool(message.calls or not message.results) and _speaks(message)
 
 
 def _speaks(message: Message) -> bool:
