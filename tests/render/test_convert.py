@@ -18,6 +18,7 @@ from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
+from compactor_cli.render import convert as conversion
 from compactor_cli.render.convert import check_writable, convert, not_carried_line, writable
 
 WRITABLE = writable()
@@ -223,3 +224,16 @@ def test_a_summary_after_a_head_is_still_known_for_one(name: str) -> None:
         "Done.",
     ]
     assert [message.summary.origin for message in shown if message.summary] == ["compact"]
+
+
+def test_a_conversion_is_read_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+
+    def counted(*given: Any, **named: Any) -> Iterator[Transcript]:
+        reads.append("read")
+        return open_transcripts(*given, **named)
+
+    (transcript,) = opened(next(path for path in SAMPLES if path.name == "claude-code.jsonl").read_bytes())
+    monkeypatch.setattr(conversion, "open_transcripts", counted)
+    assert convert(transcript, "openai-chat").output
+    assert reads == ["read"]
