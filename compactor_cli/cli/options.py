@@ -338,7 +338,12 @@ class DeclaredOptions:
     redact: bool = option(_LLM, True, "Take secrets out before sending (default).", "--redact/--no-redact", _NET)
 
     jobs: int = option(
-        _RUN, 1, "Processes (default 1; 0: one per core); the output order stays.", "-j --jobs", _ANY, kind=_K.COUNT
+        _RUN,
+        1,
+        "Processes, at most (default 1; 0: one per core); the output order stays.",
+        "-j --jobs",
+        _ANY,
+        kind=_K.COUNT,
     )
     keep_going: bool = option(
         _RUN, True, "After a failed input: go on (default) or stop.", "--keep-going/--fail-fast", _ANY

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
-from itertools import islice
+from heapq import nlargest
+from itertools import accumulate, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli.formats.detect import find_row
 from compactor_cli.model.errors import CompactError, TryLater
 from compactor_cli.model.report import InputReport, Listener, Outcome, without_progress
 from compactor_cli.plan.tokens import load_vocabulary
+from compactor_cli.read.jsonl import parse
+from compactor_cli.read.streams import Compression, compression_named, open_stream
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, run_job
 
 if TYPE_CHECKING:
@@ -24,6 +31,9 @@ if TYPE_CHECKING:
 CHUNK_FILES = 64
 CHUNK_BYTES = 4 << 20
 CHUNKS_PER_PROCESS = 4
+# What a session takes of memory for each of its bytes, measured, and how much smaller packed text commonly is.
+MEMORY_PER_BYTE = 12
+COMMON_RATIO = 5
 # Inputs begun ahead of the one whose turn it is, per thread.
 AHEAD = 2
 
@@ -62,9 +72,45 @@ def run_batch(
     if run_config.models and run_config.models.threads > 1 and len(jobs) > 1:
         return _in_threads(jobs, run_config, run_config.models, given, after_failure)
     processes = 1 if run_config.models or run_config.review else processes
-    if processes <= 1 or len(jobs) <= 1:
+    at_once = affordable(jobs, processes, memory_at_hand()) if processes > 1 < len(jobs) else 1
+    if at_once <= 1:
         return _in_order(jobs, run_config, given, after_failure, processes)
-    return _in_processes(jobs, run_config, min(processes, len(jobs)), given, after_failure)
+    return _in_processes(jobs, run_config, at_once, given, after_failure)
+
+
+def affordable(jobs: Sequence[Job], processes: int, memory_bytes: int) -> int:
+    """In how many processes these inputs are worked on, at least 1: there is memory for that many of the largest.
+
+    Sessions are held whole; of datasets a few rows are, so that their size does not count.
+    """
+    largest = nlargest(processes, ((MEMORY_PER_BYTE * _unpacked_bytes(job), job.source.path) for job in jobs))
+    sizes = [size for size, _ in largest]
+    if sum(sizes) > memory_bytes:
+        sizes = sorted((0 if _is_dataset(path) else size for size, path in largest), reverse=True)
+    return max(1, sum(total_bytes <= memory_bytes for total_bytes in accumulate(sizes)))
+
+
+def memory_at_hand() -> int:
+    """The bytes that may still be taken on this machine, within the limit of its container."""
+    found = [sys.maxsize]
+    with suppress(OSError, ValueError):
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with suppress(OSError, ValueError, IndexError):
+        found.append(int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10)
+    return min(found)
+
+
+def _unpacked_bytes(job: Job) -> int:
+    """The size of an input, of a packed one as large as text commonly is."""
+    ratio = 1 if compression_named(job.source.path) is Compression.NONE else COMMON_RATIO
+    return _size_bytes(job) * ratio
+
+
+def _is_dataset(path: str) -> bool:
+    """Whether the first line of an input is a row."""
+    with suppress(CompactError, ValueError), open_stream(path) as stream:
+        return find_row(parse(next(stream.lines(), b""))) is not None
+    return False
 
 
 def _unseen(

@@ -14,7 +14,7 @@ from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run.jobs import Job, Originals, Outputs, Purpose, RunConfig
-from compactor_cli.run.runner import AfterFailure, run_batch
+from compactor_cli.run.runner import MEMORY_PER_BYTE, AfterFailure, affordable, memory_at_hand, run_batch
 
 
 def _session(steps: int) -> bytes:
@@ -154,3 +154,34 @@ def test_a_line_among_rows_that_is_no_conversation_is_passed_on_and_counted(
     assert report.exit_code == 3
     assert f"{file}:2: no format is recognised" in report.transcripts[1].reason
     assert file.read_bytes() == content
+
+
+def test_as_many_sessions_are_worked_on_at_once_as_memory_has_room_for(tmp_path: Path) -> None:
+    session = _session(3)
+    needed = MEMORY_PER_BYTE * len(session)
+    jobs = [_job(_write(tmp_path, f"{number}.jsonl", session)) for number in range(5)]
+    assert [affordable(jobs, 4, memory) for memory in (0, needed, 2 * needed, 3 * needed + 1, 99 * needed)] == [
+        1,
+        1,
+        2,
+        3,
+        4,
+    ]
+    assert affordable(jobs[:2], 4, 99 * needed) == 2
+
+
+def test_the_size_of_a_dataset_limits_no_processes(tmp_path: Path) -> None:
+    row = json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}).encode()
+    datasets = [_job(_write(tmp_path, f"rows-{number}.jsonl", (row + b"\n") * 50)) for number in range(4)]
+    session = _job(_write(tmp_path, "session.jsonl", _session(30)))
+    assert affordable([*datasets, session], 8, MEMORY_PER_BYTE * len(_session(30))) == 5
+
+
+def test_sessions_that_do_not_fit_together_are_done_one_after_another(
+    tmp_path: Path, run_config: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert memory_at_hand() > 0
+    monkeypatch.setattr("compactor_cli.run.runner.memory_at_hand", lambda: 0)
+    monkeypatch.setattr("compactor_cli.run.workers.Workers._new", lambda team: pytest.fail("a process was started"))
+    jobs = [_job(_write(tmp_path, f"{number}.jsonl", _session(20))) for number in range(3)]
+    assert [report.outcome for report in _reports(jobs, run_config, processes=3)] == [Outcome.COMPACTED] * 3
