@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -256,15 +257,15 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
             if old or one.action is FileAction.CREATE:
                 changes.setdefault(one.path, []).append((one.event, old, new))
 
-    def is_overwritten(number: int, line: str) -> bool:
+    @cache
+    def later_changes(number: int) -> list[tuple[str, str]]:
         event = events[number]
         call = events[event.call] if event.call >= 0 else event
         if call.tool not in (ToolKind.READ, ToolKind.EDIT):
-            return False
-        later = (change for change in changes.get(argument(call.arguments, PATH_KEYS), ()) if change[0] >= number)
-        return any(_overwrites(line, old, new) for _, old, new in later)
+            return []
+        return [(old, new) for at, old, new in changes.get(argument(call.arguments, PATH_KEYS), ()) if at >= number]
 
-    return is_overwritten
+    return lambda number, line: any(_overwrites(line, old, new) for old, new in later_changes(number))
 
 
 def _overwrites(line: str, old: str, new: str) -> bool:

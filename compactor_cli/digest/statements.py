@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from string import ascii_letters, digits
 from typing import NamedTuple
 
@@ -347,6 +347,7 @@ def _entry(
     yield from ((piece, StatementForm.ITEM, _lead(heading, above)) for piece in rest)
 
 
+@lru_cache(maxsize=1 << 12)
 def lead_of(text: str) -> str:
     """What an entry of a list says at most above what stands under it."""
     return opening(text, _MAX_LEAD_CHARS)
@@ -416,7 +417,8 @@ def is_narration(text: str) -> bool:
 
 
 # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
-_NOISE = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}|(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
+_ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}")
+_MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
 
 
 def is_noise(text: str) -> bool:
@@ -426,18 +428,21 @@ def is_noise(text: str) -> bool:
     letters = _letters(text)
     if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):
         return True
-    if len(text) < _RUN_CHARS and len(text) - letters - text.count(" ") < _MAX_MARKS and "\\x" not in text:
+    if "://" in text:
         return False
-    return "://" not in text and _is_data(text)
-
-
-def _is_data(text: str) -> bool:
-    if not text.isascii():
-        return _NOISE.search(text) is not None
-    if _MARK * _MAX_MARKS in text.encode().translate(_AS_MARKS, _BLANKS):
+    if ("\\x" in text or _has_run(text)) and _ENCODED.search(text):
         return True
-    is_long = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
-    return (is_long or "\\x" in text) and _NOISE.search(text) is not None
+    return len(text) - letters - text.count(" ") >= _MAX_MARKS and _has_row_of_marks(text)
+
+
+def _has_run(text: str) -> bool:
+    return len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
+
+
+def _has_row_of_marks(text: str) -> bool:
+    if not text.isascii():
+        return _MARKS_IN_A_ROW.search(text) is not None
+    return _MARK * _MAX_MARKS in text.encode().translate(_AS_MARKS, _BLANKS)
 
 
 def _letters(text: str) -> int:
