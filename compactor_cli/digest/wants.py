@@ -137,6 +137,10 @@ _ASKS_FOR = re.compile(
 )
 
 
+# Parts of them, in lower case: one is in every text that has one.
+_ANSWER_SIGNS = ("please", "kindly", "let me know", "请")
+
+
 # The second half of a question: without the first, a yes to it would be turned round.
 _OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
 
@@ -147,8 +151,10 @@ def last_question(text: str) -> str:
     A question of two halves ("Should I …? Or …?") is given whole.
     """
     ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
-    if not any(mark in ending for mark in QUESTION_MARKS) and not _ASKS_FOR.search(ending):
-        return ""
+    if not any(mark in ending for mark in QUESTION_MARKS):
+        lowered = ending.lower()
+        if not (any(part in lowered for part in _ANSWER_SIGNS) and _ASKS_FOR.search(ending)):
+            return ""
     found = sentences(ending)
     last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
     first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
