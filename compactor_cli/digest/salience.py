@@ -8,7 +8,7 @@ conversation names no files the fit does not hold, and p is blended with log-fre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -409,26 +409,42 @@ def features(table: Table, atom: str) -> dict[str, float]:
 
 
 def _logits(table: Table) -> list[float]:
-    intercept = weights("atom_salience")["intercept"]
-    return [intercept + a + b + c for a, b, c in zip(_worded(table), _counted(table), _placed(table), strict=True)]
-
-
-def _worded(table: Table) -> list[float]:
-    """What the atoms' texts say, of most kinds only by how long they are."""
-    w, columns = weights("atom_salience"), table.columns
-    known = _Known(lambda key: _dot(w, _of_shape(KINDS[key[0]], key[1], bool(key[2]))))
-    return [
+    """What text, counters and places of each atom say; most atoms share the last two with others."""
+    intercept, columns = weights("atom_salience")["intercept"], table.columns
+    worded = (
         _text_says(atom, kind, calls > 0)
         if kind in _WITH_PARTS
-        else known[kind, len(atom), "test" in atom or "spec" in atom]
+        else _shape_says(kind, len(atom), "test" in atom or "spec" in atom)
         for atom, kind, calls in zip(table.atoms, columns.kinds, columns.calls, strict=True)
-    ]
+    )
+    counted = map(_counts_say, zip(*(getattr(columns, name) for name in (*COUNTS, "fewest")), strict=True))
+    w, length = _weights_of(_PLACE_FEATURES), max(1, table.length_tokens)
+    place_says = cache(lambda first, last: sum(map(mul, w, _of_place(first, last, length))))
+    placed = map(place_says, columns.first, columns.last)
+    return [intercept + a + b + c for a, b, c in zip(worded, counted, placed, strict=True)]
 
 
-# Transcripts of a batch share most names of files.
+# Transcripts of a batch share most names of files, and most sets of numbers.
 @lru_cache(maxsize=1 << 14)
 def _text_says(atom: str, kind: int, is_called: bool) -> float:
     return _dot(weights("atom_salience"), _of_text(atom, KINDS[kind], is_called))
+
+
+@lru_cache(maxsize=1 << 14)
+def _shape_says(kind: int, chars: int, is_testlike: bool) -> float:
+    return _dot(weights("atom_salience"), _of_shape(KINDS[kind], chars, is_testlike))
+
+
+@lru_cache(maxsize=1 << 14)
+def _counts_say(counts: tuple[int, ...]) -> float:
+    logit: float = sum(map(mul, _weights_of(_COUNT_FEATURES), _of_counts(counts)))
+    return logit
+
+
+@cache
+def _weights_of(names: tuple[str, ...]) -> tuple[float, ...]:
+    w = weights("atom_salience")
+    return tuple(w[name] for name in names)
 
 
 def _dot(w: Mapping[str, float], values: Mapping[str, float]) -> float:
@@ -475,45 +491,6 @@ def _logs() -> tuple[float, ...]:
 
 def _log(count: int) -> float:
     return _logs()[count] if count < 4096 else log1p(count)
-
-
-def _counted(table: Table) -> list[float]:
-    """What the numbers of events say; most atoms share their numbers with others, so each set is read once."""
-    columns = (getattr(table.columns, name) for name in (*COUNTS, "fewest"))
-    known = _Known(_counts_say)
-    return list(map(known.__getitem__, zip(*columns, strict=True)))
-
-
-# Transcripts of a batch share most sets of numbers.
-@lru_cache(maxsize=1 << 14)
-def _counts_say(counts: tuple[int, ...]) -> float:
-    logit: float = sum(map(mul, _weights_of(_COUNT_FEATURES), _of_counts(counts)))
-    return logit
-
-
-def _placed(table: Table) -> list[float]:
-    """What first and last mention say; the atoms of an event share them."""
-    w, length = _weights_of(_PLACE_FEATURES), max(1, table.length_tokens)
-    known = _Known(lambda key: sum(map(mul, w, _of_place(key[0], key[1], length))))
-    return list(map(known.__getitem__, zip(table.columns.first, table.columns.last, strict=True)))
-
-
-@cache
-def _weights_of(names: tuple[str, ...]) -> tuple[float, ...]:
-    w = weights("atom_salience")
-    return tuple(w[name] for name in names)
-
-
-class _Known(dict[tuple[int, ...], float]):
-    """Numbers → what they say, worked out at first sight."""
-
-    def __init__(self, work: Callable[[tuple[int, ...]], float]) -> None:
-        super().__init__()
-        self._work = work
-
-    def __missing__(self, key: tuple[int, ...]) -> float:
-        value = self[key] = self._work(key)
-        return value
 
 
 _COUNT_FEATURES = (
