@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -118,54 +118,35 @@ def _is_path(path: str) -> bool:
 
 
 def _operations(event: Event, number: int, result: Event | None) -> Iterator[FileOperation]:
+    done = partial(FileOperation, event=number, record=event.record)
     if event.tool is ToolKind.COMMAND and (step := editor_step(event)):
-        yield from _by_editor(step, event, number, result)
+        # The file is the one that the result shows: an edit does not name it.
+        path = viewed_file(result.text) if result else ""
+        if result and path and not (step == "edit" and "introduced new syntax error" in result.text):
+            yield done(action=_EDITOR_ACTIONS[step], path=path)
     elif event.tool is ToolKind.COMMAND:
         for action, path, target, written in shell_operations(command_of(event.arguments)):
-            yield FileOperation(
-                action=action, path=path, event=number, record=event.record, target=target, written=written
-            )
+            yield done(action=action, path=path, target=target, written=written)
+    elif event.tool is ToolKind.EDIT and (patch := patch_of(event)):
+        path = ""
+        for action, named in patched_files(patch):
+            if action is FileAction.MOVE:
+                yield done(action=action, path=path, target=named)
+            else:
+                path = named
+                yield done(action=action, path=path, added=tuple(added_names(changes_of(event, path))))
     elif event.tool is ToolKind.EDIT:
-        yield from _by_edit(event, number)
+        name, path = short_name(event.name), argument(event.arguments, PATH_KEYS)
+        is_creating = name in _CREATING or argument(event.arguments, ("command",)) == "create"
+        action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
+        changes = list(changes_of(event, path))
+        line = written_line(changes) if action is FileAction.EDIT else ""
+        yield done(action=action, path=path, added=tuple(added_names(changes)), line=line)
     elif event.tool is ToolKind.READ and short_name(event.name) not in _SEARCHING:
-        path = argument(event.arguments, PATH_KEYS)
-        yield FileOperation(action=FileAction.READ, path=path, event=number, record=event.record)
+        yield done(action=FileAction.READ, path=argument(event.arguments, PATH_KEYS))
 
 
-def _by_edit(event: Event, number: int) -> Iterator[FileOperation]:
-    patch = patch_of(event)
-    if patch:
-        yield from _by_patch(patch, event, number)
-        return
-    name = short_name(event.name)
-    is_creating = name in _CREATING or argument(event.arguments, ("command",)) == "create"
-    action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
-    path = argument(event.arguments, PATH_KEYS)
-    changes = list(changes_of(event, path))
-    line = written_line(changes) if action is FileAction.EDIT else ""
-    added = tuple(added_names(changes))
-    yield FileOperation(action=action, path=path, event=number, record=event.record, added=added, line=line)
-
-
-def _by_editor(step: str, event: Event, number: int, result: Event | None) -> Iterator[FileOperation]:
-    """The file is the one that the result shows: an edit does not name it."""
-    path = viewed_file(result.text) if result else ""
-    if result and path and not (step == "edit" and "introduced new syntax error" in result.text):
-        action = {"edit": FileAction.EDIT, "open": FileAction.READ, "create": FileAction.CREATE}[step]
-        yield FileOperation(action=action, path=path, event=number, record=event.record)
-
-
-def _by_patch(patch: str, event: Event, number: int) -> Iterator[FileOperation]:
-    path = ""
-    for action, named in patched_files(patch):
-        if action is FileAction.MOVE:
-            yield FileOperation(action=action, path=path, event=number, record=event.record, target=named)
-        else:
-            path = named
-            added = tuple(added_names(changes_of(event, path)))
-            yield FileOperation(action=action, path=path, event=number, record=event.record, added=added)
-
-
+_EDITOR_ACTIONS = {"edit": FileAction.EDIT, "open": FileAction.READ, "create": FileAction.CREATE}
 _PATCHED = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
 _PATCH_ACTIONS = {
     "Add File": FileAction.CREATE,
@@ -333,7 +314,6 @@ _MIN_CONTENT_TOKENS = 30
 
 def file_items(
     states: Sequence[FileState],
-    uncommitted: frozenset[str],
     budget_tokens: int,
     token_cache: TokenCache,
     words: FixedWords,
@@ -347,7 +327,7 @@ def file_items(
     read = [state for state in states if not state.is_changed]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
-    lines = _changed_items(changed, uncommitted, budget_tokens - reserve, token_cache, words)
+    lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)
     left = budget_tokens - sum(token_cache.item(item) for item in lines)
     return (*lines, *_lists(words.read, read, left, token_cache, words))
 
@@ -370,7 +350,6 @@ def _times(word: str, number: int) -> str:
 
 def _changed_items(
     states: Sequence[FileState],
-    uncommitted: frozenset[str],
     budget_tokens: int,
     token_cache: TokenCache,
     words: FixedWords,

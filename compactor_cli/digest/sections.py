@@ -116,7 +116,7 @@ def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: An
 
 
 def _files(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    return file_items(analysis.files, frozenset(analysis.work.uncommitted), budget_tokens, token_cache, analysis.words)
+    return file_items(analysis.files, budget_tokens, token_cache, analysis.words)
 
 
 SECTIONS: tuple[SectionPlan, ...] = (

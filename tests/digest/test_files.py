@@ -86,14 +86,14 @@ def test_a_last_call_without_its_answer_may_not_have_run() -> None:
 def test_changed_files_come_first_and_every_path_is_whole() -> None:
     names = [f"src/package/module_{number}.py" for number in range(12)]
     messages = [call("Read", file_path=name) for name in names] + [call("Edit", file_path=names[3])]
-    items = file_items(replay(file_operations(events_of(*messages))), frozenset(), 400, token_cache(), EN)
+    items = file_items(replay(file_operations(events_of(*messages))), 400, token_cache(), EN)
     assert items[0].text == f"{names[3]} — edited"
     assert all(name in " ".join(item.text for item in items) for name in names)
 
 
 def test_where_a_line_each_is_too_much_paths_share_one() -> None:
     all_states = [FileState(path=f"src/file_{n}.py", edits=1, changed=n, last=n, records=[n]) for n in range(20)]
-    tight = file_items(all_states, frozenset(), 130, token_cache(), EN)
+    tight = file_items(all_states, 130, token_cache(), EN)
     assert sum(text.count("src/file_") for text in (item.text for item in tight)) >= 15
     assert sum(token_cache().item(item) for item in tight) <= 130
 
@@ -113,7 +113,7 @@ def test_where_paths_share_a_line_deleted_files_are_not_among_the_edited() -> No
         for message in (call("Write", name, file_path=f"themes/{name}.json", content="x"), answer("ok", name))
     ]
     found = replay(file_operations(events_of(*written[:8], *ran("rm themes/d.json", ""), *written[8:])))
-    lines = [item.text for item in file_items(found, frozenset(), 120, token_cache(), EN)]
+    lines = [item.text for item in file_items(found, 120, token_cache(), EN)]
     edited = [line for line in lines if line.startswith(f"{EN.edited}{EN.colon}")]
     assert any("themes/c.json" in line for line in edited)
     assert not any("themes/d.json" in line for line in edited)
@@ -122,7 +122,7 @@ def test_where_paths_share_a_line_deleted_files_are_not_among_the_edited() -> No
 def test_a_list_of_added_names_says_how_many_more_there_are() -> None:
     tests = "\n".join(f"def test_{name}():\n    pass\n" for name in "abcdefg")
     found = replay(file_operations(events_of(call("Write", file_path="test_a.py", content=tests))))
-    assert file_items(found, frozenset(), 400, token_cache(), EN)[0].text.endswith(", test_g() … +2")
+    assert file_items(found, 400, token_cache(), EN)[0].text.endswith(", test_g() … +2")
 
 
 def test_where_paths_share_a_line_those_of_a_commit_are_stated_from_the_others() -> None:
@@ -131,7 +131,7 @@ def test_where_paths_share_a_line_those_of_a_commit_are_stated_from_the_others()
     ]
     for state in found[:12]:
         state.commit = "4f1c2aa"
-    lines = [item.text for item in file_items(found, frozenset(), 160, token_cache(), EN)]
+    lines = [item.text for item in file_items(found, 160, token_cache(), EN)]
     assert any(line.startswith("edited, in commit 4f1c2aa: src/module_") for line in lines)
     assert not any("commit" in line and "module_15" in line for line in lines)
 
@@ -169,10 +169,10 @@ def test_a_changed_file_is_shown_with_a_line_that_its_last_edit_wrote_until_a_co
         "Edit", "1", file_path="lock.rs", old_string="let a = 1;", new_string="let a = 1;\nlet path = default_path();"
     )
     found = replay(file_operations(events_of(edit, answer("done", "1"))))
-    shown = file_items(found, frozenset(), 400, token_cache(), EN)
+    shown = file_items(found, 400, token_cache(), EN)
     assert [item.text for item in shown] == ["lock.rs — edited: `let path = default_path();`"]
     found[0].commit = "4f1c2aa"
-    shown = file_items(found, frozenset(), 400, token_cache(), EN)
+    shown = file_items(found, 400, token_cache(), EN)
     assert [item.text for item in shown] == ["lock.rs — edited, in commit 4f1c2aa"]
 
 
@@ -190,6 +190,6 @@ def test_names_that_edits_define_come_before_the_lines_that_they_wrote() -> None
     found = replay(
         file_operations(events_of(*(part for n, one in enumerate(edits) for part in (one, answer("ok", str(n))))))
     )
-    shown = [item.text for item in file_items(found, frozenset(), 90, token_cache(), EN)]
+    shown = [item.text for item in file_items(found, 90, token_cache(), EN)]
     assert len(shown) == 6
     assert all(f"load_{5 - place}()" in text for place, text in enumerate(shown))
