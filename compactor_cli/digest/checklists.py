@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
 from compactor_cli.digest.commands import CommandOutcome, Run
@@ -12,7 +13,7 @@ from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.statements import StatementForm, statements_of
+from compactor_cli.digest.statements import StatementForm, is_signature, statements_of
 from compactor_cli.digest.statuses import PROSE
 from compactor_cli.model.value import dataclass
 
@@ -21,7 +22,9 @@ _MIN_ID_CHARS = 6
 _MAX_EDIT_CHARS = 20_000
 # Lists that are looked at, newest first: time stays linear in very long sessions.
 _MAX_LISTS = 40
-_NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
+# What is looked at of the text above a list to know what it is of.
+_ABOVE_CHARS = 200
+_NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
 _ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | \| )")
 # What stands above a list of things to be dealt with, and above one of things that were.
 _TO_DO = re.compile(
@@ -57,10 +60,10 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An entry of a list: its words with the number, its place among the statements of its message, and its state."""
+    """An entry of a list: its words with the number, its places among the statements of its message, and its state."""
 
     text: str
-    place: int
+    places: tuple[int, ...]
     state: EntryState
 
 
@@ -122,7 +125,7 @@ def _overtaken(text: str, event: int, later: _Later) -> Iterator[Entry]:
         if form is StatementForm.SENTENCE and _STILL.search(piece):
             ids = _subject(piece)[0]
             if any(at > event and any(key in call for key in ids) for at, call in later.calls):
-                yield Entry(text=piece, place=place, state=EntryState.ANSWERED)
+                yield Entry(text=piece, places=(place,), state=EntryState.ANSWERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,41 +137,67 @@ class _Later:
 
 
 def _edit_text(call: Event, path: str) -> str:
-    return "\n".join(f"{old}\n{new}" for old, new in changes_of(call, path))[:_MAX_EDIT_CHARS]
+    """The lines that an edit changed, and those of what stands around them that say what they are in."""
+    lines: list[str] = []
+    for old, new in changes_of(call, path):
+        before, after = (dict.fromkeys(text[:_MAX_EDIT_CHARS].split("\n")) for text in (old, new))
+        lines += (line for line in (*before, *after) if not (line in before and line in after) or is_signature(line))
+    return "\n".join(lines)[:_MAX_EDIT_CHARS]
 
 
-def _lists(text: str) -> Iterator[list[tuple[int, str, int]]]:
-    """The lists of a message that name what is to be dealt with: number, words and place of each entry."""
-    entries: list[tuple[int, str, int]] = []
-    above = text[:200]
+class _Listed(NamedTuple):
+    """An entry as it stands in a message: number, words, the places of it and of what is below, and all of that."""
+
+    number: int
+    text: str
+    places: tuple[int, ...]
+    about: str
+
+    def with_more(self, place: int, piece: str) -> _Listed:
+        """The entry with a statement that stands below it."""
+        return self._replace(places=(*self.places, place), about=f"{self.about}\n{piece}")
+
+
+def _lists(text: str) -> Iterator[list[_Listed]]:
+    """The lists of a message that name what is to be dealt with; their entries may be headings with sentences below."""
+    entries: list[_Listed] = []
+    above = text[:_ABOVE_CHARS]
     for place, (piece, form, lead) in enumerate(statements_of(text)):
-        if form is StatementForm.SENTENCE:
-            above = piece
-        match = _ENTRY.match(piece) if form in (StatementForm.ITEM, StatementForm.ROW) else None
+        heading, _, under = lead.partition("\n")
+        below = entries and (
+            entries[-1].text == heading or (under and entries[-1].text.startswith(under[:_ABOVE_CHARS]))
+        )
+        is_entry = form in (StatementForm.ITEM, StatementForm.ROW) and _ENTRY.match(piece)
+        headed = _ENTRY.match(heading) if not below else None
+        words = heading if headed else piece
+        match = None if below else headed or is_entry or None
         if match is None:
+            if below and form is not StatementForm.CODE:
+                entries[-1] = entries[-1].with_more(place, piece)
+            above = piece if form is StatementForm.SENTENCE else above
             continue
-        if entries and int(match[1]) <= entries[-1][0]:
+        if entries and int(match[1]) <= entries[-1].number:
             yield from _as_checklist(entries)
             entries = []
         if not entries:
-            about = f"{lead}\n{above}"
-            is_asked = _TO_DO.search(about) is not None and not _MADE.search(about)
+            about = text[: 2 * _ABOVE_CHARS] if headed else f"{lead}\n{above}"
+            is_asked = _TO_DO.search(about) is not None and (bool(headed) or not _MADE.search(about))
         if is_asked or entries:
-            entries.append((int(match[1]), piece, place))
+            entries.append(_Listed(int(match[1]), words, (place,), f"{words}\n{piece}"))
     yield from _as_checklist(entries)
 
 
-def _as_checklist(entries: list[tuple[int, str, int]]) -> Iterator[list[tuple[int, str, int]]]:
-    if len(entries) >= _MIN_ENTRIES and not any(_DONE_ENTRY.match(text[3:]) for _, text, _ in entries):
+def _as_checklist(entries: list[_Listed]) -> Iterator[list[_Listed]]:
+    if len(entries) >= _MIN_ENTRIES and not any(_DONE_ENTRY.match(one.text[3:]) for one in entries):
         yield entries
 
 
-def _judged(entries: list[tuple[int, str, int]], event: int, later: _Later, chosen: str) -> Iterator[Entry]:
+def _judged(entries: list[_Listed], event: int, later: _Later, chosen: str) -> Iterator[Entry]:
     left_out = _numbers(_LEAVES_OUT, chosen)
     taken = _numbers(_TAKES, chosen) if not left_out else set()
-    subjects = [_subject(text) for _, text, _ in entries]
-    for (number, text, place), (ids, files, names) in zip(entries, subjects, strict=True):
-        others = [one for one in subjects if one != (ids, files, names)]
+    subjects = [_subject(one.about) for one in entries]
+    for one, (ids, files, names) in zip(entries, subjects, strict=True):
+        others = [other for other in subjects if other != (ids, files, names)]
         own_files = {name for name in files if not any(name in other for _, other, _ in others)}
         own_names = {name for name in names if not any(name in other for _, _, other in others)}
         if any(at > event and any(key in call for key in ids) for at, call in later.calls):
@@ -179,11 +208,14 @@ def _judged(entries: list[tuple[int, str, int]], event: int, later: _Later, chos
             if (file in files if files else not file.endswith(PROSE))
         ):
             state = EntryState.EDITED
-        elif number in left_out or (taken and number not in taken) or _SKIPPED.search(text):
+        elif one.number in left_out or (taken and one.number not in taken) or _SKIPPED.search(one.text):
             state = EntryState.LEFT_OUT
         else:
-            state = EntryState.OPEN if ids or own_files or own_names else EntryState.UNKNOWN
-        yield Entry(text=text, place=place, state=state)
+            # Where a file that it shares with others was edited, it may have been this that was dealt with.
+            is_touched = any(at > event and file in files for at, file, _ in later.edits)
+            is_open = ids or own_files or (own_names and not is_touched)
+            state = EntryState.OPEN if is_open else EntryState.UNKNOWN
+        yield Entry(text=one.text, places=one.places, state=state)
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> set[int]:
@@ -216,9 +248,17 @@ def left_open(lists: Sequence[Checklist]) -> Iterator[Checklist]:
             yield one
 
 
-def marks_of(lists: Sequence[Checklist], words: FixedWords) -> Mapping[tuple[int, int], str]:
-    """What became of entries, in brackets, by the event and the place of the statement; open ones have no mark."""
-    return {(one.event, entry.place): mark for one in lists for entry in one.entries if (mark := _mark(entry, words))}
+def marks_of(
+    lists: Sequence[Checklist], words: FixedWords, shown: Collection[tuple[int, int]]
+) -> Mapping[tuple[int, int], str]:
+    """What became of entries, in brackets, by event and place of the first of their statements that is shown."""
+    marks = {}
+    for one in lists:
+        for entry in one.entries:
+            first = next((place for place in entry.places if (one.event, place) in shown), -1)
+            if first >= 0 and (mark := _mark(entry, words)):
+                marks[one.event, first] = mark
+    return marks
 
 
 def marked(text: str, record: int, lists: Sequence[Checklist], words: FixedWords) -> str:

@@ -204,10 +204,11 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     return [item for item in items if item.text]
 
 
-def _marks(groups: Iterable[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], str]:
+def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], str]:
     """What became of entries of lists, doubted statements and verdicts, in brackets, by event and place."""
     words = analysis.words
-    marks = dict(marks_of(analysis.checklists, words))
+    shown = {(one.event, one.place) for group in groups for one in group}
+    marks = dict(marks_of(analysis.checklists, words, shown))
     changed = max((one.event for one in analysis.operations if changes_code(one)), default=-1)
     for group in groups:
         doubted = analysis.taken_back.get(group[0].event, frozenset())

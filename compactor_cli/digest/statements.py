@@ -379,7 +379,7 @@ def _narration() -> re.Pattern[str]:
         r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
         r"|the (?:next|last|remaining)|one (?:more|remaining|last))"
-        r"\b[^.!?]{0,140}[.:!]?(?: let me[^.]*[.:]?)?$"
+        r"\b(?:[^.!?]|\.(?=\w)){0,140}[.:!]?(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
         r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
         re.IGNORECASE,
     )

@@ -78,3 +78,33 @@ def test_a_sentence_that_calls_a_comment_still_open_is_marked_where_a_later_repl
     replied = ran('gh api repos/a/b/pulls/1/comments/2734900755/replies -f body="Fixed"', '{"id": 9}')
     shown = rendered(digest(conversation(ASKED, told, user("mend it and answer"), replied), 3_000).summary)
     assert f"{told.text} (answered later)" in shown
+
+
+HEADED = says(
+    "## Review of the gauges: findings\n\n"
+    "**1. Readings may be lost at midnight**\n`src/store.py:80-96`\n\nWhat came in is kept by `StartedAt` alone.\n\n"
+    "**2. Hours are compared as texts**\n`src/store.py:40`\n\nThe names of hours come from `BaseHour`, too short.\n\n"
+    "**3. The page is slow**\n`src/page.py` reads every gauge again for each of the requests.\n\n"
+    "**4. A reason that nobody reads**\n`src/store.py:12`\n\nThe field `reason_shown` is written and not read.\n"
+)
+CONTEXT = "def add_all(rows):\n    reason_shown = 1\n    keep(rows)"
+
+
+def test_findings_under_headings_are_marked_by_the_names_in_the_lines_that_an_edit_changed() -> None:
+    edit = call(
+        "Edit", "e", file_path="src/store.py", old_string=CONTEXT, new_string=f"{CONTEXT}\n    if StartedAt: skip()"
+    )
+    shown = rendered(digest(conversation(ASKED, HEADED, user("the first one"), edit, answer("ok", "e")), 3_000).summary)
+    marked = [line for line in shown.split("\n") if "edited later" in line]
+    assert marked
+    assert all("1. Readings may be lost" in line for line in marked)
+
+
+def test_what_may_have_been_dealt_with_in_a_file_of_several_findings_is_not_called_untouched() -> None:
+    edits = [edited("src/store.py", "if StartedAt: skip()"), edited("src/page.py", "read once")]
+    assert is_open(user("mend them"), *edits) == [
+        "No record deals with: 2. `src/clock.py` - `read_drift()` takes local time for UTC"
+        " · 3. `src/export.py` - `write_row()` drops the second hour of October"
+    ]
+    one = digest(conversation(ASKED, HEADED, user("mend them"), *edits, edited("src/store.py", "BaseHour[:7]")), 3_000)
+    assert texts(one, Section.PLAN) == []
