@@ -8,11 +8,11 @@ written with ``append``, one that nothing is kept before with ``replace``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
@@ -21,14 +21,12 @@ from compactor_cli.formats.jsontext import dump, number_replaced, with_key
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
-    array_path,
+    RecordDialect,
     at,
     block_piece,
     content_pieces,
-    first_object,
     parts_of,
     result_piece,
-    shorten,
 )
 from compactor_cli.model.transcript import (
     Media,
@@ -43,13 +41,12 @@ from compactor_cli.model.transcript import (
     Transcript,
 )
 
-_PATHS: tuple[JsonPath, ...] = (("steps",), ("trajectory", "steps"))
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
 _BOUNDARY = ("extra", "context_management")
 _BOUNDARY_MESSAGE = "Context compaction performed"
 
 
-class Atif:
+class Atif(RecordDialect):
     """The dialect of ATIF."""
 
     name = "atif"
@@ -65,16 +62,13 @@ class Atif:
         | Capabilities.SIDECHAINS
     )
     unwritten = NEVER_WRITTEN | Capabilities.IMAGES
+    paths = (("steps",), ("trajectory", "steps"))
+    models = (("model_name",),)
+    row_models = (("agent", "model_name"), ("trajectory", "agent", "model_name"))
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``steps``."""
-        return array_path(value, _PATHS, _leads)
-
-    def score(self, value: Any) -> int:
-        """3 for a step; 2 for a document."""
-        if _is_step(value):
-            return 3
-        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for a step."""
+        return 3 if _is_step(value) else 0
 
     def starts(self, value: Any) -> bool:
         """Whether it is the step with number 1."""
@@ -86,12 +80,6 @@ class Atif:
         last = max((i for i, value in enumerate(values) if _boundary(value) == "replace"), default=0)
         return tuple(_message(value, i < last) for i, value in enumerate(values))
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model of the last step that names one, else of the agent."""
-        steps = (at(record.value, ("model_name",)) for record in reversed(records))
-        agents = (at(row, (*path, "agent", "model_name")) for path in ((), ("trajectory",)))
-        return next((name for name in (*steps, *agents) if isinstance(name, str) and name), "")
-
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
         raw = transcript.records[0].raw
@@ -102,10 +90,6 @@ class Atif:
         number = len(cut.before) + 1
         steps = (_step(item, number + i, time, has_head=has_head) for i, item in enumerate(insertions))
         return tuple(dump(step, raw) for step in steps)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The step with these texts replaced."""
-        return shorten(record, texts, pieces)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Steps numbered from 1; ``total_steps`` next to them is their number."""
@@ -159,10 +143,6 @@ def _is_step(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("step_id"), int):
         return False
     return string(value.get("source")) in _ROLES and "message" in value
-
-
-def _leads(elements: Any) -> bool:
-    return _is_step(first_object(elements))
 
 
 def _boundary(value: Any) -> str:
@@ -266,4 +246,4 @@ def _numbered(record: Record, number: int) -> Record:
     return replace(record, raw=raw, value={**record.value, "step_id": number})
 
 
-DIALECT = Atif()
+DIALECT = Atif(pieces)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import blocks, located_parts, new_message
-from compactor_cli.formats.base import BaseDialect, Insertion, InsertionPoint, JsonPath, pad_missing_results
+from compactor_cli.formats.base import JsonPath
 from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import (
     arguments_place,
@@ -33,7 +33,6 @@ from compactor_cli.model.transcript import (
     Text,
     Thinking,
     ToolResult,
-    Transcript,
 )
 
 ROLES = {
@@ -217,43 +216,9 @@ def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
 SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
 
 
-class ChatDialect(BaseDialect):
-    """Messages read by `chat`, and new ones shaped like the file's own."""
-
-    paths: tuple[JsonPath, ...] = (("messages",),)
-    shape = SHAPE
-    # Whether the API that the messages are sent to wants user and assistant to take turns.
-    alternates = False
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """The first of ``paths`` with messages; a bare array of them."""
-        return array_at(value, self.paths)
-
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message that only brings results is a tool's."""
-        return pad_missing_results(tuple(map(self.read_one, records)))
-
-    def read_one(self, record: Record) -> Message:
-        """What one message says, whatever stands around it."""
-        return read(record.value)
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the last message or the row names."""
-        return model_of(records, row)
-
-    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages with the keys of the file's own; not to be trained on where its messages say so."""
-        placed = new_message.alternating(transcript, cut, insertions) if self.alternates else insertions
-        return new_message.insert(transcript, cut, placed, self.shape)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced; thinking and its signature are never touched."""
-        return shorten(record, texts)
-
-
 def model_of(records: Sequence[Record], row: Any) -> str:
     """The model named by the last message that names one, else by what is around the messages."""
     values = [record.value for record in reversed(records)]
     around = [row, row.get("body"), row.get("params"), row.get("request")] if isinstance(row, dict) else []
     names = (value.get("model") for value in (*values, *around) if isinstance(value, dict))
-    return next((name for name in names if name and isinstance(name, str)), "")
+    return located_parts.first_string(names)

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import claude_tree
-from compactor_cli.formats.base import SESSION, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath, objects
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.claude_tree import (
     Tree,
     is_boundary,
@@ -37,7 +37,7 @@ from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, at, content_parts, content_pieces, parts_of, shorten
+from compactor_cli.formats.located_parts import LocatedPart, RecordDialect, at, content_parts, content_pieces, parts_of
 from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Transcript
@@ -208,7 +208,7 @@ _SIDE_TYPES = {
 }
 
 
-class ClaudeCode(BaseDialect):
+class ClaudeCode(RecordDialect):
     """The dialect of Claude Code's session files."""
 
     name = "claude-code"
@@ -304,10 +304,6 @@ class ClaudeCode(BaseDialect):
         """The answer with another ``usage``."""
         return dump(claude_tree.recounted(parse(record.raw), size_tokens), record.raw)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The record with texts replaced in its message; ``toolUseResult`` stays as it is."""
-        return shorten(record, texts, _pieces)
-
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A chain of records with the least envelope that the client resumes; messages of one side as one."""
         session, parent = conversation.key("session"), None
@@ -330,9 +326,6 @@ class ClaudeCode(BaseDialect):
             records.append({**envelope, "message": message, **marks, "uuid": own, "timestamp": times[0]})
             parent = own
         return records
-
-
-CLAUDE_CODE = ClaudeCode()
 
 
 def tree_of(records: Sequence[Record]) -> Tree:
@@ -391,7 +384,7 @@ _META = Message(role=Role.META)
 _STREAM_COPIED = ("session_id", "parent_tool_use_id", "timestamp")
 
 
-class ClaudeStream(BaseDialect):
+class ClaudeStream(RecordDialect):
     """The dialect of Claude Code's stream-json."""
 
     name = "claude-stream"
@@ -449,10 +442,6 @@ class ClaudeStream(BaseDialect):
         raw = transcript.records[0].raw
         return tuple(dump(_written(item, neighbour, transcript.sha256), raw) for item in insertions)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The record with texts replaced in its message; thinking is never touched."""
-        return shorten(record, texts, _pieces)
-
 
 def _value(record: Record) -> Mapping[str, Any]:
     return record.value if isinstance(record.value, dict) else {}
@@ -507,4 +496,5 @@ def _written(item: Insertion, neighbour: Mapping[str, Any], sha256: str) -> dict
     return {"type": item.role.value, "message": message, **envelope, **own}
 
 
-CLAUDE_STREAM = ClaudeStream()
+CLAUDE_CODE = ClaudeCode(_pieces)
+CLAUDE_STREAM = ClaudeStream(_pieces)

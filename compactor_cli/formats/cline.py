@@ -14,14 +14,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats import blocks, chat, located_parts
-from compactor_cli.formats.base import CHAT, Capabilities, JsonPath
-from compactor_cli.formats.chat import ChatDialect
+from compactor_cli.formats import blocks, chat, located_parts, new_message
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import parse
-from compactor_cli.formats.located_parts import at, content_pieces
-from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult
+from compactor_cli.formats.located_parts import RecordDialect, content_pieces
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 
 _DETAILS = "<environment_details>"
@@ -59,13 +58,13 @@ class _Block:
     after: str = ""
 
 
-class Cline(ChatDialect):
+class Cline(RecordDialect):
     """The dialect of the histories that Cline and Roo Code send."""
 
     name = "cline"
     title = "Cline or Roo Code history"
     holds = CHAT | Capabilities.THINKING | Capabilities.MODEL
-    alternates = True
+    models = (("modelInfo", "modelId"),)
 
     def array_path(self, value: Any) -> JsonPath | None:
         """A bare array, of whose first messages one has a mark."""
@@ -92,10 +91,10 @@ class Cline(ChatDialect):
             found.append(message)
         return tuple(found)
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the last answer names."""
-        names = (string(at(record.value, ("modelInfo", "modelId"))) for record in reversed(records))
-        return next((name for name in names if name), "")
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages with the keys of the file's own; the API wants user and assistant to take turns."""
+        placed = new_message.alternating(transcript, cut, insertions)
+        return new_message.insert(transcript, cut, placed, chat.SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with texts replaced in its blocks; heads of results and calls in a text stay."""
@@ -207,4 +206,4 @@ def _adjacent(read: Sequence[_Block]) -> Iterator[Part]:
             yield from (Text(text=words) for _, words in _QUOTED.findall(text) if words)
 
 
-DIALECT = Cline()
+DIALECT = Cline(chat.pieces)

@@ -18,7 +18,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, shorten
+from compactor_cli.formats.located_parts import LocatedPart
 from compactor_cli.formats.responses import (
     ITEM_TYPES,
     Item,
@@ -383,10 +383,6 @@ class Codex(SessionDialect):
         """The event with another ``last_token_usage``."""
         return dump(recounted(parse(record.raw), size_tokens), record.raw)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The record with texts replaced in its item. A ``compacted`` record is returned as it is."""
-        return shorten(record, texts, _pieces)
-
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header with what the client asks for, the model, and the response items."""
         times = conversation.times()
@@ -402,9 +398,6 @@ class Codex(SessionDialect):
             items = (_item(item, message) for item in written(message))
             lines += ({"timestamp": time, "type": "response_item", "payload": item} for item in items)
         return lines
-
-
-DIALECT = Codex()
 
 
 def _item(item: dict[str, Any], message: Message) -> dict[str, Any]:
@@ -448,3 +441,6 @@ def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     item = item_of(value)
     inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
     return [piece.below(*inside) for piece in item_pieces(item)] if item else []
+
+
+DIALECT = Codex(_pieces)

@@ -20,7 +20,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_o
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts_of, shorten
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect, derived_uuid, is_shown, later, newest_time
 from compactor_cli.model.transcript import (
     Message,
@@ -142,6 +142,7 @@ class GeminiCli(SessionDialect):
     title = "Gemini CLI session"
     holds = SESSION
     unwritten = SIGNED
+    models = (("model",),)
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a document; None for a line of a log."""
@@ -166,10 +167,6 @@ class GeminiCli(SessionDialect):
         """One message per record; what was replaced or taken back is ``superseded``, what others say as well META."""
         replay = Replay(objects(records))
         return tuple(_message(replay, i, value) for i, value in enumerate(replay.values))
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model of the last answer."""
-        return next((name for value in reversed(objects(records)) if (name := string(value.get("model")))), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids and times of their own."""
@@ -198,10 +195,6 @@ class GeminiCli(SessionDialect):
         """Lists that repeat messages, lines that take messages back, and what these lines did away with."""
         replay = Replay(objects(records))
         return frozenset(i for i, value in enumerate(replay.values) if _is_outdated(replay, i, value))
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with texts replaced; a result also where the client shows it."""
-        return shorten(record, texts, _pieces)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header, and messages whose calls hold their results."""
@@ -235,9 +228,6 @@ def _answered(call: Value, result: ToolResult | None) -> dict[str, Any]:
         return dict(call)
     response = content_written(replace(result, name=string(call.get("name"))))
     return {**call, "result": [response], "status": "error" if result.is_error else "success"}
-
-
-DIALECT = GeminiCli()
 
 
 def _is_header(value: Any) -> bool:
@@ -335,3 +325,6 @@ def _new(transcript: Transcript, insertions: Sequence[Insertion], times: Sequenc
         is_answer = item.role is Role.ASSISTANT
         kind, content = ("gemini", item.text) if is_answer else ("user", [{"text": item.text}])
         yield {"id": key, "timestamp": time, "type": kind, "content": content}
+
+
+DIALECT = GeminiCli(_pieces)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import REQUEST, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
@@ -27,12 +27,10 @@ from compactor_cli.formats.conversation import (
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
-    array_path,
-    first_object,
+    RecordDialect,
     like_keys,
     parts_of,
     result_piece,
-    shorten,
 )
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.model.transcript import (
@@ -75,23 +73,18 @@ _PART_KEYS = frozenset({"text", *_CALLS, *_RESULTS, *_CODE, *_CODE_RESULTS, *_ME
 _CODE_TOOL = "code_execution"
 
 
-class GeminiContents(BaseDialect):
+class GeminiContents(RecordDialect):
     """The dialect of the Gemini API's requests."""
 
     name = "gemini-contents"
     title = "Gemini contents"
     holds = REQUEST | Capabilities.ERRORS | Capabilities.THINKING
     unwritten = SIGNED
+    paths = _PATHS
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``contents`` of a request, or a bare array of contents."""
-        return array_path(value, _PATHS, _leads)
-
-    def score(self, value: Any) -> int:
-        """3 for a content with parts of the API; 2 for a request, and for an entry of an early log."""
-        if is_content(value):
-            return 2 if _is_entry(value) else 3
-        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for a content with parts of the API; 2 for an entry of an early log."""
+        return (2 if _is_entry(value) else 3) if is_content(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per content; a content that only brings results is a tool's."""
@@ -109,10 +102,6 @@ class GeminiContents(BaseDialect):
         return tuple(
             dump(like_keys(_content(item, speaker), like), raw) for item in alternating(transcript, cut, insertions)
         )
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The content with these texts replaced; arguments and responses stay objects."""
-        return shorten(record, texts, pieces)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: ``systemInstruction`` and ``tools`` next to the contents, contents of one side as one."""
@@ -165,11 +154,6 @@ def _is_entry(value: Any) -> bool:
         return False
     result_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
     return result_body and string(value.get("type")) in _ROLES
-
-
-def _leads(elements: Any) -> bool:
-    """Whether the first object of an array is a content."""
-    return is_content(first_object(elements))
 
 
 def _message(value: Any) -> Message:
@@ -253,4 +237,4 @@ def _content(item: Insertion, speaker: str) -> dict[str, Any]:
     return {speaker: role, "parts": [{"text": item.text}]}
 
 
-DIALECT = GeminiContents()
+DIALECT = GeminiContents(pieces)

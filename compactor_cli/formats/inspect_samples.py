@@ -11,23 +11,22 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
+    RecordDialect,
     at,
     block_piece,
     like_keys,
     parts_of,
     replaced,
     result_piece,
-    shorten,
 )
 from compactor_cli.model.transcript import (
     Message,
@@ -50,7 +49,7 @@ _REFERENCE = re.compile(rb"attachment://([0-9a-f]+)")
 _OPENING, _CLOSING = "<previous_summary>", "</previous_summary>"
 
 
-class InspectAI(BaseDialect):
+class InspectAI(RecordDialect):
     """The dialect of Inspect's samples."""
 
     name = "inspect"
@@ -63,6 +62,8 @@ class InspectAI(BaseDialect):
         | Capabilities.SUMMARIES
         | Capabilities.METADATA
     )
+    models = (("model",),)
+    row_models = (("output", "model"),)
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a sample; ``samples`` of a log that has none."""
@@ -84,21 +85,11 @@ class InspectAI(BaseDialect):
         """One message per record."""
         return tuple(_message(record.value, row) for record in records)
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model of the last answer, else of the output."""
-        answers = (at(record.value, ("model",)) for record in reversed(records))
-        names = (*answers, at(row, ("output", "model")))
-        return next((name for name in names if isinstance(name, str) and name), "")
-
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
         values = [record.value for record in transcript.records if _is_message(record.value)]
         raw = transcript.records[0].raw
         return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced."""
-        return shorten(record, texts, partial(pieces, row=None))
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Events and attachments without what left the messages, attachments that nobody refers to any more empty."""
@@ -143,7 +134,7 @@ def _native_summary(value: Mapping[str, Any], found: Sequence[Part]) -> Previous
     return PreviousSummary(origin="inspect", text=inner.strip())
 
 
-def pieces(value: Any, row: Any) -> list[LocatedPart]:
+def pieces(value: Any, row: Any = None) -> list[LocatedPart]:
     """The parts of a message with the places of their texts. ``row`` holds the attachments."""
     if not _is_message(value):
         return []
@@ -208,4 +199,4 @@ def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) 
     return like_keys(message | ({"metadata": {"summary": True}} if item.is_summary else {}), like)
 
 
-DIALECT = InspectAI()
+DIALECT = InspectAI(pieces)

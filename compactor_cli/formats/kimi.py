@@ -32,7 +32,7 @@ from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces, parts_of, result_piece, shorten
+from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces, first_string, parts_of, result_piece
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 from compactor_cli.model.value import dataclass
@@ -247,7 +247,7 @@ class KimiWire(SessionDialect):
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last request."""
         requests = (value for value in reversed(objects(records)) if value.get("type") == "llm.request")
-        return next((name for value in requests if (name := string(value.get("model")))), "")
+        return first_string(value.get("model") for value in requests)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages; the client takes the summary for one of its own, and replaces it at its next compaction."""
@@ -299,13 +299,6 @@ class KimiWire(SessionDialect):
                 found |= {prompt} if i not in kept else set()
                 prompt = -1
         return frozenset(found)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The event with texts replaced."""
-        return shorten(record, texts, lambda value: list(_pieces(value)))
-
-
-KIMI_WIRE = KimiWire()
 
 
 def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Message:
@@ -430,10 +423,6 @@ class KimiCli(SessionDialect):
         """One message per line; the client's own lines except for the system prompt are META."""
         return tuple(_cli_message(record.value) for record in records)
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """Empty: a context names no model."""
-        return ""
-
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of text blocks; the summary after the words that the client opens it with."""
         return tuple(dump(_written(item), transcript.records[0].raw) for item in insertions)
@@ -447,10 +436,6 @@ class KimiCli(SessionDialect):
         """``_usage`` of another size."""
         return dump({**parse(record.raw), "token_count": size_tokens}, record.raw)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced."""
-        return chat.shorten(record, texts)
-
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The system prompt, a checkpoint, and the messages."""
         # Hardly anything is converted, and detection asks this dialect about most sessions.
@@ -462,7 +447,8 @@ class KimiCli(SessionDialect):
         return [*head, {"role": "_checkpoint", "id": 0}, *messages]
 
 
-KIMI_CLI = KimiCli()
+KIMI_WIRE = KimiWire(lambda value: list(_pieces(value)))
+KIMI_CLI = KimiCli(chat.pieces)
 
 
 def _cli_message(value: Any) -> Message:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import blocks
-from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
@@ -19,15 +19,14 @@ from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
-    array_path,
+    RecordDialect,
     at,
     block_piece,
     content_pieces,
-    first_object,
+    first_string,
     like_keys,
     parts_of,
     result_piece,
-    shorten,
 )
 from compactor_cli.formats.requests import openai_content
 from compactor_cli.formats.sessions import derived_uuid
@@ -71,7 +70,7 @@ _SUMMARY_OPENINGS = ("Here is a summary of the conversation to date:", "A conden
 _CONSTRUCTOR = ["langchain", "schema", "messages"]
 
 
-class LangChain(BaseDialect):
+class LangChain(RecordDialect):
     """The dialect of LangChain and LangGraph."""
 
     name = "langchain"
@@ -85,15 +84,12 @@ class LangChain(BaseDialect):
         | Capabilities.METADATA
     )
     unwritten = NEVER_WRITTEN
+    paths = _PATHS
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``messages`` of a state or a run, or a bare array."""
-        return array_path(value, _PATHS, _leads)
-
-    def score(self, value: Any) -> int:
-        """3 for a serialised message or one with keys that only LangChain has; 2 for a plain one and for a row."""
+    def record_score(self, value: Any) -> int:
+        """3 for a serialised message or one with keys that only LangChain has; 2 for a plain one."""
         if not kind_of(value):
-            return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+            return 0
         return 3 if _inner_place(value) or not _OWN_KEYS.isdisjoint(value) else 2
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -104,17 +100,13 @@ class LangChain(BaseDialect):
         """The model that the last answer came from."""
         held = (at(r.value, (*_inner_place(r.value), "response_metadata")) for r in reversed(records))
         names = (found.get(key) for found in held if isinstance(found, dict) for key in ("model_name", "model"))
-        return next((name for name in names if name and isinstance(name, str)), "")
+        return first_string(names)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
         values = [record.value for record in transcript.records if kind_of(record.value)]
         raw = transcript.records[0].raw
         return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced, calls in every place where they stand."""
-        return shorten(record, texts, pieces)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A state: plain messages, their calls in ``tool_calls``."""
@@ -172,10 +164,6 @@ def _inner_place(value: Any) -> Place:
     if value.get("lc") is not None:
         return ("kwargs",)
     return ("data",) if isinstance(value.get("data"), dict) else ()
-
-
-def _leads(elements: Any) -> bool:
-    return bool(kind_of(first_object(elements)))
 
 
 def _message(value: Any) -> Message:
@@ -290,4 +278,4 @@ def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) 
     return message
 
 
-DIALECT = LangChain()
+DIALECT = LangChain(pieces)

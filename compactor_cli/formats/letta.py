@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import CHAT, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, with_key
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located_parts import RecordDialect, at, first_string
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _INDICES, _IDS = "in_context_message_indices", "in_context_message_ids"
@@ -28,7 +28,7 @@ _TIMES = ("created_at", "updated_at", "date")
 _NATIVE = "The following is a summary of the previous"
 
 
-class Letta(BaseDialect):
+class Letta(RecordDialect):
     """The dialect of Letta's agent files."""
 
     name = "letta"
@@ -66,7 +66,7 @@ class Letta(BaseDialect):
         """The model that the agent is configured with, else the last message's."""
         messages = (at(record.value, ("model",)) for record in reversed(records))
         names = (at(row, ("llm_config", "model")), at(row, ("model",)), *messages)
-        return next((name for name in names if isinstance(name, str) and name), "")
+        return first_string(names)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with all keys of their neighbours: the importer wants them."""
@@ -74,10 +74,6 @@ class Letta(BaseDialect):
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if values[i]), {})
         raw = transcript.records[0].raw
         return tuple(dump(_written(item, transcript.sha256, near), raw) for item in insertions)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced."""
-        return chat.shorten(record, texts)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The list of messages in context with the new ones in it and the removed ones out of it."""
@@ -130,4 +126,4 @@ def _written(item: Insertion, sha256: str, near: Mapping[str, Any]) -> dict[str,
     return message
 
 
-DIALECT = Letta()
+DIALECT = Letta(chat.pieces)

@@ -8,9 +8,10 @@ Blocks of a content are read here: those of the Anthropic Messages API, with the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats.base import BaseDialect, JsonPath
 from compactor_cli.formats.contents import (
     arguments,
     arguments_like,
@@ -39,6 +40,50 @@ class LocatedPart(NamedTuple):
         """The part of a value that itself stands at this place."""
         part, places, write = self
         return LocatedPart(part, tuple([place + inner for inner in places]), write) if places else self
+
+
+class RecordDialect(BaseDialect):
+    """What a dialect answers whose records have parts in places; shortening follows from these.
+
+    ``paths``: where a row holds its messages; ``models``, ``row_models``: where a record, and a row, name the model.
+    """
+
+    paths: tuple[JsonPath, ...] = ()
+    models: tuple[JsonPath, ...] = ()
+    row_models: tuple[JsonPath, ...] = ()
+
+    def __init__(self, pieces_of: Callable[[Any], Sequence[LocatedPart]]) -> None:
+        self._pieces_of = pieces_of
+
+    def record_score(self, value: Any) -> int:
+        """What `score` says of a record."""
+        return 0
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """The first of ``paths`` at which an array begins with a record, or a bare array that does."""
+        return array_path(value, self.paths, self._leads) if self.paths else None
+
+    def _leads(self, elements: Any) -> bool:
+        return self.record_score(first_object(elements)) > 0
+
+    def score(self, value: Any) -> int:
+        """That of a record; 2 for a row with an array of them."""
+        is_row = isinstance(value, dict) and self.paths
+        return self.record_score(value) or (2 if is_row and self.array_path(value) is not None else 0)
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the newest record names, else the row."""
+        inside = (at(record.value, path) for record in reversed(records) for path in self.models)
+        return first_string(chain(inside, (at(row, path) for path in self.row_models)))
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The record with these texts replaced wherever they stand."""
+        return shorten(record, texts, self._pieces_of)
+
+
+def first_string(values: Iterable[Any]) -> str:
+    """The first of these that is a string and not empty; empty where none is."""
+    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def parts_of(pieces: Iterable[LocatedPart]) -> tuple[Part, ...]:

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import hexdigits
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, Place, array_path, at, first_object, parts_of, shorten
+from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import (
     Media,
@@ -132,16 +132,12 @@ class OpenCode(SessionDialect):
     name = "opencode"
     title = "opencode export"
     holds = SESSION | Capabilities.SUMMARIES
+    paths = (("messages",),)
+    models = (("info", "modelID"), ("info", "model", "modelID"))
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``messages`` of an export, or a bare array of them."""
-        return array_path(value, (("messages",),), _leads)
-
-    def score(self, value: Any) -> int:
-        """3 for a message with its parts; 2 for an export."""
-        if _is_message(value):
-            return 3
-        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for a message with its parts."""
+        return 3 if _is_message(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
@@ -149,12 +145,6 @@ class OpenCode(SessionDialect):
         gone = _superseded(values)
         asked = {_summarised(value) for value in values} - {""}
         return tuple(_message(value, i in gone, asked) for i, value in enumerate(values))
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model of the last message."""
-        infos = (at(record.value, ("info",)) for record in reversed(records))
-        names = (at(info, path) for info in infos for path in (("modelID",), ("model", "modelID")))
-        return next((name for name in names if isinstance(name, str) and name), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The pair of a compaction; further messages after it."""
@@ -176,18 +166,10 @@ class OpenCode(SessionDialect):
         steps = ({**part, "tokens": tokens} if at(part, ("tokens",)) else part for part in value["parts"])
         return dump({**value, "info": {**value["info"], "tokens": tokens}, "parts": list(steps)}, record.raw)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced in its parts."""
-        return shorten(record, texts, pieces)
-
 
 def _is_message(value: Any) -> bool:
     has_parts = isinstance(value, dict) and isinstance(value.get("parts"), list)
     return has_parts and string(at(value, ("info", "role"))) in _ROLES
-
-
-def _leads(elements: Any) -> bool:
-    return _is_message(first_object(elements))
 
 
 def _summarised(value: Any) -> str:
@@ -284,4 +266,4 @@ def _tool(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     return [asked, LocatedPart(result, () if pruned else ((*place, "state", key),))]
 
 
-DIALECT = OpenCode()
+DIALECT = OpenCode(pieces)

@@ -14,22 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
     Place,
-    array_path,
+    RecordDialect,
     at,
     block_piece,
     content_pieces,
-    first_object,
+    first_string,
     like_keys,
     parts_of,
     result_piece,
-    shorten,
 )
 from compactor_cli.formats.sessions import derived_uuid, is_shown
 from compactor_cli.model.transcript import (
@@ -135,29 +134,25 @@ def observation_piece(event: Event, place: Place) -> list[LocatedPart]:
     return [result_piece(event.get("content"), (*place, "content"), call_id=call_id, name=name, is_error=failed)]
 
 
-_PATHS: tuple[JsonPath, ...] = (("history",), ("trajectory",), ("events",))
 _META = Message(role=Role.META)
 _NO_OBSERVATION = {"message": "No observation", "observation": "null", "content": "", "extras": {}}
 
 
-class OpenHands:
+class OpenHands(RecordDialect):
     """The dialect of OpenHands' event streams."""
 
     name = "openhands"
     title = "OpenHands events"
     holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.SUMMARIES | Capabilities.ERRORS
+    paths = (("history",), ("trajectory",), ("events",))
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """A bare array of events, or ``history`` (``trajectory``, ``events``) of a row."""
-        if isinstance(value, list):
-            return () if _leads(value) else None
-        return next((path for path in _PATHS if _leads(at(value, path))), None)
+    def record_score(self, value: Any) -> int:
+        """3 for an event, or a pair of them."""
+        return 3 if is_event(value) or _is_pair(value) else 0
 
-    def score(self, value: Any) -> int:
-        """3 for an event, or a pair of them; 2 for a row."""
-        if is_event(value) or _is_pair(value):
-            return 3
-        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+    def _leads(self, elements: Any) -> bool:
+        found = elements if isinstance(elements, list) else ()
+        return self.record_score(next((one for one in found if isinstance(one, (dict, list))), None)) > 0
 
     def starts(self, value: Any) -> bool:
         """Whether it is the event with number 0."""
@@ -173,7 +168,7 @@ class OpenHands:
         events = (event for record in reversed(records) for event in _events(record.value))
         called = (at(event, ("tool_call_metadata", "model_response", "model")) for event in events)
         named = (at(row, path) for path in (("metadata", "llm_config", "model"), ("metadata", "model_name")))
-        return next((name for name in (*called, *named) if isinstance(name, str) and name), "")
+        return first_string((*called, *named))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages. Numbers are those removed."""
@@ -188,10 +183,6 @@ class OpenHands:
             event = like_keys({"id": number, "timestamp": time, **event}, like)
             written.append(dump([event, _NO_OBSERVATION] if site.has_pairs else event, raw))
         return tuple(written)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The event with these texts replaced, arguments both as the model wrote them and as they were run."""
-        return shorten(record, texts, pieces)
 
 
 def is_event(value: Any) -> bool:
@@ -209,13 +200,6 @@ def _events(value: Any) -> Sequence[Mapping[str, Any]]:
     if _is_pair(value):
         return tuple(value)
     return (value,) if is_event(value) else ()
-
-
-def _leads(elements: Any) -> bool:
-    if not isinstance(elements, list):
-        return False
-    first = next((element for element in elements if isinstance(element, (dict, list))), None)
-    return is_event(first) or _is_pair(first)
 
 
 def _message(value: Any, gone: set[Any]) -> Message:
@@ -310,10 +294,9 @@ def _message_event(item: Insertion) -> dict[str, Any]:
     return {"source": source, "message": item.text, "action": "message", "args": args}
 
 
-OPENHANDS = OpenHands()
+OPENHANDS = OpenHands(pieces)
 
 
-_V1_PATHS: tuple[JsonPath, ...] = (("events",), ("history",))
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 # Kinds with the key that holds what a model is shown.
 _SYSTEM_KINDS = frozenset({"SystemPromptEvent", "SystemPromptUpdateEvent"})
@@ -334,7 +317,7 @@ _KINDS = _SYSTEM_KINDS | _RESULT_KINDS | _IGNORED_KINDS
 _MESSAGE_KINDS = frozenset({"MessageEvent", "ActionEvent", "Condensation", "CondensationSummaryEvent"})
 
 
-class OpenHandsV1:
+class OpenHandsV1(RecordDialect):
     """The dialect of the OpenHands SDK's events."""
 
     name = "openhands-v1"
@@ -347,16 +330,12 @@ class OpenHandsV1:
         | Capabilities.SUMMARIES
         | Capabilities.ERRORS
     )
+    paths = (("events",), ("history",))
+    models = (("value", "agent", "llm", "model"),)
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """A bare array of events, or ``events`` (``history``) of a row."""
-        return array_path(value, _V1_PATHS, _v1_leads)
-
-    def score(self, value: Any) -> int:
-        """3 for an event; 2 for a row."""
-        if _kind(value):
-            return 3
-        return 2 if isinstance(value, dict) and self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for an event."""
+        return 3 if _kind(value) else 0
 
     def starts(self, value: Any) -> bool:
         """Whether it is the system prompt that a conversation begins with."""
@@ -368,11 +347,6 @@ class OpenHandsV1:
         listed = (at(value, ("forgotten_event_ids",)) for value in values if _kind(value) == "Condensation")
         gone = {key for keys in listed if isinstance(keys, list) for key in keys if isinstance(key, str)}
         return tuple(_v1_message(value, gone) for value in values)
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the last state update names."""
-        states = (at(record.value, ("value", "agent", "llm", "model")) for record in reversed(records))
-        return next((name for name in states if isinstance(name, str) and name), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages."""
@@ -392,10 +366,6 @@ class OpenHandsV1:
             written.append(dump(like_keys({"id": own_id, "timestamp": time, **event}, like), raw))
         return tuple(written)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The event with these texts replaced."""
-        return shorten(record, texts, _v1_pieces)
-
 
 def _kind(value: Any) -> str:
     """The kind of an event; empty for anything else."""
@@ -403,10 +373,6 @@ def _kind(value: Any) -> str:
     if not isinstance(kind, str) or "source" not in value:
         return ""
     return kind if kind in _KINDS or kind in _MESSAGE_KINDS else ""
-
-
-def _v1_leads(elements: Any) -> bool:
-    return bool(_kind(first_object(elements)))
 
 
 def _v1_message(value: Any, gone: set[str]) -> Message:
@@ -513,4 +479,4 @@ def _v1_message_event(item: Insertion) -> dict[str, Any]:
     return {"source": "agent" if is_agent else "user", "llm_message": message, "kind": "MessageEvent"}
 
 
-OPENHANDS_V1 = OpenHandsV1()
+OPENHANDS_V1 = OpenHandsV1(_v1_pieces)

@@ -24,9 +24,9 @@ from compactor_cli.formats.located_parts import (
     block_piece,
     content_parts,
     content_pieces,
+    first_string,
     parts_of,
     result_piece,
-    shorten,
 )
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import (
@@ -321,7 +321,7 @@ class Pi(SessionDialect):
         values = [record.value for record in reversed(records) if isinstance(record.value, dict)]
         answers = (value["message"].get("model") for value in values if isinstance(value.get("message"), dict))
         chosen = (value.get("modelId") for value in values)
-        return next((name for name in (*answers, *chosen) if isinstance(name, str) and name), "")
+        return first_string((*answers, *chosen))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A ``compaction`` entry, in the place of the removed entry that the tail links to.
@@ -367,10 +367,6 @@ class Pi(SessionDialect):
         usage = {**old, **{key: 0 for key in _SIZES if key in old}, "input": size_tokens, **total}
         return dump({**value, "message": {**value["message"], "usage": usage}}, record.raw)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The entry with texts replaced in its message."""
-        return shorten(record, texts, lambda value: _role_and_pieces(value)[1])
-
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header, and entries that link to each other; a summary as a compaction that keeps what is before it."""
         times = conversation.times()
@@ -390,9 +386,6 @@ class Pi(SessionDialect):
                     lines.append({"type": "message", **envelope, "message": entry})
                 parent = own
         return lines
-
-
-DIALECT = Pi()
 
 
 def _message(value: Value, is_superseded: bool) -> Message:
@@ -452,3 +445,6 @@ def _shell(message: Value) -> list[LocatedPart]:
     """A command that the user ran, and its output."""
     command = Text(text=f"Ran `{string(message.get('command'))}`")
     return [LocatedPart(command), LocatedPart(Text(text=string(message.get("output"))), (("message", "output"),))]
+
+
+DIALECT = Pi(lambda value: _role_and_pieces(value)[1])

@@ -9,7 +9,7 @@ ones that take over their uuids: the last message for the tail, bridges for the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
@@ -17,7 +17,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, at, parts_of, shorten
+from compactor_cli.formats.located_parts import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, later, matched
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 
@@ -163,6 +163,7 @@ class QwenCode(SessionDialect):
     title = "Qwen Code session"
     holds = SESSION | Capabilities.SUMMARIES
     links_records = True
+    models = (("model",),)
 
     def score(self, value: Any) -> int:
         """3 for a message or a system record in the client's envelope; 2 for a message in less of it."""
@@ -183,11 +184,6 @@ class QwenCode(SessionDialect):
         chain = chain_of(records)
         gone = chain.superseded()
         return tuple(_message(chain, i, i in gone) for i in range(len(chain.values)))
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model of the last answer."""
-        values = (record.value for record in reversed(records) if isinstance(record.value, dict))
-        return next((name for value in values if (name := string(value.get("model")))), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages in the chain between head and tail."""
@@ -244,13 +240,6 @@ class QwenCode(SessionDialect):
         usage = dict.fromkeys(old, 0) | {"promptTokenCount": size_tokens, "totalTokenCount": size_tokens}
         return dump({**value, "usageMetadata": usage}, record.raw)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The record with texts replaced in its message; what the client displays stays as it is."""
-        return shorten(record, texts, _pieces)
-
-
-DIALECT = QwenCode()
-
 
 def chain_of(records: Sequence[Record]) -> Chain:
     """The chain of these records; a line that is not an object is an empty one."""
@@ -289,3 +278,6 @@ def _compression(chain: Chain, i: int, is_superseded: bool) -> Message:
         summary=summary or PreviousSummary(origin="qwen", text="\n".join(part.text for part in texts)),
         superseded=is_superseded,
     )
+
+
+DIALECT = QwenCode(_pieces)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import REQUEST, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
@@ -21,6 +21,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_t
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
+    RecordDialect,
     at,
     block_piece,
     content_parts,
@@ -28,7 +29,6 @@ from compactor_cli.formats.located_parts import (
     first_object,
     like_keys,
     parts_of,
-    shorten,
 )
 from compactor_cli.model.transcript import (
     Media,
@@ -302,7 +302,7 @@ _OUTPUT_PATHS: tuple[JsonPath, ...] = (("output",), ("response", "output"), ("re
 _META = Message(role=Role.META)
 
 
-class OpenAIResponses(BaseDialect):
+class OpenAIResponses(RecordDialect):
     """The dialect of OpenAI's Responses API."""
 
     name = "openai-responses"
@@ -353,10 +353,6 @@ class OpenAIResponses(BaseDialect):
         like = records[0].raw
         return (*opaque, *(dump(_item(item, records), like) for item in insertions))
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The item with these texts replaced; reasoning and encrypted content are never touched."""
-        return shorten(record, texts, lambda item: item_pieces(item) if is_item(item) else [])
-
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: the items as its ``input``."""
         row: dict[str, Any] = {"model": conversation.model} if conversation.model else {}
@@ -401,4 +397,4 @@ def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:
     return like_keys(message, next(iter(messages), {}))
 
 
-DIALECT = OpenAIResponses()
+DIALECT = OpenAIResponses(lambda item: item_pieces(item) if is_item(item) else [])

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from compactor_cli.formats.base import BaseDialect
 from compactor_cli.formats.contents import string
+from compactor_cli.formats.located_parts import RecordDialect
 from compactor_cli.model.transcript import Message, Record
 
 Value = Mapping[str, Any]
@@ -64,7 +64,7 @@ class ParentTree:
         return newest_time(self.values)
 
 
-class SessionDialect(BaseDialect):
+class SessionDialect(RecordDialect):
     """What most dialects of session files answer."""
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:

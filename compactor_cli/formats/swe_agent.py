@@ -24,7 +24,7 @@ from compactor_cli.formats.base import RUN, BaseDialect, Capabilities, Insertion
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import arguments, has_calls, media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, gone_lines, lines_between, parse, scrubbed, with_key
-from compactor_cli.formats.located_parts import LocatedPart, at, like_keys, parts_of, shorten
+from compactor_cli.formats.located_parts import LocatedPart, at, first_string, like_keys, parts_of, shorten
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.
@@ -303,8 +303,7 @@ class MiniSwe(BaseDialect):
         """The model of the last answer, else of the run's configuration."""
         answers = (at(record.value, ("extra", "response", "model")) for record in reversed(records))
         configured = at(row, ("info", "config", "model", "model_name"))
-        names = (name for name in (*answers, configured) if isinstance(name, str) and name)
-        return next(names, "") or model_of(records, None)
+        return first_string((*answers, configured)) or model_of(records, None)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of a role and a content."""
