@@ -24,11 +24,7 @@ from pathlib import Path
 
 import orjson
 
-from compactor_cli.archive.atomic import (
-    atomic_writer,
-    followed,
-    output_error,
-)
+from compactor_cli.archive.atomic import atomic_writer, followed, output_error
 from compactor_cli.archive.folder import (
     LOCAL_ARCHIVE,
     WHEN_ARCHIVED,

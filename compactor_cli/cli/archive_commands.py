@@ -31,15 +31,7 @@ from compactor_cli.archive.restore import restore as write_to
 from compactor_cli.archive.verify import Candidate, candidates, remove
 from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
-from compactor_cli.cli.console import (
-    Console,
-    counted,
-    fitted_table,
-    home_path,
-    is_terminal,
-    terminal_columns,
-    visible,
-)
+from compactor_cli.cli.console import Console, counted, fitted_table, home_path, is_terminal, terminal_columns, visible
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.group.exchanges import Half, group

@@ -14,18 +14,7 @@ from pathlib import Path
 from compactor_cli.cli.console import Color, Console, counted, painted, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
 from compactor_cli.model.errors import Place, UsageError
-from compactor_cli.model.plan import (
-    BOOKKEEPING,
-    NO_ROOM,
-    NOTICE,
-    ORPHAN,
-    SUPERSEDED,
-    USAGE,
-    Action,
-    Plan,
-    Span,
-    Tier,
-)
+from compactor_cli.model.plan import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED, USAGE, Action, Plan, Span, Tier
 from compactor_cli.model.report import (
     Compaction,
     Event,

@@ -23,13 +23,7 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.statements import (
-    ELLIPSIS,
-    TokenCache,
-    chosen,
-    records_of,
-    water_level,
-)
+from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 

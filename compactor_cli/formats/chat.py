@@ -24,16 +24,7 @@ from compactor_cli.formats.contents import (
     shortened_result,
 )
 from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    PreviousSummary,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolResult,
-)
+from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, Thinking, ToolResult
 
 ROLES = {
     "system": Role.SYSTEM,

@@ -25,14 +25,7 @@ from typing import Any
 
 from compactor_cli.formats import claude_tree
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.claude_tree import (
-    Tree,
-    is_boundary,
-    is_of_conversation,
-    message_id,
-    size_tokens,
-    superseded,
-)
+from compactor_cli.formats.claude_tree import Tree, is_boundary, is_of_conversation, message_id, size_tokens, superseded
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged

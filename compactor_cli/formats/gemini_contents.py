@@ -25,13 +25,7 @@ from compactor_cli.formats.conversation import (
     without_system,
 )
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import (
-    LocatedPart,
-    RecordDialect,
-    like_keys,
-    parts_of,
-    result_piece,
-)
+from compactor_cli.formats.located_parts import LocatedPart, RecordDialect, like_keys, parts_of, result_piece
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.model.transcript import (
     Media,

@@ -20,14 +20,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compactor_cli.formats import blocks, chat
-from compactor_cli.formats.base import (
-    CHAT,
-    SESSION,
-    Capabilities,
-    Insertion,
-    InsertionPoint,
-    objects,
-)
+from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system

@@ -12,14 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import BaseDialect, JsonPath
-from compactor_cli.formats.contents import (
-    arguments,
-    arguments_like,
-    media_count,
-    result_text,
-    shortened_result,
-    string,
-)
+from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
 

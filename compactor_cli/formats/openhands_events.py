@@ -31,16 +31,7 @@ from compactor_cli.formats.located_parts import (
     result_piece,
 )
 from compactor_cli.formats.sessions import derived_uuid, is_shown
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    Transcript,
-)
+from compactor_cli.model.transcript import Media, Message, Record, Role, Text, Thinking, ToolCall, Transcript
 
 Event = Mapping[str, Any]
 

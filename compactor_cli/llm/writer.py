@@ -7,15 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.llm import prompts, quoting
-from compactor_cli.llm.check_reply import (
-    CheckInput,
-    Essential,
-    ReplyFault,
-    Verdict,
-    check,
-    is_enough,
-    shortened,
-)
+from compactor_cli.llm.check_reply import CheckInput, Essential, ReplyFault, Verdict, check, is_enough, shortened
 from compactor_cli.llm.model_calls import Call, ChatMessage, ContextTooLong, GaveUp, ModelFailure, Reply, Speaker
 from compactor_cli.llm.model_client import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text

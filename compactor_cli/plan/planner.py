@@ -11,14 +11,7 @@ from compactor_cli.model.plan import Action, Mode, Plan, Span
 from compactor_cli.model.report import LISTED
 from compactor_cli.model.settings import Settings, When
 from compactor_cli.model.transcript import Container, Message, Role, Transcript
-from compactor_cli.plan.finish import (
-    append_floor,
-    append_settings,
-    appended,
-    can_keep_middle,
-    check_plan,
-    refreshed,
-)
+from compactor_cli.plan.finish import append_floor, append_settings, appended, can_keep_middle, check_plan, refreshed
 from compactor_cli.plan.tokens import Counter, bound_message, count_messages
 from compactor_cli.plan.trigger import Way, asked_focus, base_tokens, decide, ended_phase, is_settled, left_alone_tokens
 

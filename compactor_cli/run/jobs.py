@@ -36,14 +36,7 @@ from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, records_in
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import (
-    DEFAULT_LIMITS,
-    STDIN,
-    ReadLimits,
-    Stream,
-    look_at,
-    open_stream,
-)
+from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, ReadLimits, Stream, look_at, open_stream
 from compactor_cli.run.outputs import ArchiveOnChange, Output, Tally
 from compactor_cli.run.rows import FinishedRow, Finisher, Review, RowMaker, View
 

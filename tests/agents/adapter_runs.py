@@ -142,13 +142,7 @@ def google_adk() -> dict[str, Any]:
 
 
 def inspect_ai() -> dict[str, Any]:
-    from inspect_ai.model import (
-        ChatMessageAssistant,
-        ChatMessageSystem,
-        ChatMessageTool,
-        ChatMessageUser,
-        get_model,
-    )
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageTool, ChatMessageUser, get_model
     from inspect_ai.tool import ToolCall
 
     from compactor_cli.adapters.inspect_ai import CompactCompaction
