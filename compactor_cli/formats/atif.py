@@ -31,8 +31,6 @@ from compactor_cli.formats.located_parts import (
 from compactor_cli.model.transcript import (
     Media,
     Message,
-    Part,
-    PreviousSummary,
     Record,
     Role,
     Text,
@@ -158,18 +156,14 @@ def _message(value: Any, is_superseded: bool) -> Message:
         return Message(role=Role.META)
     found = parts_of(pieces(value))
     role = Role.USER if _boundary(value) else _ROLES[value["source"]]
+    is_boundary = _boundary(value) and any(part.text for part in found if isinstance(part, Text))
     return Message(
         role=role,
         parts=found,
         timestamp=string(value.get("timestamp")),
-        summary=_summary(value, role, found),
+        summary=marked_summary("atif", found) if is_boundary else summary_of(role, found),
         superseded=is_superseded,
     )
-
-
-def _summary(value: Any, role: Role, found: Sequence[Part]) -> PreviousSummary | None:
-    has_text = any(part.text for part in found if isinstance(part, Text))
-    return marked_summary("atif", found) if _boundary(value) and has_text else summary_of(role, found)
 
 
 def pieces(value: Any) -> list[LocatedPart]:

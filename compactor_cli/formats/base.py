@@ -95,8 +95,8 @@ def pad_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages; where fewer results follow than calls without ids were made, the last stands for the rest."""
     found = list(messages)
     for i, message in enumerate(found):
-        calls = _unnamed(message) if message.role is Role.ASSISTANT else 0
-        if not calls:
+        calls = len(message.calls) if message.role is Role.ASSISTANT else 0
+        if not calls or any(call.id for call in message.calls):
             continue
         stop = i + 1
         while stop < len(found) and found[stop].role is Role.TOOL:
@@ -106,11 +106,6 @@ def pad_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
             last = found[stop - 1]
             found[stop - 1] = replace(last, parts=last.parts + (ToolResult(id="", text=""),) * missing)
     return tuple(found)
-
-
-def _unnamed(message: Message) -> int:
-    """How many calls a message makes, if none of them has an id."""
-    return 0 if any(call.id for call in message.calls) else len(message.calls)
 
 
 JsonPath = tuple[str | int, ...]

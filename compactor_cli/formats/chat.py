@@ -134,7 +134,8 @@ def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
     if role is Role.TOOL and isinstance(content, str):
         return [LocatedPart(_result(value), (("content",),), shortened_result)]
     if value["role"] == "tool_call":
-        inside = [LocatedPart(named_call(result_text(content)), (("content",),), _with_arguments)]
+        call = named_call(result_text(content))
+        inside = [LocatedPart(call, (("content",),), lambda old, text: shortened_call(result_text(old), text))]
     else:
         inside = content_pieces(content, "content", read=blocks.piece)
     if role is Role.TOOL:
@@ -154,10 +155,6 @@ def _calls(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
     for call, place in [*held, (legacy, ("function_call",))] if isinstance(legacy, dict) else held:
         inner = arguments_place(call)
         yield LocatedPart(read_call(call), ((*place, *inner),) if inner else ())
-
-
-def _with_arguments(content: Any, text: str) -> str:
-    return shortened_call(result_text(content), text)
 
 
 def _reasoning(value: Mapping[str, Any]) -> Iterator[LocatedPart]:

@@ -33,7 +33,7 @@ from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, RecordDialect, at, content_parts, content_pieces, parts_of
 from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
 
@@ -56,7 +56,8 @@ class _ClaudeSite:
     def _taken(self) -> str:
         """The parent of the tail, if it is removed; where it was missing already, rather that of another
         tail record, since newer clients bridge missing parents by themselves."""
-        parent = self.tree.parent_id(self._top())
+        first = next((i for i in reversed(self._chain()) if i in self.after), None)
+        parent = self.tree.parent_id(first)
         if parent in self.tree.index or not parent:
             return parent if self._is_free(parent) else ""
         others = (self.tree.parent_id(i) for i in self.cut.after if i in self.tree.is_main)
@@ -66,10 +67,6 @@ class _ClaudeSite:
         """The tail's newest record and what it links to, up to the root, removed records among them."""
         newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
         return tuple(self.tree.ancestors(newest))
-
-    def _top(self) -> int | None:
-        """The first tail record on the chain of the newest record."""
-        return next((i for i in reversed(self._chain()) if i in self.after), None)
 
     def holes(self) -> Iterator[tuple[str, str]]:
         """Uuids of removed records that lie between kept ones of the tail on the chain, with the uuid above each."""
@@ -334,16 +331,19 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
         role = Role.USER if parts else Role.META
         # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
         is_gone = is_boundary(value) or (is_superseded and bool(parts))
-        own_words = "" if _is_notification(value) else None
+        # What was queued otherwise is the client's own: no person typed it.
+        is_typed = at(value, ("attachment", "commandMode")) in (None, "prompt", "bash")
+        own_words = None if is_typed else ""
         return Message(role=role, parts=parts, timestamp=timestamp, superseded=is_gone, own_words=own_words)
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
+    is_summary = value.get("isCompactSummary") is True
     return Message(
         role=role,
         parts=parts,
         group="" if is_superseded else message_id(value),
         timestamp=timestamp,
-        summary=_summary(value, role, parts),
+        summary=marked_summary("claude-code", parts) if is_summary else summary_of(role, parts),
         superseded=is_superseded,
         own_words="" if value.get("isMeta") is True else None,
     )
@@ -359,15 +359,6 @@ def _pieces(value: Value) -> list[LocatedPart]:
         return content_pieces(attachment.get("prompt"), "attachment", "prompt")
     is_command = value.get("type") == "system" and value.get("subtype") == "local_command"
     return content_pieces(value.get("content"), "content") if is_command else []
-
-
-def _is_notification(value: Value) -> bool:
-    """Whether what was queued is the client's own, which no person typed."""
-    return at(value, ("attachment", "commandMode")) not in (None, "prompt", "bash")
-
-
-def _summary(value: Value, role: Role, parts: Sequence[Part]) -> PreviousSummary | None:
-    return marked_summary("claude-code", parts) if value.get("isCompactSummary") is True else summary_of(role, parts)
 
 
 _TREE_KEYS = ("parentUuid", "sessionId", "isSidechain", "systemPayload")
@@ -448,10 +439,6 @@ def _session_id(value: Mapping[str, Any]) -> str:
     return string(value.get("session_id")) or string(at(value, ("message", "session_id")))
 
 
-def _is_of_subagent(value: Mapping[str, Any]) -> bool:
-    return bool(value.get("parent_tool_use_id"))
-
-
 def _last_boundary(values: Sequence[Mapping[str, Any]]) -> int:
     """The last boundary with a summary after it; 0 without one."""
     is_summarised = False
@@ -463,7 +450,8 @@ def _last_boundary(values: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _stream_message(value: Mapping[str, Any], is_superseded: bool) -> Message:
-    if value.get("type") not in ("user", "assistant") or not is_of_conversation(value) or _is_of_subagent(value):
+    is_of_subagent = bool(value.get("parent_tool_use_id"))
+    if value.get("type") not in ("user", "assistant") or not is_of_conversation(value) or is_of_subagent:
         return _META
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)

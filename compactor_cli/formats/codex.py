@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import SIGNED, Conversation
@@ -169,7 +169,8 @@ def _is_enveloped(values: Sequence[Value]) -> bool:
 
 
 def _compacted(items: Sequence[Item], insertions: Sequence[Insertion]) -> _Line:
-    return ("compacted", {"message": _summary_text(insertions), "replacement_history": list(items)})
+    text = next((_prefixed(item) for item in insertions if item.is_summary), "")
+    return ("compacted", {"message": text, "replacement_history": list(items)})
 
 
 def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
@@ -177,7 +178,8 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
     and surroundings once more. None if not all that it held so far stays: then it should.
     """
     staying = {*cut.before, *cut.after}
-    still_sent = [i in staying for i in range(stop) if i not in history.superseded and _is_shown(history.values[i])]
+    read = ((i, item_of(history.values[i])) for i in range(stop) if i not in history.superseded)
+    still_sent = [i in staying for i, item in read if item is not None and is_context(item)]
     for boundary in [i for i in history.boundaries[-1:] if i < stop and i not in staying]:
         pairs = zip(replacement(history.values[boundary]), history.copies[boundary], strict=True)
         still_sent += [False for item, copied in pairs if copied < 0 and is_context(item)]
@@ -189,11 +191,6 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
     if state is None:
         return []
     return [("world_state", state), *([("turn_context", context)] if context else [])]
-
-
-def _is_shown(value: Value) -> bool:
-    item = item_of(value)
-    return item is not None and is_context(item)
 
 
 def _payloads(history: History, kind: str, stop: int) -> Iterator[Mapping[str, Any]]:
@@ -208,10 +205,6 @@ def _dumped(
         dump({"timestamp": timestamp, **ordinal, "type": kind, "payload": payload}, like)
         for (kind, payload), ordinal in zip(lines, ordinals, strict=True)
     )
-
-
-def _summary_text(insertions: Sequence[Insertion]) -> str:
-    return next((_prefixed(item) for item in insertions if item.is_summary), "")
 
 
 def _prefixed(item: Insertion) -> str:
@@ -313,7 +306,7 @@ class Codex(SessionDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
-        values = [_object(record) for record in records]
+        values = objects(records)
         history = History(values)
         groups = answers([item_of(value) for value in values])
         return tuple(
@@ -408,10 +401,6 @@ def _item(item: dict[str, Any], message: Message) -> dict[str, Any]:
         text = message.text.removeprefix(PREFIX).lstrip()
         return {**item, "content": [{"type": "input_text", "text": f"{PREFIX}\n{text}"}]}
     return item
-
-
-def _object(record: Record) -> Mapping[str, Any]:
-    return record.value if isinstance(record.value, dict) else {}
 
 
 def _message(value: Mapping[str, Any], history: History, i: int, group: str) -> Message:

@@ -65,7 +65,8 @@ def _surest(value: Any, claims: Sequence[tuple[Dialect, JsonPath]]) -> tuple[Dia
     if max(totals) >= _CERTAIN:
         return claims[totals.index(max(totals))]
     for element in islice(_at(value, claims[0][1]), _LOOKED_AT_ELEMENTS):
-        if _is_plain(element):
+        # A role and a text: many formats have that.
+        if isinstance(element, dict) and len(element) == 2 and isinstance(element.get("content"), str):
             continue
         for i, claim in enumerate(claims):
             score = claim[0].score(element)
@@ -73,11 +74,6 @@ def _surest(value: Any, claims: Sequence[tuple[Dialect, JsonPath]]) -> tuple[Dia
                 return claim
             totals[i] += score
     return claims[totals.index(max(totals))]
-
-
-def _is_plain(element: Any) -> bool:
-    """Whether it is a role and a text, which many formats have."""
-    return isinstance(element, dict) and len(element) == 2 and isinstance(element.get("content"), str)
 
 
 def _at(value: Any, path: JsonPath) -> Any:

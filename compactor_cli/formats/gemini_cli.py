@@ -288,11 +288,7 @@ def _pieces(value: Any) -> list[LocatedPart]:
         if isinstance(call, dict):
             found += _call_pieces(call, n)
     # Results that are not there last: leaving them out must not change the numbers of the others.
-    return sorted(found, key=_is_missing)
-
-
-def _is_missing(piece: LocatedPart) -> bool:
-    return isinstance(piece.part, ToolResult) and not piece.places
+    return sorted(found, key=lambda piece: isinstance(piece.part, ToolResult) and not piece.places)
 
 
 def _call_pieces(call: Value, n: int) -> Iterator[LocatedPart]:

@@ -92,10 +92,10 @@ class GeminiContents(RecordDialect):
         """Contents of one text part, their keys in the file's order; the API wants user and model to take turns."""
         first = transcript.records[0] if transcript.records else None
         like, raw = (first.value, first.raw) if first else ({}, b"")
-        speaker = "type" if _is_entry(like) else "role"
-        return tuple(
-            dump(like_keys(_content(item, speaker), like), raw) for item in alternating(transcript, cut, insertions)
-        )
+        speaker, names = "type" if _is_entry(like) else "role", {Role.ASSISTANT: "model"}
+        placed = alternating(transcript, cut, insertions)
+        contents = ({speaker: names.get(item.role, "user"), "parts": [{"text": item.text}]} for item in placed)
+        return tuple(dump(like_keys(content, like), raw) for content in contents)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: ``systemInstruction`` and ``tools`` next to the contents, contents of one side as one."""
@@ -224,11 +224,6 @@ def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_p
     failed = string(inner.get("outcome")) not in ("", "OUTCOME_OK")
     piece = result_piece(text, (*place, "output"), call_id="", name=_CODE_TOOL, is_error=failed)
     return piece if isinstance(inner.get("output"), str) else LocatedPart(piece.part)
-
-
-def _content(item: Insertion, speaker: str) -> dict[str, Any]:
-    role = "model" if item.role is Role.ASSISTANT else "user"
-    return {speaker: role, "parts": [{"text": item.text}]}
 
 
 DIALECT = GeminiContents(pieces)

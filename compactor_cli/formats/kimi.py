@@ -22,12 +22,12 @@ from typing import Any
 from compactor_cli.formats import blocks, chat
 from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces, first_string, parts_of, result_piece
 from compactor_cli.formats.sessions import SessionDialect
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Text, ToolCall, Transcript
 from compactor_cli.model.value import dataclass
 
 Value = Mapping[str, Any]
@@ -305,23 +305,17 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
     if role is Role.META or folded.step_of.get(i) in folded.empty:
         return Message(role=Role.META, timestamp=timestamp)
     found = parts_of(tuple(_pieces(value)))
-    is_step = i in folded.step_of
-    group = f"step-{folded.step_of[i]}" if is_step else ""
-    summary_ = _summary(value, role, found)
+    group = f"step-{folded.step_of[i]}" if i in folded.step_of else ""
+    origin = string(at(value, ("message", "origin", "kind")))
     return Message(
         role=role,
         parts=found,
         group=group,
         timestamp=timestamp,
-        summary=summary_,
+        summary=marked_summary("kimi", found) if origin == "compaction_summary" else summary_of(role, found),
         superseded=is_gone,
-        own_words="" if string(at(value, ("message", "origin", "kind"))) in _CLIENT_ORIGINS else None,
+        own_words="" if origin in _CLIENT_ORIGINS else None,
     )
-
-
-def _summary(value: Value, role: Role, found: tuple[Part, ...]) -> PreviousSummary | None:
-    is_marked = at(value, ("message", "origin", "kind")) == "compaction_summary"
-    return marked_summary("kimi", found) if is_marked else summary_of(role, found)
 
 
 def _role(value: Value) -> Role:
@@ -355,7 +349,7 @@ def _message_pieces(message: Value) -> Iterator[LocatedPart]:
         return
     yield from content_pieces(content, "message", "content", read=blocks.piece)
     calls = message.get("toolCalls")
-    for n, call in enumerate(calls if isinstance(calls, list) else []):
+    for n, call in enumerate(listed(calls)):
         if isinstance(call, dict):
             yield _call(call, ("message", "toolCalls", n, "arguments"), "id", "arguments")
 

@@ -78,7 +78,8 @@ class Site:
         else:
             self.parent = own_id
         info |= {**like, **(marks or {}), "id": own_id, "sessionID": self.session}
-        own_part = {**part, "id": self._part_id(own_id), "sessionID": self.session, "messageID": own_id}
+        part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + _letters(f"part {own_id}")
+        own_part = {**part, "id": part_id, "sessionID": self.session, "messageID": own_id}
         return {"info": info, "parts": [own_part]}
 
     def _like(self, role: Role) -> dict[str, Any]:
@@ -105,9 +106,6 @@ class Site:
         own = f"msg_{stem}{grown}{_letters(f'{self.sha256} {self.written}')}"
         created = at(info, ("time", "created"))
         return own[: 4 + _TIME_CHARS + _TAIL_CHARS], (created if isinstance(created, int) else 0) + over
-
-    def _part_id(self, message_id: str) -> str:
-        return "prt_" + message_id.removeprefix("msg_")[:_TIME_CHARS] + _letters(f"part {message_id}")
 
 
 def _info(value: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import (
     LocatedPart,
@@ -55,8 +55,7 @@ def forgotten(event: Event) -> Iterator[Any]:
     args = event.get("args")
     if event.get("action") != "condensation" or not isinstance(args, dict):
         return
-    listed = args.get("forgotten_event_ids")
-    yield from (number for number in listed if isinstance(number, int)) if isinstance(listed, list) else ()
+    yield from (number for number in listed(args.get("forgotten_event_ids")) if isinstance(number, int))
     start, stop = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
     if isinstance(start, int) and isinstance(stop, int):
         own = event.get("id")
@@ -68,7 +67,9 @@ def action_pieces(event: Event, place: Place) -> list[LocatedPart]:
     kind, args = event["action"], event["args"]
     at_args = (*place, "args")
     if kind in ("message", "system"):
-        return [*_text(args, at_args, "content"), *_images(args)]
+        urls = (url for url in listed(args.get("image_urls")) if isinstance(url, str))
+        images = (LocatedPart(Media(kind="image", size_bytes=len(url))) for url in urls)
+        return [*_text(args, at_args, "content"), *images]
     if kind == "condensation":
         return _text(args, at_args, "summary")
     if kind in ("finish", "reject"):
@@ -83,12 +84,6 @@ def _text(holder: Mapping[str, Any], place: Place, key: str) -> list[LocatedPart
     return [LocatedPart(Text(text=text), ((*place, key),))] if isinstance(text, str) and text else []
 
 
-def _images(args: Mapping[str, Any]) -> list[LocatedPart]:
-    urls = args.get("image_urls")
-    listed = urls if isinstance(urls, list) else []
-    return [LocatedPart(Media(kind="image", size_bytes=len(url))) for url in listed if isinstance(url, str)]
-
-
 def _call(event: Event, place: Place) -> list[LocatedPart]:
     """The call as the model wrote it, where the event holds that; else by the action's own arguments."""
     metadata = event.get("tool_call_metadata")
@@ -96,7 +91,7 @@ def _call(event: Event, place: Place) -> list[LocatedPart]:
     name = string(at(metadata, ("function_name",))) or string(event["action"])
     message = ("model_response", "choices", 0, "message", "tool_calls")
     calls = at(metadata, message)
-    for i, call in enumerate(calls if isinstance(calls, list) else ()):
+    for i, call in enumerate(listed(calls)):
         written = at(call, ("function", "arguments"))
         if call_id and at(call, ("id",)) == call_id and isinstance(written, (str, dict)):
             where = (*place, "tool_call_metadata", *message, i, "function", "arguments")
@@ -335,8 +330,8 @@ class OpenHandsV1(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per event; what a condensation left out is ``superseded``."""
         values = [record.value for record in records]
-        listed = (at(value, ("forgotten_event_ids",)) for value in values if _kind(value) == "Condensation")
-        gone = {key for keys in listed if isinstance(keys, list) for key in keys if isinstance(key, str)}
+        named = (at(value, ("forgotten_event_ids",)) for value in values if _kind(value) == "Condensation")
+        gone = {key for keys in named for key in listed(keys) if isinstance(key, str)}
         return tuple(_v1_message(value, gone) for value in values)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:

@@ -72,11 +72,9 @@ class Path(ParentTree):
         readable = [i for i in self.entries if i not in self.unread]
         if not self.has_ids or self.newest is None:
             return readable
-        path = [i for i in self.ancestors(self.newest) if not self._is_unread_compaction(i)][::-1]
+        on_path = self.ancestors(self.newest)
+        path = [i for i in on_path if i not in self.unread or self.values[i].get("type") != "compaction"][::-1]
         return readable if self.parent_id(path[0]) else path
-
-    def _is_unread_compaction(self, i: int) -> bool:
-        return i in self.unread and self.values[i].get("type") == "compaction"
 
     def superseded(self) -> frozenset[int]:
         """Entries off the path, and on it what the last compaction replaced."""
@@ -185,14 +183,11 @@ class _PiSite:
     def first_kept(self) -> dict[str, Any]:
         """The first entry of the head; without a head, that of the tail, before which nothing is sent."""
         if not self.path.has_ids:
-            return {"firstKeptEntryIndex": self._first_kept_index()}
+            # Counted as the client counts: all lines that are objects, the compaction itself among them.
+            objects = sorted(set(self.cut.before).intersection(self.path.objects))
+            return {"firstKeptEntryIndex": objects.index(self.shown[0]) if self.shown else len(objects) + 1}
         first = next(iter((*self.shown, *self._tail())), None)
         return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
-
-    def _first_kept_index(self) -> int:
-        """Counted as the client counts: all lines that are objects, the compaction itself among them."""
-        objects = sorted(set(self.cut.before).intersection(self.path.objects))
-        return objects.index(self.shown[0]) if self.shown else len(objects) + 1
 
     def first_of_tail(self) -> dict[str, Any]:
         """The first entry of the tail, for a compaction after it."""

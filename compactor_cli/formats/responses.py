@@ -349,7 +349,11 @@ class OpenAIResponses(RecordDialect):
         """The removed items that nobody but the provider can read, then messages in the file's own style."""
         kept = {*cut.before, *cut.after}
         records = transcript.records
-        opaque = [record.raw for i, record in enumerate(records) if i not in kept and _is_opaque(record.value)]
+        opaque = [
+            record.raw
+            for i, record in enumerate(records)
+            if i not in kept and isinstance(record.value, dict) and is_opaque(record.value)
+        ]
         like = records[0].raw
         return (*opaque, *(dump(_item(item, records), like) for item in insertions))
 
@@ -376,10 +380,6 @@ def _message(item: Any, group: str) -> Message:
         return _META
     parts = item_parts(item)
     return Message(role=role, parts=parts, group=group, summary=summary_of(role, parts))
-
-
-def _is_opaque(value: Any) -> bool:
-    return isinstance(value, dict) and is_opaque(value)
 
 
 def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:

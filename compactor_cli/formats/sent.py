@@ -12,6 +12,7 @@ from typing import Any
 from compactor_cli.formats.base import objects
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.sessions import is_shown
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Container, Media, Message, Part, Role, Text, Thinking, Transcript
@@ -52,7 +53,7 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
     come before what it did not replace.
     """
     messages = transcript.messages
-    shown = _in_place(transcript, [i for i, message in enumerate(messages) if _is_shown(message)])
+    shown = _in_place(transcript, [i for i, one in enumerate(messages) if is_shown(one) and one.parts])
     summaries = [i for i in shown if messages[i].summary]
     if not summaries:
         return tuple(shown)
@@ -91,20 +92,12 @@ def _tail_start(transcript: Transcript, summary: int) -> int:
     return next(replaced, summary - 1) + 1
 
 
-def _is_shown(message: Message) -> bool:
-    return not message.is_meta and not message.superseded and bool(message.parts)
-
-
 def _is_thinking(part: Part) -> bool:
     return isinstance(part, Thinking) or (isinstance(part, Media) and part.kind == "redacted_thinking")
 
 
 def _is_answer(message: Message) -> bool:
-    return message.role is Role.ASSISTANT and _all_text(message.parts)
-
-
-def _all_text(parts: Sequence[object]) -> bool:
-    return all(isinstance(part, Text) for part in parts)
+    return message.role is Role.ASSISTANT and all(isinstance(part, Text) for part in message.parts)
 
 
 Value = Mapping[str, Any]

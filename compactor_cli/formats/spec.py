@@ -201,21 +201,16 @@ _LOOKED_AT = 50
 @cache
 def load(name: str) -> SpecDialect:
     """The built-in dialect of this name, or that of a file of one's own. Raises UsageError for what is wrong in it."""
-    spec = _own(Path(name)) if name.endswith(_SUFFIX) else _built_in(name)
+    if name.endswith(_SUFFIX):
+        from compactor_cli.formats.spec_check import read_spec
+
+        spec = read_spec(Path(name))
+    else:
+        # Not checked anew in every run: a test does that.
+        spec = tomllib.loads((SPECS / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
     if "writes" in spec:
         return WritingSpec(name, spec)
     return ChatSpec(name, spec) if spec.get("base") == "chat" else SpecDialect(name, spec)
-
-
-def _built_in(name: str) -> Mapping[str, Any]:
-    """Not checked anew in every run: a test does that."""
-    return tomllib.loads((SPECS / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
-
-
-def _own(path: Path) -> Mapping[str, Any]:
-    from compactor_cli.formats.spec_check import read_spec
-
-    return read_spec(path)
 
 
 class SpecDialect:
