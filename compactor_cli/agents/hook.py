@@ -71,7 +71,8 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
     shape = load_client(client).answers.get(event)
     if shape is None:
         raise ValueError(f"{client} has no hook of compact for {event}")
-    note = _note_file(client, str(payload["session_id"]))
+    session = hashlib.sha256(str(payload["session_id"]).encode()).hexdigest()
+    note = state_folder() / "hooks" / f"{client}-{session[:16]}.json"
     if event == "PreCompact":
         return _shaped(shape, event, _before(payload, note))
     is_after = event != "SessionStart" or payload.get("source") == "compact"
@@ -177,10 +178,6 @@ def _alarm(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _note_file(client: str, session: str) -> Path:
-    return state_folder() / "hooks" / f"{client}-{hashlib.sha256(session.encode()).hexdigest()[:16]}.json"
 
 
 def _read_note(note: Path) -> dict[str, str]:

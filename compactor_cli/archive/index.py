@@ -222,7 +222,9 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
     names = tool_names(transcript.messages)
     size_chars = 0
     for i, message in enumerate(transcript.messages):
-        text = searched_text(message) if _is_conversation(message) else ""
+        # What a summary written by compact holds is in the archive in its own words.
+        is_own = message.summary is not None and message.summary.origin == "compact"
+        text = "" if message.is_meta or is_own else searched_text(message)
         if not text.strip():
             continue
         size_chars += len(text)
@@ -230,13 +232,6 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
         row = (_text(database, text), number, i + 1, message.role.value, tools, unix_seconds(message.timestamp))
         database.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", row)
     return size_chars
-
-
-def _is_conversation(message: Message) -> bool:
-    """Whether it is part of the conversation. What a summary written by compact holds is in the archive in its own
-    words.
-    """
-    return not message.is_meta and (message.summary is None or message.summary.origin != "compact")
 
 
 def _text(database: sqlite3.Connection, text: str) -> int:

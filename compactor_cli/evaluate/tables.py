@@ -18,7 +18,6 @@ from compactor_cli.evaluate.results import (
     CaseGroup,
     CaseResult,
     Difference,
-    EvalOptions,
     EvalResult,
     ScoreCell,
     budgets_of,
@@ -223,8 +222,12 @@ _DIGITS = 6
 
 def to_json(result: EvalResult) -> dict[str, Any]:
     """Plain values for a JSON encoder. The same result gives the same document."""
+    budgets = {"budgets": [label(size) for size in result.options.budgets]}
+    options = {**dataclasses.asdict(result.options), **budgets, "drift_budget": label(result.options.drift_budget)}
+    # How many processes did the work is not part of the result.
+    del options["jobs"]
     return {
-        "options": _options(result.options),
+        "options": options,
         "methods": list(result.methods),
         "tokens": result.token_method,
         "gates_hold": result.gates_hold,
@@ -234,12 +237,6 @@ def to_json(result: EvalResult) -> dict[str, Any]:
         "skipped": {file.path: file.skipped for file in result.files if file.skipped},
         "notes": {file.path: list(file.notes) for file in result.files if file.notes},
     }
-
-
-def _options(options: EvalOptions) -> dict[str, Any]:
-    # How many processes did the work is not part of the result.
-    values = {key: value for key, value in dataclasses.asdict(options).items() if key != "jobs"}
-    return {**values, "budgets": [label(size) for size in options.budgets], "drift_budget": label(options.drift_budget)}
 
 
 def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import fsum, log, sqrt
 
 from compactor_cli.formats.harness import user_text
@@ -186,7 +186,7 @@ def _with_early_results(
 
 
 def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[Half]) -> list[Pair]:
-    turn_of = _turn_numbers(messages)
+    turn_of = list(accumulate(map(int, map(is_user_words, messages))))
     by_id: dict[str, list[Half]] = {}
     for result in reversed(results):
         by_id.setdefault(result.id, []).append(result)
@@ -198,14 +198,6 @@ def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[H
                 found.append(Pair(call=call, result=candidates[-1]))
             candidates.pop()
     return found
-
-
-def _turn_numbers(messages: Sequence[Message]) -> list[int]:
-    number, numbers = 0, []
-    for message in messages:
-        number += is_user_words(message)
-        numbers.append(number)
-    return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,13 +414,10 @@ def _valleys(gaps: Sequence[float]) -> list[int]:
         return []
     mean = fsum(gaps) / len(gaps)
     most = mean - sqrt(fsum((gap - mean) ** 2 for gap in gaps) / len(gaps)) / 2
-    return [
-        at
-        for at in range(1, len(gaps) - 1)
-        if gaps[at] < most and gaps[at - 1] > gaps[at] <= gaps[at + 1] and gaps[at] <= _RATIO * _peak(gaps, at)
-    ]
-
-
-def _peak(gaps: Sequence[float], at: int) -> float:
-    """The lower of the highest cohesions near by on both sides."""
-    return min(max(gaps[max(0, at - _BLOCK_TURNS) : at]), max(gaps[at + 1 : at + 1 + _BLOCK_TURNS]))
+    found: list[int] = []
+    for at in range(1, len(gaps) - 1):
+        sides = gaps[max(0, at - _BLOCK_TURNS) : at], gaps[at + 1 : at + 1 + _BLOCK_TURNS]
+        is_lowest = gaps[at] < most and gaps[at - 1] > gaps[at] <= gaps[at + 1]
+        if is_lowest and gaps[at] <= _RATIO * min(map(max, sides)):
+            found.append(at)
+    return found

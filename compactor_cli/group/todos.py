@@ -78,7 +78,10 @@ class TodoReplay:
             self._update(arguments, record)
         elif steps := _steps(arguments):
             self._has_tasks = False
-            self.todos = {str(i): _todo(step, record) for i, step in enumerate(steps) if _is_live(step)}
+            live = ((str(i), text, state) for i, (text, state) in enumerate(steps) if state not in _DROPPED)
+            self.todos = {
+                key: Todo(text=text, state=_STATES.get(state, State.OPEN), record=record) for key, text, state in live
+            }
         elif isinstance(plan := arguments.get("plan"), str) and plan.strip():
             self.text, self.record = plan, record
 
@@ -131,11 +134,3 @@ def _step(entry: Any) -> tuple[str, str]:
 def _checklist(text: str) -> list[tuple[str, str]]:
     found = re.findall(r"^\s*(?:[-*]\s+|\d+\.\s+)?\[([ xX~-]?)\]\s*(.+)$", text, re.MULTILINE)
     return [(step, {"~": "-"}.get(mark, mark.lower())) for mark, step in found]
-
-
-def _is_live(step: tuple[str, str]) -> bool:
-    return step[1] not in _DROPPED
-
-
-def _todo(step: tuple[str, str], record: int) -> Todo:
-    return Todo(text=step[0], state=_STATES.get(step[1], State.OPEN), record=record)

@@ -162,7 +162,7 @@ def check_plan(plan: Plan, transcript: Transcript, grouping: Grouping) -> None:
     _demand(edited <= pruned, "the plan edits a record that is not pruned")
     leaving = set(plan.indices(Action.COVER)) | (pruned - edited)
     exchanges = grouping.exchanges if leaving else ()
-    divided = [exchange for exchange in exchanges if 0 < _inside(exchange, leaving) < len(exchange)]
+    divided = [exchange for exchange in exchanges if 0 < len(leaving.intersection(exchange)) < len(exchange)]
     _demand(not divided, f"the plan divides the exchange of records {divided[:1]}")
     orphaned = grouping.orphaned() if plan.changes else frozenset()
     _demand(orphaned <= leaving, "the plan keeps a call without its result, or the other way round")
@@ -176,10 +176,6 @@ def _tiles(plan: Plan, count: int) -> bool:
     borders = [0, *(border for span in plan.spans for border in (span.start, span.stop)), count]
     pairs = zip(borders[::2], borders[1::2], strict=True)
     return all(left == right for left, right in pairs) and all(span.start < span.stop for span in plan.spans)
-
-
-def _inside(exchange: tuple[int, ...], records: set[int]) -> int:
-    return sum(record in records for record in exchange)
 
 
 def _demand(holds: bool, what: str) -> None:

@@ -114,15 +114,12 @@ def is_summary_call(messages: Sequence[Message]) -> bool:
     for message in reversed(messages):
         if message.role is not Role.USER or message.results or message.superseded or not message.text.strip():
             continue
-        return message.summary is None and _asks(message.text)
+        if message.summary is not None:
+            return False
+        text, opening = message.text, message.text[:_SEARCHED_CHARS]
+        is_theirs = any(opening_words in opening for opening_words in _THEIRS)
+        return is_theirs or any(first in f"\n{text}" and last in text for first, last in _OURS)
     return False
-
-
-def _asks(text: str) -> bool:
-    opening = text[:_SEARCHED_CHARS]
-    return any(opening_words in opening for opening_words in _THEIRS) or any(
-        first in f"\n{text}" and last in text for first, last in _OURS
-    )
 
 
 # Its original would show how much the share is; without it the share would be taken of what is left, run by run.

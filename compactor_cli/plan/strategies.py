@@ -207,7 +207,8 @@ class _Walk:
             sent = [case.messages[i] for i in unit if not case.messages[i].is_meta]
             if not sent or not gone.isdisjoint(unit) or any(message.superseded for message in sent):
                 continue
-            if not running.isdisjoint(unit) or all(_is_system(message) for message in sent):
+            is_system = all(message.role is Role.SYSTEM and message.summary is None for message in sent)
+            if is_system or not running.isdisjoint(unit):
                 walk.take(unit)
             else:
                 walk.units.append(unit)
@@ -322,10 +323,6 @@ def _policy(fit: Fit, messages: Sequence[Message]) -> OverflowPolicy:
     if any(message.results for message in messages):
         return fit.result
     return fit.user if any(_is_user(message) for message in messages) else fit.other
-
-
-def _is_system(message: Message) -> bool:
-    return message.role is Role.SYSTEM and message.summary is None
 
 
 def _is_user(message: Message) -> bool:

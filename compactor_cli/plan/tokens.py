@@ -200,14 +200,11 @@ class TiktokenCounter:
 
     def _count(self, text: str) -> int:
         if self._exact is None:
-            self._exact = self._loaded()
+            self._exact = estimate_tokens if self.name == ESTIMATE else self._at_first
         if not text.isascii():
             # Whoever asks Python for the UTF-8 of a text leaves it within the text, for as long as that lives.
             text = text.encode(errors="surrogatepass").decode(errors="surrogatepass")
         return self._exact(text)
-
-    def _loaded(self) -> Callable[[str], int]:
-        return estimate_tokens if self.name == ESTIMATE else self._at_first
 
     def _at_first(self, text: str) -> int:
         """By the table, then tiktoken, until there is enough to count that the faster counter is worth its loading."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from compactor_cli.formats.base import NAMES, Capabilities
+from compactor_cli.formats.base import NAMES, Capabilities, objects
 from compactor_cli.formats.blocks import is_image, with_images
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import Conversation, Writing, arguments_text, system_of, tools_of
@@ -22,7 +22,6 @@ from compactor_cli.model.transcript import (
     Media,
     Message,
     Part,
-    Record,
     Role,
     Text,
     Thinking,
@@ -65,7 +64,8 @@ def to_conversation(transcript: Transcript) -> Conversation:
 def extra_of(row: Any) -> Mapping[str, Any]:
     """The keys of anybody's next to the messages: names, numbers and marks, and tables of them."""
     items = row.items() if isinstance(row, dict) else ()
-    return {key: value for key, value in items if key in _TABLES or (_is_plain(value) and key not in _OF_REQUESTS)}
+    plain = (str, int, float, type(None))
+    return {k: v for k, v in items if k in _TABLES or (isinstance(v, plain) and k not in _OF_REQUESTS)}
 
 
 # Where data sets keep what they know about a row.
@@ -76,10 +76,6 @@ _OF_REQUESTS = frozenset(
     " stream stop seed store anthropic_version parallel_tool_calls schema_version session_id session_start"
     " message_count user prompt input output object trajectory_format epoch agent environment".split()
 )
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (str, int, float))
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +349,7 @@ def _not_carried(transcript: Transcript, conversation: Conversation) -> Counter[
     """What of the transcript is not in the conversation."""
     messages = transcript.messages
     grouping = group(messages)
-    sidechains = sum(record.value.get("isSidechain") is True for record in transcript.records if _is_object(record))
+    sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
     is_own = sidechains < len(messages)
     found = Counter({ORPHANS: len(grouping.orphan_calls) + len(grouping.orphan_results)})
     found[NOT_SENT] = sum(message.superseded and not message.is_meta for message in messages)
@@ -370,15 +366,10 @@ def _adjacent(transcript: Transcript, holds: Capabilities) -> Counter[str]:
     row = transcript.row if isinstance(transcript.row, dict) else {}
     known = {"messages", "system", "tools", "model", *extra_of(row)}
     if Capabilities.METADATA in holds:
-        found[NAMES[Capabilities.METADATA]] = sum(
-            1 for key, value in row.items() if key not in known and not _is_conversation(value)
-        )
+        # Lists and objects may be the conversation itself.
+        unknown = (value for key, value in row.items() if key not in known)
+        found[NAMES[Capabilities.METADATA]] = sum(not isinstance(value, (list, dict)) for value in unknown)
     return found
-
-
-def _is_conversation(value: Any) -> bool:
-    """Whether a value of a row may be the conversation itself."""
-    return isinstance(value, (list, dict))
 
 
 def _has_usage(value: Any, depth: int = 3) -> bool:
@@ -387,10 +378,6 @@ def _has_usage(value: Any, depth: int = 3) -> bool:
     if any(value.get(key) for key in _USAGE_KEYS):
         return True
     return any(_has_usage(value.get(key), depth - 1) for key in ("message", "payload", "info", "response_metadata"))
-
-
-def _is_object(record: Record) -> bool:
-    return isinstance(record.value, dict)
 
 
 # Made once: `json.dumps` makes an encoder a call.
