@@ -86,7 +86,7 @@ def _chunk_pattern() -> re.Pattern[str]:
         rf"|(?P<hex>{start}(?:0x{hexes}{{4,}}|(?={hexes}*\d)(?=\d*[a-fA-F]){hexes}{{7,}}){stop})"
         rf"|(?P<issue>(?<![A-Za-z0-9_#])\#\d{{1,7}}{stop})"
         rf"|(?P<num>(?:(?<![A-Za-z0-9_.])|(?<=\bv))(?:\d+(?:\.\d+)+|\d{{4,}}|\d{{1,3}}(?:_\d{{3}})+)(?=[A-Za-z]{{0,3}}{stop}))"
-        rf"|(?P<id>{start}[A-Za-z_][A-Za-z0-9_]{{4,}})"
+        rf"|(?P<id>{start}[A-Za-z_][A-Za-z0-9_]{{4,}}(?![A-Za-z0-9_]|@[A-Za-z0-9-]+\.[A-Za-z]))"
     )
 
 

@@ -105,8 +105,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.checklists, words)
         text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
-    longer = [m for m in analysis.messages if m.text and not m.is_short and m is not newest]
-    if newest.is_short and longer:
+    longer = [m for m in analysis.messages if m.text and not (m.is_short or m.stopped) and m is not newest]
+    if (newest.is_short or newest.stopped) and longer:
         yield _quoted(words.earlier, longer[-1], budget_tokens // 2, analysis, token_cache)
 
 

@@ -12,13 +12,15 @@ import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice
 
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.digest.statements import sentences
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
@@ -27,6 +29,8 @@ _MAX_STEPS_TO_OTHER_WAY = 3
 _MAX_LATER = 300
 # An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
+# What is said of an error follows it closely.
+_MAX_EXPLAINING = 6
 _SLIPS = re.compile(
     r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
     r"|Found \d+ matches of the string|String to replace not found"
@@ -50,6 +54,7 @@ class ErrorRecord:
 
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
     where nothing ran. ``other_way``: the command that did it after this one failed. ``records``: of error, change, run.
+    ``explained``: what the assistant said of one that was let be.
     """
 
     line: str
@@ -59,6 +64,7 @@ class ErrorRecord:
     fixes: tuple[str, ...] = ()
     other_way: str = ""
     records: tuple[int, ...] = ()
+    explained: str = ""
 
 
 def is_open(error: ErrorRecord, number_of_events: int) -> bool:
@@ -68,7 +74,7 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     """
     if error.status is Status.FIXED:
         return False
-    return is_test(error.command) or error.event >= number_of_events - _RECENT_EVENTS
+    return is_test(error.command) or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
 
 
 def is_shown(error: ErrorRecord, number_of_events: int) -> bool:
@@ -89,8 +95,23 @@ def find_errors(
             if any(other.line == run.line and other.outcome is CommandOutcome.FAILED for other in later):
                 continue  # seen again: its last sight decides
             found = _judged(run, later, changes)
-            newest[run.key, run.line] = found
+            explained = _explained(events, run.event) if found.status is not Status.FIXED else ""
+            newest[run.key, run.line] = replace(found, explained=explained)
     return tuple(sorted(newest.values(), key=lambda error: error.event))
+
+
+# What the assistant says of an error that is none of the work's, or needs nothing.
+_EXPLAINS = re.compile(
+    r"\b(?:pre-?existing|unrelated|not (?:related|caused)|(?:is|are|was|were|as|be) expected|known (?:issue|failure)"
+    r"|flaky|(?:that|this|it)(?:'s| is) (?:fine|ok(?:ay)?|harmless|normal)|(?:can|could|safe to) (?:be )?ignored?)\b",
+    re.IGNORECASE,
+)
+
+
+def _explained(events: Sequence[Event], start: int) -> str:
+    """The sentence that lets an error be, in what the assistant says next."""
+    spoken = (event.text for event in events[start + 1 : start + _MAX_EXPLAINING] if event.kind is EventKind.ASSISTANT)
+    return next((one for text in islice(spoken, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
 
 
 def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> ErrorRecord:

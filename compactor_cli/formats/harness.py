@@ -272,6 +272,8 @@ _REASON = re.compile(
     r"(.*?)\s*(?:\n\nNote: |</feedback>|\"\}\Z|\Z)",
     re.DOTALL,
 )
+# What a client writes in the name of a person who chose no answer to a question but would discuss it.
+_WANTS_TO_CLARIFY = "The user wants to clarify these questions."
 
 
 def user_text(message: Message) -> str:
@@ -294,7 +296,7 @@ def refusal(result: ToolResult) -> str | None:
     if not result.text.lstrip().startswith(_speaker("").harness.refusals):
         return None
     found = _REASON.search(result.text)
-    return found[1].strip() if found else ""
+    return found[1].strip() if found and not found[1].startswith(_WANTS_TO_CLARIFY) else ""
 
 
 def with_client(messages: Sequence[Message], name: str) -> tuple[Message, ...]:

@@ -49,3 +49,7 @@ def test_atoms_are_verbatim_and_the_bulk_variant_agrees(text: str) -> None:
 @given(st.lists(st.text(alphabet="ab1_/.-#: X", max_size=40), max_size=6))
 def test_lines_are_read_one_by_one_or_together(lines: list[str]) -> None:
     assert atom_texts("\n".join(lines)) == {atom for line in lines for atom in atom_texts(line)}
+
+
+def test_half_an_address_of_mail_is_no_name() -> None:
+    assert atom_texts("write to ada.king1815@example.com about user_id") == {"user_id"}

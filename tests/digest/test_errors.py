@@ -227,3 +227,11 @@ def test_what_another_way_settled_is_shown_by_that_run_not_by_later_edits() -> N
     failed = ran("npm run build:all", "npm ERR! missing script: build:all", is_error=True)
     (found,) = errors(failed, ran("npm run build", "built"), EDIT)
     assert found.records == (1, 3)
+
+
+def test_an_error_that_the_assistant_lets_be_stands_with_its_reason() -> None:
+    failed = ran("make test", "FAIL tests/test_page.py::test_page\n1 failed", is_error=True)
+    reason = "That failure is pre-existing, the page has had no readings since the harbour closed."
+    one = digest(conversation(user("fix the clock"), failed, says(f"I see. {reason}"), ran("git add .", "")), 2_000)
+    (item,) = [text for text in texts(one, Section.PLAN) if "test_page" in text]
+    assert item.endswith(f'— "{reason}"')

@@ -173,3 +173,13 @@ def test_a_step_that_the_user_stopped_is_not_simply_the_next_one() -> None:
     )
     one = digest(conversation(user(ASKED), todos, answer("ok", "t"), *edit, user("which clock is it?")), 1_500)
     assert "Next open step: Edit the clock (Stopped by the user: `Edit clock.py`)" in texts(one, Section.TASK)
+
+
+def test_the_words_of_a_refusal_stand_with_the_request_that_they_are_about() -> None:
+    refused = "The user doesn't want to proceed with this tool use. the user said:\nnot in that folder, please"
+    stopped = (call("Bash", "1", command="make export"), answer(refused, "1", is_error=True))
+    one = digest(conversation(user(ASKED), *stopped), 1_500)
+    assert texts(one, Section.TASK) == [
+        "Asked: not in that folder, please (Stopped by the user: `make export`)",
+        f"Before that: {ASKED}",
+    ]

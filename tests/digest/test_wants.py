@@ -207,3 +207,13 @@ def test_a_number_that_counts_something_points_at_no_entry() -> None:
     one = digest(conversation(user("what is wrong with it?"), LISTED, counted, says("Yes.")), 1_500)
     assert "October" not in texts(one, Section.TASK)[0]
     assert not any("(2. " in text for text in texts(one, Section.USER))
+
+
+def test_what_a_client_writes_for_a_user_who_wants_to_talk_is_not_the_users_word() -> None:
+    refused = (
+        "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+        "The user wants to clarify these questions.\n    This means they may have additional information."
+    )
+    asked = (call("AskUserQuestion", "1", questions=[]), answer(refused, "1", is_error=True))
+    one = digest(conversation(user("plan the export of the readings"), asked, says("What is unclear?")), 1_500)
+    assert "clarify" not in rendered(one.summary)
