@@ -18,6 +18,7 @@ from compactor_cli.digest.wants import last_question
 
 # A longer message has other matters too: only how it begins counts.
 _MAX_CORRECTION_CHARS = 400
+_MIN_CORRECTION_WORDS = 4
 _REASONED_CHARS = 200
 # Messages of a turn with this many names in common are on one matter.
 _SHARED_NAMES = 2
@@ -90,7 +91,10 @@ def _owns_to_error() -> re.Pattern[str]:
 def takes_back(words: str, before: str) -> bool:
     """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
     if any(mark in words for mark in QUESTION_MARKS):
-        return False
+        # Where it asks something else after that, how it begins counts.
+        first = next(iter(sentences(words)), "")
+        is_whole = len(first.split()) >= _MIN_CORRECTION_WORDS and not first.endswith(QUESTION_MARKS)
+        return is_whole and _CORRECTION.match(first) is not None
     lines = words.split("\n") if len(words) <= _MAX_CORRECTION_CHARS else [words]
     if any(_CORRECTION.match(line) for line in lines):
         return True

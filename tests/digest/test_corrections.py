@@ -90,3 +90,9 @@ def test_a_fault_that_is_none_when_looked_at_again_does_not_stand() -> None:
     looked = says("On a second look `add_all()` is not actually a bug: the `with` closes the transaction.")
     (refuted,) = doubted(user("review it"), faults, looked)
     assert refuted.startswith("1. `add_all()` never closes")
+
+
+def test_a_correction_that_goes_on_with_a_question_is_one() -> None:
+    guess = says("I bet that the harbour sends its readings twice.")
+    assert doubted(user("why double?"), guess, user("no, that's not it, it sends them once. can you log them?"))
+    assert doubted(user("why double?"), guess, user("no, wait. does it keep what it sent?")) == []
