@@ -11,26 +11,24 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import CompactError, InputError, UsageError
 from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
-from compactor_cli.model.settings import Size, Strategy
+from compactor_cli.model.settings import Size, Strategy, unarchived
 from compactor_cli.model.transcript import Container
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import nearest, settings_from
 from compactor_cli.run.in_memory import GivenConversation, compact_columns, conversation_in, conversations_in
-from compactor_cli.run.rows import mapped
-from compactor_cli.run.shards import ShardOptions
-from compactor_cli.run.step import row_maker
+from compactor_cli.run.rows import RowMaker, mapped
 
 if TYPE_CHECKING:
     from compactor_cli.agents.session_digest import SessionDigest
     from compactor_cli.run.model_run import ModelConfig, ModelRun
-    from compactor_cli.run.rows import RowMaker
 
 __all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "iter_compact", "make_digest"]
 
@@ -267,7 +265,9 @@ class _Call:
                 warnings.warn(warning, stacklevel=3)
             check_setup(run_config)
             self.models = self._stack.enter_context(ModelRun(run_config))
-        self.maker = row_maker(ShardOptions(settings=self._settings), self.models)
+        self.maker = RowMaker(settings=unarchived(self._settings), load_state=lambda name: None, archived=False)
+        if models := self.models:
+            self.maker.summariser = lambda guidance: models.summariser(Path(), guidance)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -340,8 +340,6 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
 
 def _model_config(options: Options, settings: model_settings.Settings) -> ModelConfig:
     """What the model is asked with; no reply is cached, for no file is written."""
-    from pathlib import Path
-
     from compactor_cli.llm.limits import SpendLimits
     from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.model_calls import NO_KEYS, read_keys

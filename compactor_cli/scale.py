@@ -3,9 +3,9 @@
 What a program of one's own needs is here; see docs/scale.md.
 """
 
-from compactor_cli.run.executors import ShardResult, try_shard
-from compactor_cli.run.shards import Shard, ShardMetrics, ShardOptions, plan_shards, settings_of, shards_below, share
-from compactor_cli.run.step import compact_shard
+from compactor_cli.run.jobs import RunConfig as ShardOptions
+from compactor_cli.run.shards import Shard, plan_shards, settings_of, shards_below, share
+from compactor_cli.run.step import ShardMetrics, ShardResult, compact_shard, try_shard
 
 __all__ = [
     "Shard",

@@ -30,19 +30,12 @@ from compactor_cli.presets import values
 from compactor_cli.presets.values import settings_from
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import Slice, reads_within
-from compactor_cli.run.executors import ShardResult, run_gated, run_here, summed
+from compactor_cli.run.executors import run_gated, run_here, summed
+from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, Step, way_of
-from compactor_cli.run.shards import (
-    DEFAULT_SPLIT_BYTES,
-    INCLUDE,
-    FinishedPolicy,
-    Shard,
-    ShardMetrics,
-    ShardOptions,
-    plan_shards,
-    share,
-)
+from compactor_cli.run.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, plan_shards, share
+from compactor_cli.run.step import ShardMetrics, ShardResult
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
@@ -145,10 +138,10 @@ def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
         return plan_shards(sources, run_options.output_dir, split_bytes)
 
 
-def shard_options(arguments: ParsedArguments) -> ShardOptions:
+def shard_options(arguments: ParsedArguments) -> RunConfig:
     """The options of all shards."""
     run_options = arguments.run_options
-    return ShardOptions(
+    return RunConfig(
         settings=arguments.settings,
         dialect=run_options.format,
         on_invalid=run_options.invalid,
@@ -192,7 +185,7 @@ def _executor(
 
 
 def _on_ray(
-    arguments: ParsedArguments, shards: Sequence[Shard], options: ShardOptions, console: Console, stack: ExitStack
+    arguments: ParsedArguments, shards: Sequence[Shard], options: RunConfig, console: Console, stack: ExitStack
 ) -> Generator[ShardResult, None, None]:
     from compactor_cli.run.executors import RayRun
 
@@ -265,7 +258,7 @@ class BatchJob:
     mark: str
     run_options: RunOptions
     shards: tuple[Shard, ...]
-    options: ShardOptions
+    options: RunConfig
     run_config: ModelConfig
     rounds: int
 
@@ -329,7 +322,7 @@ def status(output_dir: str) -> int:
 
 
 def _advance(
-    job_log: BatchJobLog, task: BatchJob, missing: Missing, options: ShardOptions, level: int | None = None
+    job_log: BatchJobLog, task: BatchJob, missing: Missing, options: RunConfig, level: int | None = None
 ) -> int:
     console = Console("compactor", task.run_options.level if level is None else level, task.run_options.color)
     options = dataclasses.replace(options, models=task.run_config)

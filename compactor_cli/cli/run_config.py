@@ -57,7 +57,7 @@ def with_models(
     asked = dataclasses.replace(asked, embedding_model=embedding_model)
     run = stack.enter_context(ModelRun(asked, emit))
     importance = run.importance() if embedding_model else run_config.importance
-    return dataclasses.replace(run_config, models=run, importance=importance)
+    return dataclasses.replace(run_config, models=asked, model_run=run, importance=importance)
 
 
 def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfig:
@@ -77,7 +77,7 @@ def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfi
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
     """Print what was asked of models, or would be; the same for the report."""
-    run = run_config.models
+    run = run_config.model_run
     if run is None:
         return None
     print_models(run, console)

@@ -508,3 +508,12 @@ def look_at(path: str | Path) -> Look:
         return Look.of(Path(path).stat())
     except OSError as error:
         raise unreadable(error, str(path)) from error
+
+
+def content_sha256(path: str, part: Slice | None = None) -> str:
+    """The hash of a file, or of a part of it, unpacked."""
+    content = ContentHash()
+    with open_stream(path, (content,), part) as stream:
+        while stream.reader.read1(BUFFER_BYTES):
+            pass
+    return content.sha256

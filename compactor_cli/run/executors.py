@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,49 +17,18 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.model.errors import CompactError, TryLater, UsageError
-from compactor_cli.model.value import dataclass
-from compactor_cli.run.shards import Shard, ShardMetrics, ShardOptions
-from compactor_cli.run.step import compact_shard
+from compactor_cli.model.errors import TryLater, UsageError
+from compactor_cli.run.jobs import RunConfig
+from compactor_cli.run.shards import Shard
+from compactor_cli.run.step import ShardMetrics, ShardResult, failed_shard, try_shard
 
 if TYPE_CHECKING:
     from compactor_cli.llm.limits import Spent
     from compactor_cli.run.model_run import GateAddress, ModelRun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardResult:
-    """What became of one shard. ``error`` empty: its output is there. ``trace``: of a defect."""
-
-    shard: Shard
-    metrics: ShardMetrics
-    error: str = ""
-    exit_code: int = 0
-    trace: str = ""
-
-
-def try_shard(shard: Shard, options: ShardOptions, models: ModelRun | None = None) -> ShardResult:
-    """Do one shard; whatever goes wrong with it is in the result."""
-    try:
-        metrics = compact_shard(shard.input, shard.output, options, part=shard.part, models=models)
-    except CompactError as error:
-        what = str(error) if error.place else f"{shard.input}: {error}"
-        return failed(shard, what, exit_code=error.exit_code)
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        what = f"{shard.input}: {type(error).__name__}: {error}: this is a defect, please report it"
-        return failed(shard, what, trace=traceback.format_exc())
-    return ShardResult(shard=shard, metrics=metrics, exit_code=CompactError.exit_code if metrics.failed else 0)
-
-
-def failed(shard: Shard, what: str, *, exit_code: int = CompactError.exit_code, trace: str = "") -> ShardResult:
-    """The result of a shard that wrote nothing."""
-    return ShardResult(shard=shard, metrics=ShardMetrics(shards_failed=1), error=what, exit_code=exit_code, trace=trace)
-
-
 def run_here(
-    shards: Sequence[Shard], options: ShardOptions, *, processes: int = 1, models: ModelRun | None = None
+    shards: Sequence[Shard], options: RunConfig, *, processes: int = 1, models: ModelRun | None = None
 ) -> Generator[ShardResult, None, None]:
     """All shards on this machine; one result each, in order. With ``models``, in this process."""
     if models or processes <= 1 or len(shards) < 2:
@@ -70,7 +38,7 @@ def run_here(
 
 
 def run_gated(
-    shards: Sequence[Shard], options: ShardOptions, *, processes: int, emit: Callable[[Spent], object]
+    shards: Sequence[Shard], options: RunConfig, *, processes: int, emit: Callable[[Spent], object]
 ) -> Generator[ShardResult, None, None]:
     """All shards on this machine in several processes that ask a model, with one rate limit and one account.
 
@@ -89,7 +57,7 @@ def run_gated(
             emit(address.spent())
 
 
-def try_gated(shard: Shard, options: ShardOptions, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:
+def try_gated(shard: Shard, options: RunConfig, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:
     """Do one shard in one of ``places`` workers, with the gate's limits and a part of the requests at once."""
     from compactor_cli.run.model_run import ModelRun, SharedRateLimiter, SharedSpend
 
@@ -101,7 +69,7 @@ def try_gated(shard: Shard, options: ShardOptions, gate: Any, wait: Callable[[An
         return try_shard(shard, options, models)
 
 
-def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: int) -> ShardResult:
+def _by_gate(shard: Shard, options: RunConfig, address: GateAddress, places: int) -> ShardResult:
     from compactor_cli.run.model_run import wait
 
     with address.connected() as gate:
@@ -109,7 +77,7 @@ def _by_gate(shard: Shard, options: ShardOptions, address: GateAddress, places: 
 
 
 def _in_processes(
-    shards: Sequence[Shard], options: ShardOptions, processes: int, work: Callable[[Shard], ShardResult]
+    shards: Sequence[Shard], options: RunConfig, processes: int, work: Callable[[Shard], ShardResult]
 ) -> Generator[ShardResult, None, None]:
     from compactor_cli.plan.tokens import PAYS_FROM_BYTES, load_vocabulary
     from compactor_cli.run.workers import Workers
@@ -120,7 +88,7 @@ def _in_processes(
 
 def _lost(shard: Shard) -> ShardResult:
     advice = "too little memory? run it alone, with -j 1 or a smaller --split"
-    return failed(shard, f"{shard.input}: the process that worked on it died: {advice}")
+    return failed_shard(shard, f"{shard.input}: the process that worked on it died: {advice}")
 
 
 def summed(results: Iterable[ShardResult]) -> ShardMetrics:
@@ -139,7 +107,7 @@ _STORE_BYTES = 100 << 20
 class RayRun:
     """A run of shards on Ray. ``address`` empty: a cluster of ``processes`` on this machine, for this run."""
 
-    def __init__(self, options: ShardOptions, *, address: str = "", processes: int = 1) -> None:
+    def __init__(self, options: RunConfig, *, address: str = "", processes: int = 1) -> None:
         from compactor_cli.llm.limits import Spent
         from compactor_cli.llm.model_calls import NO_KEYS
 
@@ -182,7 +150,7 @@ class RayRun:
         return ray.remote(Gate).options(num_cpus=0).remote(run_config.rate_limits, run_config.limits)
 
 
-def _on_worker(shard: Shard, options: ShardOptions, gate: Any, places: int) -> ShardResult:
+def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> ShardResult:
     """The task: one shard on whatever machine this is."""
     if gate is None:
         return try_shard(shard, options)
@@ -196,7 +164,7 @@ def _result(ray: Any, ref: Any, shard: Shard) -> ShardResult:
         found: ShardResult = ray.get(ref)
     except ray.exceptions.RayError as error:
         what = str(error).strip().splitlines()[-1]
-        return failed(
+        return failed_shard(
             shard, f"{shard.input}: its worker failed ({what}): start the run again, or use a smaller --split"
         )
     return found

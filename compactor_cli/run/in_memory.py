@@ -23,7 +23,6 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, parse, read_records, records_in
 from compactor_cli.read.streams import open_stream
 from compactor_cli.run.rows import RowMaker, mapped
-from compactor_cli.run.shards import ShardMetrics
 
 if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelRun
@@ -38,7 +37,7 @@ class RowCell:
     """What became of one. ``text`` is the source, byte for byte, where nothing changed; ``reason``: why it failed."""
 
     text: bytes
-    metrics: ShardMetrics
+    reports: tuple[TranscriptReport, ...]
     reason: str = ""
 
 
@@ -72,15 +71,14 @@ class CellMaker:
         # The hash in the marker is of a whole line.
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
         try:
-            output, metrics = self._compact(head + text + tail)
+            output, reports = self._compact(head + text + tail)
         except CompactError as error:
             if head and isinstance(error, UnknownShape):
                 raise
             return self._failed(text, str(error))
         output = output[len(head) : len(output) - len(tail)]
-        reason = "; ".join(reason for part, reason in metrics if reason)
-        whole = sum((part for part, _ in metrics), ShardMetrics())
-        return RowCell(text=output, metrics=whole, reason=reason)
+        reason = "; ".join(report.reason for report in reports if report.outcome is Outcome.FAILED)
+        return RowCell(text=output, reports=reports, reason=reason)
 
     def compact_any(self, value: Any) -> tuple[Any, RowCell]:
         """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None."""
@@ -91,17 +89,14 @@ class CellMaker:
             cell = self.compact(value)
             return cell.text, cell
         cell = self.compact(orjson.dumps(_present(value)))
-        return (parse(cell.text) if cell.metrics.compacted or self.rows.redacts else value), cell
+        is_compacted = any(report.outcome is Outcome.COMPACTED for report in cell.reports)
+        return (parse(cell.text) if is_compacted or self.rows.redacts else value), cell
 
-    def _compact(self, text: bytes) -> tuple[bytes, list[tuple[ShardMetrics, str]]]:
+    def _compact(self, text: bytes) -> tuple[bytes, tuple[TranscriptReport, ...]]:
         records = read_records(io.BytesIO(text), self.column, OnInvalid.FAIL)
-        output, metrics = [], []
-        for transcript in open_transcripts(records, dialect=self.dialect, prefix=records.prefix):
-            row = self.rows.compact(transcript)
-            reason = row.report.reason if row.report.outcome is Outcome.FAILED else ""
-            output.append(row.output)
-            metrics.append((ShardMetrics.of(row.report), reason))
-        return b"".join(output) if metrics else text, metrics
+        transcripts = open_transcripts(records, dialect=self.dialect, prefix=records.prefix)
+        rows = [self.rows.compact(transcript) for transcript in transcripts]
+        return b"".join(row.output for row in rows) if rows else text, tuple(row.report for row in rows)
 
     def _failed(self, text: bytes, reason: str) -> RowCell:
         if self.rows.redacts:
@@ -109,7 +104,7 @@ class CellMaker:
 
             text = redact_text(text, Redactor())
         report = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
-        return RowCell(text=text, metrics=ShardMetrics.of(report), reason=reason)
+        return RowCell(text=text, reports=(report,), reason=reason)
 
 
 def holds_conversation(column: str, value: Any) -> bool:

@@ -6,21 +6,23 @@ the source is replaced. Whatever fails leaves the source as it was. Rows of a da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compactor_cli import __version__
 from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, Place, UnknownShape
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import (
     BytesRead,
-    Compaction,
     InputBegan,
     InputReport,
     Listener,
@@ -30,14 +32,22 @@ from compactor_cli.model.report import (
     TranscriptReport,
 )
 from compactor_cli.model.settings import Settings, unarchived
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, records_in
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, ReadLimits, Stream, look_at, open_stream
-from compactor_cli.run.outputs import ArchiveOnChange, Output, Tally
+from compactor_cli.read.streams import (
+    DEFAULT_LIMITS,
+    STDIN,
+    ReadLimits,
+    Slice,
+    Stream,
+    look_at,
+    open_stream,
+)
+from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output
 from compactor_cli.run.rows import FinishedRow, Finisher, Review, RowMaker, View
 
 if TYPE_CHECKING:
@@ -46,7 +56,7 @@ if TYPE_CHECKING:
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.hooks import Hooks
-    from compactor_cli.run.model_run import ModelRun
+    from compactor_cli.run.model_run import ModelConfig, ModelRun
     from compactor_cli.run.planfile import Saved
 
 
@@ -94,12 +104,24 @@ class Originals(StrEnum):
     NOT_KEPT = "not kept"
 
 
+class FinishedPolicy(StrEnum):
+    """What to do with a shard that was finished before."""
+
+    SKIP = "skip"
+    REDO = "redo"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One input and where its result goes."""
+    """One input, or a part of one, and where its result goes.
+
+    ``is_shard``: of a dataset, which gives the same bytes on every machine: only a named archive is looked into.
+    """
 
     source: InputSource
     target: Target
+    part: Slice | None = None
+    is_shard: bool = False
 
     @property
     def changes_input(self) -> bool:
@@ -112,15 +134,19 @@ class RunConfig:
     """What holds for all inputs of a run.
 
     ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
-    each file. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
+    each file, of shards none. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
     shown of each transcript, ``page`` its page. ``models`` or ``summariser`` (for guidance) writes the summaries (None:
     the digest does), ``review`` is asked about each of them; ``engine`` takes the place of plan and summary,
     ``importance`` that of what the settings name. ``shape``: how outputs are written, where that is not as they were.
     ``hooks`` are run before and after; ``memory`` names the agent's own notes; ``redacts_output``: secrets are taken
-    out of what is written; ``limits`` are of each input.
+    out of what is written; ``limits`` are of each input. ``model_run`` is the connection to the ``models``, which do
+    not hold keys where ``key_file`` names them: every process reads these itself.
+
+    Of shards: ``column`` (or several, with a comma between) holds the conversations; empty: a row is one, of a table
+    the first column that holds any.
     """
 
-    settings: Settings
+    settings: Settings = field(default_factory=Settings)
     purpose: Purpose = Purpose.ACT
     dialect: str = ""
     on_invalid: OnInvalid = OnInvalid.FAIL
@@ -130,7 +156,9 @@ class RunConfig:
     plans: Mapping[str, Saved] | None = None
     view: View | None = None
     page: View | None = None
-    models: ModelRun | None = None
+    models: ModelConfig | None = None
+    model_run: ModelRun | None = None
+    key_file: str = ""
     review: Review | None = None
     summariser: Callable[[str], Summariser] | None = None
     engine: PluginEngine | None = None
@@ -140,16 +168,43 @@ class RunConfig:
     memory: str = ""
     redacts_output: bool = False
     limits: ReadLimits = DEFAULT_LIMITS
+    column: str = ""
+    finished: FinishedPolicy = FinishedPolicy.SKIP
 
     def archives(self, job: Job) -> bool:
         """Whether the original of this input is archived when it is compacted."""
+        if job.is_shard:
+            return bool(self.archive_dir)
         return self.originals is Originals.ARCHIVED or (self.originals is Originals.REPLACED and job.changes_input)
+
+    def archive_of(self, job: Job) -> Path | None:
+        """The archive of this input; None: there is none."""
+        if self.archive_dir or job.is_shard:
+            return Path(self.archive_dir) if self.archive_dir else None
+        from compactor_cli.archive.folder import default_archive_dir
+
+        return default_archive_dir(job.source.path, in_place=job.changes_input)
+
+    def model_config(self) -> ModelConfig | None:
+        """The configuration of models with the keys of this machine."""
+        if self.models is None or not self.key_file:
+            return self.models
+        from compactor_cli.llm.model_calls import read_keys
+
+        return replace(self.models, keys=read_keys(Path(self.key_file), self.models.model_options.model))
+
+    def fingerprint(self) -> str:
+        """16 hex digits that differ whenever two configurations of shards may give different output."""
+        models = self.models.fingerprint() if self.models else None
+        parts = [__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, models]
+        parts += ["redacts"] if self.redacts_output else []
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(slots=True, kw_only=True)
 class Outputs:
     """Who gets what comes up on the way: texts to show, lines of a plan file, pages of transcripts, events of inputs
-    (all but their end).
+    (all but their end), rows that failed and were passed on unchanged.
 
     ``late``: the reports of inputs that were done when the run was stopped.
     """
@@ -160,6 +215,7 @@ class Outputs:
     page: Callable[[str], object] | None = None
     emit: Listener | None = None
     late: Callable[[InputReport], object] | None = None
+    failed_row: Callable[[int, str, bytes], object] | None = None
 
 
 def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 1) -> InputReport:
@@ -167,26 +223,37 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
 
     ``processes`` share the rows of a dataset.
     """
+    path = job.source.path
     if outputs.emit:
-        outputs.emit(InputBegan(path=job.source.path))
+        outputs.emit(InputBegan(path=path))
     try:
-        return _compact(job, run_config, outputs, processes)
-    except (UnknownShape, InvalidLine) as error:
-        if job.source.is_candidate:
-            return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
-        return failed(job, error)
-    except CompactError as error:
-        return failed(job, error)
+        if path != STDIN and run_config.min_age_seconds and look_at(path).age_seconds() < run_config.min_age_seconds:
+            return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
+        report = compact_input(job, run_config, outputs, processes).report()
+        hooks = run_config.hooks
+        if hooks is None or run_config.purpose is not Purpose.ACT or report.outcome is not Outcome.COMPACTED:
+            return report
+        fault = hooks.emit(report)
+        return replace(report, warnings=(*report.warnings, fault)) if fault else report
     except BrokenPipeError:
         raise
-    except RecursionError:
-        advice = "look at its most nested record; leave it out of this run"
-        return failed(job, InputError("a record is nested too deeply to be worked on", next_step=advice))
     except Exception as error:
-        import traceback
+        if job.source.is_candidate and isinstance(error, UnknownShape | InvalidLine):
+            return InputReport(path=path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
+        return failed(job, *explained(error))
 
-        defect = CompactError(f"{type(error).__name__}: {error}", next_step="this is a defect, please report it")
-        return failed(job, defect, reason=traceback.format_exc())
+
+def explained(error: Exception) -> tuple[CompactError, str]:
+    """What went wrong with one input, as an error for people; and of a defect its trace."""
+    if isinstance(error, CompactError):
+        return error, ""
+    if isinstance(error, RecursionError):
+        advice = "look at its most nested record; leave it out of this run"
+        return InputError("a record is nested too deeply to be worked on", next_step=advice), ""
+    import traceback
+
+    defect = CompactError(f"{type(error).__name__}: {error}", next_step="this is a defect, please report it")
+    return defect, "".join(traceback.format_exception(error))
 
 
 def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
@@ -204,37 +271,37 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
     )
 
 
-def _compact(job: Job, run_config: RunConfig, outputs: Outputs, processes: int) -> InputReport:
-    path = job.source.path
-    if path != STDIN and run_config.min_age_seconds and look_at(path).age_seconds() < run_config.min_age_seconds:
-        return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
-    if run_config.purpose is Purpose.ACT and job.changes_input:
+def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 1) -> InputTally:
+    """Compact an input, be it a file or a shard, and write it; what became of its transcripts.
+
+    Nothing takes effect where it raises: `CompactError` for what is wrong with the input or the output.
+    """
+    path, part = job.source.path, job.part
+    acts = run_config.purpose is Purpose.ACT
+    if acts and job.changes_input:
         _prepare(job, run_config)
-    folder = partial(_archive_dir, job, run_config)
-    keeps = run_config.purpose is Purpose.ACT and run_config.archives(job)
+    keeps = acts and run_config.archives(job)
     emit = outputs.emit
     listening = (lambda piece: emit(BytesRead(path=path, size_bytes=len(piece))),) if emit else ()
     with (
-        ArchiveOnChange(folder if keeps else None, path) as on_change,
-        open_stream(path, (on_change.watch, *listening), limits=run_config.limits) as stream,
+        ArchiveOnChange(partial(run_config.archive_of, job) if keeps else None, path) as on_change,
+        open_stream(path, (on_change.watch, *listening), part, limits=run_config.limits) as stream,
     ):
         if keeps:
-            on_change.begin(can_be_read_again=stream.look is not None and path != STDIN)
+            on_change.begin(can_be_read_again=stream.look is not None and path != STDIN and part is None)
         AMOUNT.expect(stream.look.size_bytes if stream.look else 0)
-        records = records_in(stream, run_config.on_invalid)
-        tally = Tally(records=records, written_as=run_config.shape.dialect if run_config.shape else "")
+        # Lines are counted from where the part begins.
+        name = f"{path}, from byte {part.start:,}" if part and part.start else path
+        records = records_in(stream, run_config.on_invalid, name)
+        tally = InputTally(path=path, records=records, written_as=run_config.shape.dialect if run_config.shape else "")
         with closing(_rows(job, run_config, outputs, records, tally, processes)) as rows:
-            output = ""
-            if run_config.purpose is Purpose.ACT:
-                output = write_rows(job.target, rows, tally, on_change, stream)
+            if acts:
+                tally.output = write_rows(job.target, rows, tally, on_change, stream)
             for _ in rows:
                 pass  # what is only looked at
-    report = tally.report(path=path, content=on_change.content, output=output, archive=on_change.stored)
-    hooks = run_config.hooks
-    if hooks is None or run_config.purpose is not Purpose.ACT or report.outcome is not Outcome.COMPACTED:
-        return report
-    fault = hooks.emit(report)
-    return replace(report, warnings=(*report.warnings, fault)) if fault else report
+    tally.sha256, tally.bytes_before = on_change.content.sha256, on_change.content.size_bytes
+    tally.archive = on_change.stored
+    return tally
 
 
 def _prepare(job: Job, run_config: RunConfig) -> None:
@@ -245,21 +312,21 @@ def _prepare(job: Job, run_config: RunConfig) -> None:
     path = job.source.path
     with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
         check_no_writer(file.fileno(), path, quick=True)
-    if run_config.archives(job):
-        finish_append(path, _archive_dir(job, run_config))
+    if run_config.archives(job) and (folder := run_config.archive_of(job)):
+        finish_append(path, folder)
 
 
 def _rows(
-    job: Job, run_config: RunConfig, outputs: Outputs, records: RecordReader, tally: Tally, processes: int
+    job: Job, run_config: RunConfig, outputs: Outputs, records: RecordReader, tally: InputTally, processes: int
 ) -> Generator[FinishedRow, None, None]:
     """Every transcript of the input, done, one at a time."""
-    maker = _maker(job, run_config)
+    maker = row_maker(job, run_config)
     if outputs.training_rows:
         from compactor_cli.llm.model import Examples
 
         maker.example = Examples(template=run_config.settings.template)
     plan_events = PlanEvents(job.source.path, outputs.emit)
-    if outputs.emit and run_config.models:
+    if outputs.emit and run_config.model_run:
         maker.planned = plan_events.planned
     finish = Finisher(
         make=maker.plan if run_config.purpose is Purpose.PLAN else maker.compact,
@@ -267,26 +334,9 @@ def _rows(
         plans_path=job.source.path if outputs.save else "",
         page=run_config.page if outputs.page else None,
     )
-    is_shown = run_config.purpose is Purpose.PLAN or finish.view or finish.page or finish.plans_path
-    unread_bytes = 0 if is_shown else maker.unread_bytes
-    made: Iterable[FinishedRow]
-    if processes > 1:
-        from compactor_cli.run.workers import ParallelRows
-
-        made = ParallelRows(
-            records,
-            dialect=run_config.dialect,
-            finish=finish,
-            maker=maker,
-            processes=processes,
-            unread_bytes=unread_bytes,
-        )
-    else:
-        transcripts = open_transcripts(
-            records, dialect=run_config.dialect, prefix=records.prefix, unread_bytes=unread_bytes
-        )
-        made = run_config.models.mapped(finish, transcripts) if run_config.models else map(finish, transcripts)
-    for finished in made:
+    for finished in _finished_rows(job, run_config, records, maker, finish, processes):
+        if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
+            outputs.failed_row(tally.count, finished.report.reason, finished.output)
         tally.add(finished.report)
         plan_events.ended(finished.report)
         if run_config.view and outputs.show:
@@ -298,9 +348,55 @@ def _rows(
         if outputs.page and finished.page:
             outputs.page(finished.page)
         yield finished
+    if run_config.model_run:
+        run_config.model_run.settle()
 
 
-def _maker(job: Job, run_config: RunConfig) -> RowMaker:
+def _finished_rows(
+    job: Job, run_config: RunConfig, records: RecordReader, maker: RowMaker, finish: Finisher, processes: int
+) -> Iterable[FinishedRow]:
+    is_shown = run_config.purpose is Purpose.PLAN or finish.view or finish.page or finish.plans_path
+    unread_bytes = 0 if is_shown else maker.unread_bytes
+    if processes > 1:
+        from compactor_cli.run.workers import ParallelRows
+
+        return ParallelRows(
+            records,
+            dialect=run_config.dialect,
+            finish=finish,
+            maker=maker,
+            processes=processes,
+            unread_bytes=unread_bytes,
+        )
+    among = ""
+    if job.part and job.part.start:
+        from compactor_cli.run.shards import row_dialect
+
+        among = run_config.dialect or row_dialect(job.source.path, run_config.limits)
+    transcripts = open_transcripts(
+        records,
+        dialect=run_config.dialect,
+        prefix=records.prefix,
+        among_rows_of=among,
+        unread_bytes=unread_bytes,
+    )
+    if job.part:
+        transcripts = _only_rows(transcripts, job.source.path)
+    return run_config.model_run.mapped(finish, transcripts) if run_config.model_run else map(finish, transcripts)
+
+
+def _only_rows(transcripts: Iterable[Transcript], source: str) -> Iterator[Transcript]:
+    """The transcripts of a part. Raises `InputError` for a session, whose records may go on in the next part."""
+    for transcript in transcripts:
+        if transcript.frame.container is Container.LINES:
+            place = transcript.records[0].place if transcript.records else source
+            advice = "read the file as a whole: --split 0"
+            raise InputError("a session among the rows of a file that is read in parts", place=place, next_step=advice)
+        yield transcript
+
+
+def row_maker(job: Job, run_config: RunConfig) -> RowMaker:
+    """What compacts the transcripts of an input."""
     archived = run_config.archives(job)
     maker = RowMaker(
         settings=run_config.settings if archived else unarchived(run_config.settings),
@@ -317,8 +413,8 @@ def _maker(job: Job, run_config: RunConfig) -> RowMaker:
     )
     if run_config.summariser:
         maker.summariser = run_config.summariser
-    if (models := run_config.models) is not None and models.writes:
-        folder = _archive_dir(job, run_config)
+    if (models := run_config.model_run) is not None and models.writes:
+        folder = run_config.archive_of(job) or Path()
         maker.summariser = lambda guidance: models.summariser(folder, guidance)
         maker.estimate = lambda request: models.estimate(request, folder)
     if (hooks := run_config.hooks) is not None and run_config.purpose is Purpose.ACT:
@@ -332,22 +428,26 @@ def _maker(job: Job, run_config: RunConfig) -> RowMaker:
 
 def _load_state(job: Job, run_config: RunConfig, name: str) -> bytes | None:
     """The digest's counter table of this name, from the archive."""
+    if (folder := run_config.archive_of(job)) is None:
+        return None
     from compactor_cli.archive.store import Archive
 
-    return Archive(_archive_dir(job, run_config)).load_state(name)
+    return Archive(folder).load_state(name)
 
 
 def _load_original(job: Job, run_config: RunConfig, sha256: str) -> Transcript | None:
     """The archived transcript that a marker names; None if it is not there, or damaged."""
+    if (folder := run_config.archive_of(job)) is None:
+        return None
     from compactor_cli.archive.restore import load_original
 
-    return load_original(_archive_dir(job, run_config), sha256)
+    return load_original(folder, sha256)
 
 
 def write_rows(
     target: Target,
-    rows: Iterable[FinishedRow | Compaction],
-    tally: Tally,
+    rows: Iterable[FinishedRow],
+    tally: InputTally,
     on_change: ArchiveOnChange,
     stream: Stream,
 ) -> str:
@@ -359,18 +459,10 @@ def write_rows(
         for row in rows:
             on_change.add(row.report, row.state, OnInvalid.DROP if tally.dropped else OnInvalid.KEEP)
             output.write(row.output, row.changed)
-        if not tally.count:
+        if not tally.count and tally.records:
             output.write(tally.records.prefix, changed=False)
         if tally.is_altered:
             on_change.commit(tally)
         path = output.finish(tally.is_altered, on_change)
         tally.warnings += output.warnings
         return path
-
-
-def _archive_dir(job: Job, run_config: RunConfig) -> Path:
-    if run_config.archive_dir:
-        return Path(run_config.archive_dir)
-    from compactor_cli.archive.folder import default_archive_dir
-
-    return default_archive_dir(job.source.path, in_place=job.changes_input)

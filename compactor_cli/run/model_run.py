@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,6 +112,21 @@ class ModelConfig:
         unknown = [name for name in self.models if is_judged and naming_of(name) is not Naming.KNOWN]
         odd = (f"litellm's table does not know the model {name}: it is asked as it is named" for name in unknown)
         return (*self.keys.warnings, *odd)
+
+    def fingerprint(self) -> list[Any]:
+        """Values that JSON can hold, which differ whenever two configurations may give different summaries."""
+        from compactor_cli.llm.prompts import version
+
+        options = self.model_options
+        named = ("model", "api_base", "previous", "on_failure", "template", "instructions", "verifies")
+        return [
+            *(getattr(options, name) for name in named),
+            {stage.value: model for stage, model in options.models.items()},
+            self.fallback.model if self.fallback else "",
+            asdict(options.rule) if options.rule else None,
+            self.redacts,
+            version(),
+        ]
 
 
 class ModelRun:

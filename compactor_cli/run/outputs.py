@@ -27,6 +27,7 @@ from compactor_cli.read.streams import (
     open_stream,
     unreadable,
 )
+from compactor_cli.run.rows import LEFT_AS_IT_WAS
 
 if TYPE_CHECKING:
     from compactor_cli.archive.folder import Blob, Part
@@ -47,7 +48,7 @@ class ArchiveOnChange:
     its start.
     """
 
-    def __init__(self, folder: Callable[[], Path] | None, path: str) -> None:
+    def __init__(self, folder: Callable[[], Path | None] | None, path: str) -> None:
         self.content = ContentHash()
         self.stored = ""
         self._folder = folder
@@ -58,7 +59,7 @@ class ArchiveOnChange:
         self._offset = 0
         self._states = 0
         self._part: Part | None = None
-        self._committed: tuple[Blob, Tally] | None = None
+        self._committed: tuple[Blob, InputTally] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +95,7 @@ class ArchiveOnChange:
                 self._states += 1
         self._offset += length
 
-    def commit(self, tally: Tally) -> None:
+    def commit(self, tally: InputTally) -> None:
         """The input was read to its end, and changes: the original is durable on return. `record` comes next.
 
         Raises `Changed` if the bytes archived are not those that were read.
@@ -140,8 +141,9 @@ class ArchiveOnChange:
         if self._archive is None or self._writer is None:
             from compactor_cli.archive.store import Archive
 
-            assert self._folder is not None  # noqa: S101 -- for the type checker; callers look
-            self._archive = Archive(self._folder())
+            folder = self._folder() if self._folder else None
+            assert folder is not None  # noqa: S101 -- for the type checker; callers look
+            self._archive = Archive(folder)
             self._writer = self._stack.enter_context(self._archive.writer())
             if missing := self.content.size_bytes:
                 with open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
@@ -276,15 +278,23 @@ LISTED_ODD = 10_000
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
-    """Counts what became of the transcripts of one input."""
+class InputTally:
+    """What became of an input: its transcripts counted, its hash, and where output and original lie."""
 
-    records: RecordReader
+    path: str
+    records: RecordReader | None = None
+    output: str = ""
+    archive: str = ""
+    sha256: str = ""
+    bytes_before: int = 0
     counts: Counter[Outcome] = field(default_factory=Counter)
     tokens_before: int = 0
     tokens_after: int = 0
     bytes_after: int = 0
     record_count: int = 0
+    over_target: int = 0
+    fell_back: int = 0
+    left: int = 0
     written_as: str = ""
     not_carried: Counter[str] = field(default_factory=Counter)
     dialect: str = ""
@@ -299,7 +309,8 @@ class Tally:
     @property
     def dropped(self) -> int:
         """How many lines that are not JSON were left out."""
-        return self.records.invalid_count if self.records.on_invalid is OnInvalid.DROP else 0
+        records = self.records
+        return records.invalid_count if records and records.on_invalid is OnInvalid.DROP else 0
 
     @property
     def is_altered(self) -> bool:
@@ -313,6 +324,10 @@ class Tally:
         self.tokens_after += report.tokens_after
         self.bytes_after += report.bytes_after
         self.record_count += report.records
+        self.over_target += bool(report.over_target)
+        self.fell_back += bool(report.fell_back)
+        if report.warnings:
+            self.left += any(warning.startswith(LEFT_AS_IT_WAS) for warning in report.warnings)
         if report.not_carried:
             self.not_carried.update(report.not_carried)
         self.dialect = self.dialect or report.dialect
@@ -320,7 +335,7 @@ class Tally:
         if len(self._listed) < (LISTED_ODD if is_odd else LISTED):
             self._listed.append(report)
 
-    def report(self, *, path: str, content: ContentHash, output: str, archive: str) -> InputReport:
+    def report(self) -> InputReport:
         """The report of the whole input."""
         failed = self.counts[Outcome.FAILED]
         outcome = Outcome.FAILED if failed else Outcome.UNCHANGED
@@ -329,22 +344,21 @@ class Tally:
             reason = f"{self.dropped:,} lines that are not JSON were left out"
         elif self.count == 1 and self._listed:
             reason = self._listed[0].reason
+        error = f"{self.path}: {failed:,} of {self.count:,} conversations failed and were passed on unchanged"
         return InputReport(
-            path=path,
+            path=self.path,
             outcome=Outcome.COMPACTED if self.is_altered else outcome,
-            output=output,
-            archive=archive,
-            sha256=content.sha256,
+            output=self.output,
+            archive=self.archive,
+            sha256=self.sha256,
             reason=reason,
-            error=f"{path}: {failed:,} of {self.count:,} conversations failed and were passed on unchanged"
-            if failed
-            else "",
+            error=error if failed else "",
             next_step="--report FILE lists them" if failed else "",
             exit_code=3 if failed else 0,
             counts={outcome.value: count for outcome, count in self.counts.items()},
             tokens_before=self.tokens_before,
             tokens_after=self.tokens_after,
-            bytes_before=content.size_bytes,
+            bytes_before=self.bytes_before,
             bytes_after=self.bytes_after,
             written_as=self.written_as,
             not_carried=dict(self.not_carried),

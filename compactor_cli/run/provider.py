@@ -35,9 +35,10 @@ from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.reply_cache import key_of
 from compactor_cli.model.errors import KeptAsIs, TryLater, UsageError
 from compactor_cli.model.value import dataclass
-from compactor_cli.run.executors import ShardResult, try_shard
+from compactor_cli.run.jobs import RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun
-from compactor_cli.run.shards import Shard, ShardOptions
+from compactor_cli.run.shards import Shard
+from compactor_cli.run.step import ShardResult, try_shard
 
 NAME = ".compact-batch.sqlite"
 _SCHEMA = """
@@ -330,7 +331,7 @@ class Provider:
         self._way = way_of(run_config)
         self._batches = Batches(self._way)
 
-    def step(self, shards: Sequence[Shard], options: ShardOptions, missing: Missing, rounds: int) -> Step:
+    def step(self, shards: Sequence[Shard], options: RunConfig, missing: Missing, rounds: int) -> Step:
         """Fetch what came back; if nothing is under way any more, try the shards, and send what they lack.
 
         After this many ``rounds`` nothing is sent. Raises `TryLater` where the provider does not answer, `UsageError`
@@ -415,7 +416,7 @@ class Provider:
     def _price(self) -> Price | None:
         return self._run_config.model_options.price or batch_price_of(self._way.model)
 
-    def _tried(self, shards: Sequence[Shard], options: ShardOptions, missing: Missing) -> Iterator[ShardResult]:
+    def _tried(self, shards: Sequence[Shard], options: RunConfig, missing: Missing) -> Iterator[ShardResult]:
         run_config = self._run_config
         client = RecordedClient(
             self._job_log,

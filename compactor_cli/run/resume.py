@@ -1,4 +1,4 @@
-"""What an earlier run already did: inputs that need nothing, and shards that are finished.
+"""What an earlier run found unchanged: inputs that need nothing are not read again.
 
 What is known of an input is its path, device, inode, size, time of change and hash, by the configuration under which it
 was looked at. It lies in a file of its own for each kind of configuration, which may be deleted at any time.
@@ -6,22 +6,19 @@ was looked at. It lies in a file of its own for each kind of configuration, whic
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
 from compactor_cli.model.errors import CompactError
 from compactor_cli.model.report import InputReport, Outcome
-from compactor_cli.model.value import dataclass
 from compactor_cli.plan.trigger import named_window_tokens
-from compactor_cli.read.streams import BUFFER_BYTES, ContentHash, Look, Slice, look_at, open_stream
+from compactor_cli.read.streams import Look, content_sha256, look_at
 from compactor_cli.run.jobs import PASSED_OVER, Job, RunConfig
-from compactor_cli.run.shards import ShardMetrics, is_parquet
 
 REASON = "the same as when it was last looked at"
 # A file may be written to twice within one tick of its clock; file systems' ticks are at most this long.
@@ -133,7 +130,7 @@ class UnchangedCache:
 
 def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
     """The file for this configuration: it differs whenever another outcome is possible."""
-    models = run_config.models.run_config.model_options if run_config.models else ""
+    models = run_config.models.model_options if run_config.models else ""
     identity = (
         __version__,
         run_config.settings.fingerprint(),
@@ -153,74 +150,3 @@ def _read(file: Path) -> dict[str, _SeenInput]:
         return {path: _SeenInput(*values) for path, values in found if tuple(map(type, values)) == _SEEN_TYPES}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
-
-
-FORMAT = 1
-ENDING = ".done"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """The small file next to an output that marks it as finished, with its input and options.
-
-    It is written last: an output without it, or with another one, is made anew. ``fingerprint``: of the
-    options; ``part``: the slice of the input.
-    """
-
-    input: str
-    output: str
-    fingerprint: str
-    part: Slice | None
-
-    @property
-    def path(self) -> Path:
-        """Where it lies."""
-        return Path(self.output + ENDING)
-
-    def finished(self, look: Look) -> ShardMetrics | None:
-        """The metrics of the finished output; None if it is to be made.
-
-        An input of the same size and time is the same; one of another time is read and compared by its hash.
-        """
-        try:
-            found = json.loads(self.path.read_bytes())
-            metrics = ShardMetrics(**found["metrics"])
-            if found["made"] != self._made() or Path(self.output).stat().st_size != found["output_bytes"]:
-                return None
-            if found["size_bytes"] != look.size_bytes:
-                return None
-            if found["mtime_ns"] != look.mtime_ns and found["sha256"] != content_sha256(self.input, self.part):
-                return None
-        except (OSError, ValueError, TypeError, KeyError, CompactError):
-            return None
-        return metrics
-
-    def write(self, metrics: ShardMetrics, look: Look, sha256: str) -> None:
-        """The output is durable and complete."""
-        value = {
-            "made": self._made(),
-            "input": self.input,
-            "size_bytes": look.size_bytes,
-            "mtime_ns": look.mtime_ns,
-            "sha256": sha256,
-            "output_bytes": Path(self.output).stat().st_size,
-            "metrics": dataclasses.asdict(metrics),
-        }
-        with atomic_writer(self.path) as file:
-            file.write(json.dumps(value, indent=1).encode() + b"\n")
-
-    def _made(self) -> dict[str, Any]:
-        part = [self.part.start, self.part.stop] if self.part else None
-        return {"format": FORMAT, "fingerprint": self.fingerprint, "part": part}
-
-
-def content_sha256(path: str, part: Slice | None = None) -> str:
-    """The hash of an input, or of the ``part`` of it that a shard is made from, unpacked.
-
-    A part of a Parquet file is known by the hash of the file: it is row groups, not bytes.
-    """
-    content = ContentHash()
-    with open_stream(path, (content,), None if is_parquet(path) else part) as stream:
-        while stream.reader.read1(BUFFER_BYTES):
-            pass
-    return content.sha256

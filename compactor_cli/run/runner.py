@@ -69,9 +69,10 @@ def run_batch(
     given = outputs or Outputs()
     if seen:
         return _unseen(jobs, run_config, processes, after_failure, given, seen)
-    if run_config.models and run_config.models.threads > 1 and len(jobs) > 1:
-        return _in_threads(jobs, run_config, run_config.models, given, after_failure)
-    processes = 1 if run_config.models or run_config.review else processes
+    models = run_config.model_run
+    if models and models.threads > 1 and len(jobs) > 1:
+        return _in_threads(jobs, run_config, models, given, after_failure)
+    processes = 1 if models or run_config.review else processes
     at_once = affordable(jobs, processes, memory_at_hand()) if processes > 1 < len(jobs) else 1
     if at_once <= 1:
         return _in_order(jobs, run_config, given, after_failure, processes)

@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import heapq
 import itertools
-import json
 import re
 from collections.abc import Iterator, Sequence, Set
-from contextlib import ExitStack
-from dataclasses import astuple, field
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
-from compactor_cli import __version__
-from compactor_cli.archive.atomic import atomic_writer, output_error
 from compactor_cli.archive.targets import Destination, plan_targets
 from compactor_cli.formats.detect import find_row
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets.values import settings_from
-from compactor_cli.read.jsonl import OnInvalid, parse
+from compactor_cli.read.jsonl import parse
 from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
 from compactor_cli.read.streams import (
-    DEFAULT_LIMITS,
     STDIN,
     Compression,
     ReadLimits,
     Slice,
     look_at,
     open_stream,
-    unreadable,
 )
-from compactor_cli.run.rows import LEFT_AS_IT_WAS
 
 if TYPE_CHECKING:
-    from compactor_cli.run.model_run import ModelConfig
+    pass
 
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
-_PARQUET_MAGIC = b"PAR1"
 _PART = re.compile(r"-\d{5,}-of-\d{5,}(?=\.|$)")
 
 
@@ -102,15 +89,6 @@ def share(shards: Sequence[Shard], index: int, count: int) -> tuple[Shard, ...]:
     return tuple(shard for place, shard in enumerate(shards) if place in mine)
 
 
-def is_parquet(path: str) -> bool:
-    """Whether a file is Parquet, by its first bytes. Raises `Unreadable`."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-    except OSError as error:
-        raise unreadable(error, path) from error
-
-
 def row_dialect(path: str, limits: ReadLimits | None = None) -> str:
     """The format of the first line, if it is a conversation and the file is not packed; else empty."""
     with open_stream(path, limits=limits) as stream:
@@ -141,9 +119,9 @@ def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, 
     """The slices, each with its size. Fewer than two: the file is not parted."""
     if not split_bytes or size_bytes <= split_bytes:
         return []
-    if is_parquet(source):
-        from compactor_cli.run.step import group_sizes
+    from compactor_cli.run.columns import group_sizes, is_parquet
 
+    if is_parquet(source):
         return list(_grouped(group_sizes(source), split_bytes))
     if not row_dialect(source):
         return []
@@ -180,153 +158,6 @@ def _check_parting(whole: Set[str], planned: Set[str]) -> None:
                 raise UsageError("is of another parting of its input", place=str(path), next_step=advice)
 
 
-class FinishedPolicy(StrEnum):
-    """What to do with a shard that was finished before."""
-
-    SKIP = "skip"
-    REDO = "redo"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardOptions:
-    """How shards are compacted.
-
-    ``archive_dir`` empty: no archive, for the input stays where it is. ``column``: of Parquet, or several, with a
-    comma between; empty: the first that holds conversations. ``models``: without keys, which every process reads
-    itself, from its environment or from ``key_file``. ``redacts_output``: no secret is written, see `RowMaker`.
-    """
-
-    settings: Settings = field(default_factory=Settings)
-    dialect: str = ""
-    on_invalid: OnInvalid = OnInvalid.FAIL
-    archive_dir: str = ""
-    column: str = ""
-    finished: FinishedPolicy = FinishedPolicy.SKIP
-    models: ModelConfig | None = None
-    key_file: str = ""
-    limits: ReadLimits = DEFAULT_LIMITS
-    redacts_output: bool = False
-
-    def fingerprint(self) -> str:
-        """16 hex digits that differ whenever two options may give different output."""
-        parts = [__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, self._models()]
-        parts += ["redacts"] if self.redacts_output else []
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-
-    def _models(self) -> Any:
-        if self.models is None:
-            return None
-        from compactor_cli.llm.prompts import version
-
-        model_options = self.models.model_options
-        named = ("model", "api_base", "previous", "on_failure", "template", "instructions", "verifies")
-        fallback = self.models.fallback.model if self.models.fallback else ""
-        stages = {stage.value: model for stage, model in model_options.models.items()}
-        rule = dataclasses.asdict(model_options.rule) if model_options.rule else None
-        return [
-            *(getattr(model_options, name) for name in named),
-            stages,
-            fallback,
-            rule,
-            self.models.redacts,
-            version(),
-        ]
-
-    def model_config(self) -> ModelConfig | None:
-        """The configuration of models with the keys of this machine."""
-        if self.models is None or not self.key_file:
-            return self.models
-        from compactor_cli.llm.model_calls import read_keys
-
-        return dataclasses.replace(self.models, keys=read_keys(Path(self.key_file), self.models.model_options.model))
-
-
 def settings_of(preset: str = "", **changes: object) -> Settings:
     """Settings by names, as a configuration file has them: ``settings_of(target="16k")``. Raises `UsageError`."""
     return settings_from(changes, load_preset(preset or DEFAULT).settings, "settings")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardMetrics:
-    """Counts of shards and rows; ``a + b`` counts both, in any order.
-
-    ``shards`` were worked on, ``shards_skipped`` were finished before (their rows are counted anyway),
-    ``shards_failed`` wrote nothing. ``failed`` rows were passed on unchanged, ``fell_back`` have the digest where a
-    model was asked, ``left`` are unchanged for want of a summary. ``seconds`` are of all processes together.
-    """
-
-    shards: int = 0
-    shards_skipped: int = 0
-    shards_failed: int = 0
-    compacted: int = 0
-    unchanged: int = 0
-    failed: int = 0
-    over_target: int = 0
-    fell_back: int = 0
-    left: int = 0
-    lines_dropped: int = 0
-    bytes_before: int = 0
-    bytes_after: int = 0
-    tokens_before: int = 0
-    tokens_after: int = 0
-    seconds: float = 0.0
-
-    def __add__(self, other: ShardMetrics) -> ShardMetrics:
-        names = self.__dataclass_fields__
-        return ShardMetrics(**{name: a + b for name, a, b in zip(names, astuple(self), astuple(other), strict=True)})
-
-    @property
-    def rows(self) -> int:
-        """All rows."""
-        return self.compacted + self.unchanged + self.failed
-
-    @classmethod
-    def of(cls, report: TranscriptReport) -> ShardMetrics:
-        """One row."""
-        return cls(
-            compacted=int(report.outcome is Outcome.COMPACTED),
-            unchanged=int(report.outcome is Outcome.UNCHANGED),
-            failed=int(report.outcome is Outcome.FAILED),
-            over_target=int(bool(report.over_target)),
-            fell_back=int(bool(report.fell_back)),
-            left=int(any(warning.startswith(LEFT_AS_IT_WAS) for warning in report.warnings)),
-            bytes_before=report.bytes_before,
-            bytes_after=report.bytes_after,
-            tokens_before=report.tokens_before,
-            tokens_after=report.tokens_after,
-        )
-
-
-ENDING = ".failed"
-
-
-class FailedRows:
-    """JSON lines ``{"row", "reason", "text"}`` in ``OUTPUT.failed``; no file where no row failed.
-
-    ``row`` counts from 0 in the shard; ``text`` is the row as it was (a byte that is not UTF-8 as a lone surrogate,
-    the way of Python's ``surrogateescape``). The output holds these rows too, unchanged. Takes effect when the block
-    ends well.
-    """
-
-    def __init__(self, output: str) -> None:
-        self._path = Path(output + ENDING)
-        self._stack = ExitStack()
-        self._file: IO[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self._stack.__exit__(*raised)
-        if raised[0] is None and self._file is None:
-            try:
-                self._path.unlink(missing_ok=True)
-            except OSError as reason:
-                raise output_error(reason, str(self._path)) from reason
-
-    def add(self, row: int, reason: str, text: bytes) -> None:
-        """One that failed."""
-        if self._file is None:
-            self._file = self._stack.enter_context(atomic_writer(self._path))
-        value = {"row": row, "reason": reason, "text": text.decode(errors="surrogateescape")}
-        self._file.write(json.dumps(value).encode() + b"\n")

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.cli.compact import main
-from compactor_cli.run.shards import ShardOptions, settings_of
+from compactor_cli.run.jobs import RunConfig
+from compactor_cli.run.shards import settings_of
 
 # Exit code, standard output, standard error.
 Batch = Callable[..., tuple[int, str, str]]
 
 TARGET = "1500"
-OPTIONS = ShardOptions(settings=settings_of(target=TARGET))
+OPTIONS = RunConfig(settings=settings_of(target=TARGET))
 ODD = (b'{"weather": "fine"}\n', b"\n\n", b"42\n")
 
 

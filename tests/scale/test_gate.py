@@ -11,8 +11,8 @@ import pytest
 from compactor_cli.llm.limits import Charge, RateLimiter, RateLimits, SpendLimits
 from compactor_cli.llm.model import ModelOptions
 from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Reply, Secret, Speaker
+from compactor_cli.run.jobs import RunConfig
 from compactor_cli.run.model_run import Gate, ModelConfig, SharedRateLimiter, SharedSpend
-from compactor_cli.run.shards import ShardOptions
 
 CALL = Call(
     model="openai/well",
@@ -84,7 +84,7 @@ def test_the_pace_is_one_for_all_workers() -> None:
 
 
 def test_options_travel_without_keys() -> None:
-    options = ShardOptions(models=ModelConfig(model_options=ModelOptions(model="openai/well")), key_file="key")
+    options = RunConfig(models=ModelConfig(model_options=ModelOptions(model="openai/well")), key_file="key")
     assert pickle.loads(pickle.dumps(options)) == options
     with pytest.raises(TypeError, match="a secret is not written"):
-        pickle.dumps(ShardOptions(models=ModelConfig(model_options=ModelOptions(model="x", key=Secret("sk-1")))))
+        pickle.dumps(RunConfig(models=ModelConfig(model_options=ModelOptions(model="x", key=Secret("sk-1")))))
