@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from compactor_cli.cli.console import table
 from compactor_cli.cli.options import OPTIONS, SET
-from compactor_cli.cli.program import FAILED
+from compactor_cli.model.errors import CompactError
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
@@ -190,7 +190,7 @@ def _trouble(store: object) -> int:
     trouble = getattr(store, "trouble", "")
     if trouble:
         click.echo(f"compactor: the reply cache: {trouble}", err=True)
-    return FAILED if trouble else 0
+    return CompactError.exit_code if trouble else 0
 
 
 PROGRAMS = ("compact", "compactor")

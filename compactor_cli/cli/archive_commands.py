@@ -42,7 +42,6 @@ from compactor_cli.read.jsonl import records_in
 from compactor_cli.read.streams import open_stream
 from compactor_cli.schema import faults, schema_names
 
-FAILED = 3
 # Of one transcript with the same fault in every record, some are enough.
 NAMED_FAULTS = 5
 
@@ -112,7 +111,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
         if not problems:
             click.echo(line)
     console.finish()
-    return 0 if is_sound else FAILED
+    return 0 if is_sound else CompactError.exit_code
 
 
 def archives(archive_dir: str | None) -> tuple[Path, ...]:

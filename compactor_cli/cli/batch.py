@@ -103,7 +103,7 @@ def _run(operands: tuple[str, ...], **given_options: Any) -> int:
     """
     from compactor_cli.cli.batch_run import run
 
-    return run(operands, {name: value for name, value in given_options.items() if value not in (None, ())})
+    return run(operands, *_given(given_options))
 
 
 def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
@@ -114,7 +114,14 @@ def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
     """
     from compactor_cli.cli.batch_run import submit
 
-    return submit(operands, {name: value for name, value in given_options.items() if value not in (None, ())})
+    return submit(operands, *_given(given_options))
+
+
+def _given(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What was given of the filter's options, and of those of shards."""
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    own = {option.name for option in (*SHARDS, ROUNDS)}
+    return {k: v for k, v in given.items() if k not in own}, {k: v for k, v in given.items() if k in own}
 
 
 @click.command()

@@ -16,7 +16,6 @@ from typing import Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.recover import clear
-from compactor_cli.cli.batch import SHARDS
 from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, table
 from compactor_cli.cli.run_command import FELL_BACK, check_names
@@ -53,16 +52,14 @@ class ParsedArguments:
     warnings: tuple[str, ...] = ()
 
 
-def read(operands: Sequence[str], given: Mapping[str, Any]) -> ParsedArguments:
+def read(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> ParsedArguments:
     """The run options, checked. Raises `UsageError`."""
-    names = {option.name for option in SHARDS}
-    configuration = configure({k: v for k, v in given.items() if k not in names}, os.environ, Path.cwd())
+    configuration = configure(given, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
     check(run_options, configuration.named)
     check_names(configuration.settings, run_options)
     if not run_options.output_dir:
         raise UsageError("the outputs have no place to go", next_step="name one: --output-dir DIR")
-    own = {name: value for name, value in given.items() if name in names}
     if own.get("executor", "local") not in ("local", "ray"):
         raise UsageError(f"no executor is called {own['executor']}", next_step="local or ray", place="--executor")
     if "address" in own and own.get("executor") != "ray":
@@ -76,9 +73,12 @@ def read(operands: Sequence[str], given: Mapping[str, Any]) -> ParsedArguments:
     )
 
 
-def run(operands: Sequence[str], given: Mapping[str, Any]) -> int:
-    """Do the share of the shards; the exit code. Raises `CompactError` for what concerns the whole run."""
-    arguments = read(operands, given)
+def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> int:
+    """Do the share of the shards; the exit code. Raises `CompactError` for what concerns the whole run.
+
+    ``given``: the filter's options; ``own``: those of shards.
+    """
+    arguments = read(operands, given, own)
     run_options = arguments.run_options
     console = Console("compactor", run_options.level, run_options.color)
     for warning in arguments.warnings:
@@ -263,10 +263,10 @@ class BatchJob:
     rounds: int
 
 
-def submit(operands: Sequence[str], given: Mapping[str, Any]) -> int:
-    """Set down what is asked for and begin the first round; the exit code."""
-    rounds = values.count(given.get("rounds", DEFAULT_ROUNDS), "--rounds")
-    arguments = read(operands, {name: value for name, value in given.items() if name != "rounds"})
+def submit(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> int:
+    """Set down what is asked for and begin the first round; the exit code. The options are as of `run`."""
+    rounds = values.count(own.get("rounds", DEFAULT_ROUNDS), "--rounds")
+    arguments = read(operands, given, own)
     if not arguments.run_options.model:
         raise UsageError("batch jobs are for summaries by a model", next_step="name one with -m MODEL")
     run_config = model_config(arguments.run_options, arguments.settings)

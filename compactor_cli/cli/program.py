@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 import click
 
 USAGE = 2
-FAILED = 3
 # What people look for at the filter.
 _OF_BATCH = ("--column", "--shard", "--split")
 
@@ -66,13 +65,13 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were")
-        return FAILED
+        return CompactError.exit_code
     if "-vv" in arguments:
         import traceback
 
         traceback.print_exc()
     _say(program, f"{type(error).__name__}: {error}: this is a defect; -vv shows where, please report it")
-    return FAILED
+    return CompactError.exit_code
 
 
 def _worded(error: click.ClickException, program: str) -> str:

@@ -32,6 +32,7 @@ from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
     from compactor_cli.cli.views import PageFile
+    from compactor_cli.formats.session_places import SessionFile
     from compactor_cli.run.planfile import PlanFile
     from compactor_cli.run.resume import UnchangedCache
 
@@ -39,6 +40,8 @@ WOULD_CHANGE = 1
 FELL_BACK = 4
 # Each lock takes a file descriptor, of which a process commonly has 1,024.
 MOST_LOCKS = 200
+# A session that was written to a moment ago is likely to be open in its client.
+OPEN_SECONDS = 60.0
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = False) -> int:
@@ -121,17 +124,32 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
 
 def _last_session(operands: Sequence[str], run_options: RunOptions, run_report: RunReport) -> tuple[str, ...]:
     """The path of the session that --last names. Raises UsageError."""
-    from compactor_cli.cli.session_commands import OPEN_SECONDS, newest_session
-
     if operands or run_options.files_from:
         raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")
-    session = newest_session(run_options.last)
+    session = _newest_session(run_options.last)
     replaces = run_options.append or run_options.in_place
     if replaces and time.time() - session.modified < OPEN_SECONDS:
         advice = "if its client is still open, leave it first: it does not see what is written now"
         Console("compact", run_options.level, run_options.color).warn(f"{session.path}: changed just now; {advice}")
     run_report.resume_command = session.resume_command if replaces else ""
     return (str(session.path),)
+
+
+def _newest_session(name: str) -> SessionFile:
+    """The newest session of this folder, of the client of that name or of any. Raises UsageError."""
+    from compactor_cli.formats.session_places import belongs_to, clients_named, find_sessions
+
+    known = clients_named(() if name.lower() == "any" else (name,), os.environ, Path.home())
+    found = find_sessions(known)
+    folder = Path.cwd().resolve()
+    for session in found:
+        if belongs_to(session, folder):
+            return session
+    title = known[0].title if len(known) == 1 else "any client"
+    exports = "".join(f"; {client.title} writes one with: {client.export}" for client in known if client.has_database)
+    elsewhere = f"{counted(len(found), 'session')} of other folders: compactor sessions lists them" if found else ""
+    advice = (elsewhere or f"looked in {', '.join(str(client.root) for client in known)}") + exports
+    raise UsageError(f"there is no session of {title} for this folder", next_step=advice, place="--last")
 
 
 def _print_estimate(settings: Settings, console: Console) -> None:

@@ -31,7 +31,13 @@ from compactor_cli.cli.console import (
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import OPAQUE_KINDS, sent_messages
-from compactor_cli.formats.session_places import Client, SessionFile, belongs_to, client_named, clients, find_sessions
+from compactor_cli.formats.session_places import (
+    Client,
+    SessionFile,
+    belongs_to,
+    clients_named,
+    find_sessions,
+)
 from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape, UsageError
 from compactor_cli.model.plan import Mode
@@ -46,11 +52,8 @@ from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.read.streams import STDIN, open_stream
 
-ANY = "any"
 DEFAULT_LIMIT = 20
 HEAD = ("#", "client", "project", "age", "tokens", "window", "saves", "session")
-# A session that was written to a moment ago is likely to be open in its client.
-OPEN_SECONDS = 60.0
 _ID_CHARS = 8
 _MIN_PROJECT_CHARS = 12
 _AGES = ((365 * 86_400, "y"), (30 * 86_400, "mo"), (86_400, "d"), (3_600, "h"), (60, "min"))
@@ -88,7 +91,7 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     compact --last claude --append
     """
     console = Console("compactor")
-    known = _chosen(names)
+    known = clients_named(names, os.environ, Path.home())
     found = find_sessions(known)
     if here:
         found = [session for session in found if belongs_to(session, Path.cwd().resolve())]
@@ -106,26 +109,6 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     if measured and is_terminal(sys.stdout) and is_terminal(sys.stdin):
         return _pick(measured)
     return 0
-
-
-def newest_session(name: str) -> SessionFile:
-    """The newest session of this folder, of the client of that name or of any. Raises UsageError."""
-    known = _chosen(() if name.lower() == ANY else (name,))
-    found = find_sessions(known)
-    folder = Path.cwd().resolve()
-    for session in found:
-        if belongs_to(session, folder):
-            return session
-    title = known[0].title if len(known) == 1 else "any client"
-    exports = "".join(f"; {client.title} writes one with: {client.export}" for client in known if client.has_database)
-    elsewhere = f"{counted(len(found), 'session')} of other folders: compactor sessions lists them" if found else ""
-    advice = (elsewhere or f"looked in {', '.join(str(client.root) for client in known)}") + exports
-    raise UsageError(f"there is no session of {title} for this folder", next_step=advice, place="--last")
-
-
-def _chosen(names: Sequence[str]) -> tuple[Client, ...]:
-    known = clients(os.environ, Path.home())
-    return tuple(client_named(name, known) for name in names) if names else known
 
 
 def _measured(found: Sequence[SessionFile], settings: Settings, bar: Progress) -> Iterator[MeasuredSession]:
@@ -237,7 +220,6 @@ def _ask(question: str) -> str:
     return sys.stdin.readline().strip()
 
 
-FAILED = 3
 STATS_HEAD = (
     "tokens",
     "of window",
@@ -303,7 +285,7 @@ def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> 
     if not as_json and counted:
         sys.stdout.write(_stats_table(counted))
     console.finish()
-    return FAILED if failures else 0
+    return CompactError.exit_code if failures else 0
 
 
 def count(source: InputSource, run_options: RunOptions, settings: Settings) -> TranscriptStats:

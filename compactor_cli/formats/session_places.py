@@ -106,13 +106,15 @@ def clients(environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
     return tuple(_client(table, environ, home) for table in _tables())
 
 
-def client_named(name: str, known: Sequence[Client]) -> Client:
-    """The client of that name, in any case. Raises UsageError if there is none."""
-    for client in known:
-        if name.lower() in (each.lower() for each in client.names):
-            return client
-    names = ", ".join(client.names[1] for client in known)
-    raise UsageError(f"no client is called {name}", next_step=f"one of {names}, or any", place="--last")
+def clients_named(names: Sequence[str], environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
+    """The clients of these names, in any case; without a name, all. Raises UsageError for one that nobody has."""
+    known = clients(environ, home)
+    by_name = {each.lower(): client for client in reversed(known) for each in client.names}
+    for name in names:
+        if name.lower() not in by_name:
+            advice = f"one of {', '.join(client.names[1] for client in known)}, or any"
+            raise UsageError(f"no client is called {name}", next_step=advice, place="--last")
+    return tuple(by_name[name.lower()] for name in names) or known
 
 
 def find_sessions(known: Sequence[Client]) -> list[SessionFile]:

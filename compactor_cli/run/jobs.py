@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli import __version__
 from compactor_cli.archive.targets import Target, TargetKind
-from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.detect import find_row, open_transcripts
 from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, Place, UnknownShape
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import (
@@ -36,11 +36,12 @@ from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.tokens import AMOUNT
-from compactor_cli.read.jsonl import OnInvalid, RecordReader, records_in
+from compactor_cli.read.jsonl import OnInvalid, RecordReader, parse, records_in
 from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import (
     DEFAULT_LIMITS,
     STDIN,
+    Compression,
     ReadLimits,
     Slice,
     Stream,
@@ -370,8 +371,6 @@ def _finished_rows(
         )
     among = ""
     if job.part and job.part.start:
-        from compactor_cli.run.shards import row_dialect
-
         among = run_config.dialect or row_dialect(job.source.path, run_config.limits)
     transcripts = open_transcripts(
         records,
@@ -383,6 +382,19 @@ def _finished_rows(
     if job.part:
         transcripts = _only_rows(transcripts, job.source.path)
     return run_config.model_run.mapped(finish, transcripts) if run_config.model_run else map(finish, transcripts)
+
+
+def row_dialect(path: str, limits: ReadLimits | None = None) -> str:
+    """The format of the first line, if it is a conversation and the file is not packed; else empty."""
+    with open_stream(path, limits=limits) as stream:
+        if stream.compression is not Compression.NONE:
+            return ""
+        line = next((line for line in stream.lines() if line.strip()), b"")
+    try:
+        row = find_row(parse(line.strip(b"\xef\xbb\xbf \t\r\n")))
+    except ValueError:
+        return ""
+    return row.dialect.name if row else ""
 
 
 def _only_rows(transcripts: Iterable[Transcript], source: str) -> Iterator[Transcript]:

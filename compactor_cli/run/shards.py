@@ -10,22 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactor_cli.archive.targets import Destination, plan_targets
-from compactor_cli.formats.detect import find_row
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.presets.values import settings_from
-from compactor_cli.read.jsonl import parse
 from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
 from compactor_cli.read.streams import (
     STDIN,
-    Compression,
-    ReadLimits,
     Slice,
     look_at,
-    open_stream,
 )
+from compactor_cli.run.columns import group_sizes, is_parquet
+from compactor_cli.run.jobs import row_dialect
 
 if TYPE_CHECKING:
     pass
@@ -89,19 +86,6 @@ def share(shards: Sequence[Shard], index: int, count: int) -> tuple[Shard, ...]:
     return tuple(shard for place, shard in enumerate(shards) if place in mine)
 
 
-def row_dialect(path: str, limits: ReadLimits | None = None) -> str:
-    """The format of the first line, if it is a conversation and the file is not packed; else empty."""
-    with open_stream(path, limits=limits) as stream:
-        if stream.compression is not Compression.NONE:
-            return ""
-        line = next((line for line in stream.lines() if line.strip()), b"")
-    try:
-        row = find_row(parse(line.strip(b"\xef\xbb\xbf \t\r\n")))
-    except ValueError:
-        return ""
-    return row.dialect.name if row else ""
-
-
 def _shards(source: str, output: str, split_bytes: int) -> Iterator[Shard]:
     try:
         size_bytes = look_at(source).size_bytes
@@ -119,8 +103,6 @@ def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, 
     """The slices, each with its size. Fewer than two: the file is not parted."""
     if not split_bytes or size_bytes <= split_bytes:
         return []
-    from compactor_cli.run.columns import group_sizes, is_parquet
-
     if is_parquet(source):
         return list(_grouped(group_sizes(source), split_bytes))
     if not row_dialect(source):
