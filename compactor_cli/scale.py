@@ -4,8 +4,17 @@ What a program of one's own needs is here; see docs/scale.md.
 """
 
 from compactor_cli.run.jobs import RunConfig as ShardOptions
-from compactor_cli.run.shards import Shard, plan_shards, settings_of, shards_below, share
-from compactor_cli.run.step import ShardMetrics, ShardResult, compact_shard, try_shard
+from compactor_cli.run.shards import (
+    Shard,
+    ShardMetrics,
+    ShardResult,
+    compact_shard,
+    plan_shards,
+    settings_of,
+    shards_below,
+    share,
+    try_shard,
+)
 
 __all__ = [
     "Shard",

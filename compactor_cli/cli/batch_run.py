@@ -33,8 +33,7 @@ from compactor_cli.run.executors import run_gated, run_here, summed
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, Step, way_of
-from compactor_cli.run.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, plan_shards, share
-from compactor_cli.run.step import ShardMetrics, ShardResult
+from compactor_cli.run.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, ShardMetrics, ShardResult, plan_shards, share
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.run.jobs import RunConfig
-from compactor_cli.run.shards import Shard
-from compactor_cli.run.step import ShardMetrics, ShardResult, failed_shard, try_shard
+from compactor_cli.run.shards import Shard, ShardMetrics, ShardResult, failed_shard, try_shard
 
 if TYPE_CHECKING:
     from compactor_cli.llm.limits import Spent

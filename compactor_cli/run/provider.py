@@ -37,8 +37,7 @@ from compactor_cli.model.errors import KeptAsIs, TryLater, UsageError
 from compactor_cli.model.value import dataclass
 from compactor_cli.run.jobs import RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun
-from compactor_cli.run.shards import Shard
-from compactor_cli.run.step import ShardResult, try_shard
+from compactor_cli.run.shards import Shard, ShardResult, try_shard
 
 NAME = ".compact-batch.sqlite"
 _SCHEMA = """

@@ -13,7 +13,7 @@ from scale_cases import OPTIONS, TARGET, Batch, messages, row
 
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.read.streams import Slice
-from compactor_cli.run.step import compact_shard
+from compactor_cli.run.shards import compact_shard
 
 pyarrow = pytest.importorskip("pyarrow", reason="the extra [parquet] is not installed")
 parquet = pytest.importorskip("pyarrow.parquet")

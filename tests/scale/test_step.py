@@ -16,10 +16,9 @@ from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.streams import Slice
-from compactor_cli.run import step
+from compactor_cli.run import shards
 from compactor_cli.run.jobs import FinishedPolicy
-from compactor_cli.run.shards import settings_of
-from compactor_cli.run.step import ShardMetrics, compact_shard
+from compactor_cli.run.shards import ShardMetrics, compact_shard, settings_of
 
 
 def test_the_bytes_are_those_of_a_plain_run_and_failed_rows_are_next_to_them(work: Path) -> None:
@@ -45,7 +44,7 @@ def test_packed_files_stay_packed(work: Path) -> None:
 def test_a_finished_shard_is_not_done_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("rows.jsonl").write_bytes(dataset())
     first = compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
-    monkeypatch.setattr(step, "compact_input", _fail)
+    monkeypatch.setattr(shards, "compact_input", _fail)
     again = compact_shard("rows.jsonl", "out.jsonl", OPTIONS)
     assert (again.shards, again.shards_skipped) == (0, 1)
     assert (again.rows, again.tokens_after) == (first.rows, first.tokens_after)
