@@ -17,7 +17,7 @@ from textwrap import wrap
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.choice import Choice
+from compactor_cli.digest.choice import Choice, Fact
 from compactor_cli.digest.commands import CommandOutcome, Run, shown
 from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind, path_stripper
@@ -27,7 +27,7 @@ from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
-from compactor_cli.digest.statements import Statement, TokenCache, clipped, records_of
+from compactor_cli.digest.statements import Statement, StatementForm, TokenCache, clipped, records_of
 from compactor_cli.digest.statuses import is_test
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import working_directory
@@ -52,11 +52,11 @@ _FILL_RATIO = 0.15
 _CARRIED_RATIO = 0.3
 _NAMES_RATIO = 0.25
 _ITEM_TOKENS = 3
-# A shorter statement seldom reads alone.
-_LEAST_STATEMENT_CHARS = 80
+# A shorter statement seldom reads alone, its heading included.
+_LEAST_STATEMENT_CHARS = 40
 _QUESTION = re.compile(r"[?？][\"'”*_`)]*\s*$")
-# A client's command without a word of the user.
-_BARE_COMMAND = re.compile(r"/\S+")
+# A client's command with addresses and paths, which holds no word of the user.
+_COMMAND = re.compile(r"^/\S+(?:\s+\S*/\S*)*\s*")
 # A request that is cut below this says what to do, and no longer what not to do.
 _SENTENCE_TOKENS = 30
 # A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
@@ -177,18 +177,31 @@ class _Chooser:
             items.sort(key=tuple(sections[section]).index)
         shown = (str(self.text), *(item.text for items in found.values() for item in items))
         token_cache = TokenCache(count=self.request.count)
-        choice = Choice(self._explaining(statements), shown, self.analysis.worth, token_cache.text)
-        explaining = history_items(self.analysis, choice.choose(left - names_tokens), {}, with_names=False)
+        explaining = self._explaining(statements, shown, left - names_tokens, token_cache)
         left -= self._take(found, Section.COMMANDS, explaining, left)
         shown = (*shown, *(item.text for item in explaining))
         names = name_items(self.analysis, shown, left, token_cache)
         return {**found, Section.NAMES: list(names)} if names else found
 
-    def _explaining(self, statements: Iterable[Statement]) -> list[Statement]:
-        """What was reported to the user at the end of a turn: no question or proposal, which may be settled since."""
-        events = self.analysis.finals - self.analysis.taken_back.keys()
-        candidates = (one for one in statements if one.event in events and len(one.text) >= _LEAST_STATEMENT_CHARS)
-        return [one for one in candidates if not proposes(one.text) and not _QUESTION.search(one.text)]
+    def _explaining(
+        self, statements: Iterable[Statement], shown: Sequence[str], tokens: int, token_cache: TokenCache
+    ) -> Sequence[Item]:
+        """What was reported to the user at the end of a turn: no question or proposal, which may be settled since.
+
+        A statement weighs by the share of its worth that is not ``shown``.
+        """
+        events, worth = self.analysis.finals - self.analysis.taken_back.keys(), self.analysis.worth
+        covered = frozenset[Fact]().union(*map(worth.facts, shown))
+        candidates = []
+        for one in statements:
+            is_final = one.event in events and one.form is not StatementForm.CODE
+            is_long = len(one.lead) + len(one.text) >= _LEAST_STATEMENT_CHARS
+            if is_final and is_long and not proposes(one.text) and not _QUESTION.search(one.text):
+                facts = worth.facts(one.text)
+                new = sum(value for fact, value in facts.items() if fact not in covered)
+                candidates.append(one._replace(weight=one.weight * new / (sum(facts.values()) or 1)))
+        chosen = Choice(candidates, shown, worth, token_cache.text).choose(tokens)
+        return history_items(self.analysis, chosen, {}, with_names=False)
 
     def _newest_request(self, tokens: int) -> Iterator[Item]:
         """What the digest quotes under the task, which is the text's own to tell.
@@ -227,8 +240,10 @@ class _Chooser:
         """Whether an item is of the kind that may be added, and not in the text."""
         text = _OLD_RECORDS.sub("", item.text)
         if section is Section.USER:
-            # Of a call that was stopped, the reason that the user gave.
-            return not _BARE_COMMAND.fullmatch(text) and not self._is_quoted(text.rpartition(' → "')[2])
+            # Of a call that was stopped, the reason that the user gave; else what was asked, without what came of it.
+            words = text.rpartition(' → "')[2].partition(" → ")[0]
+            words = _COMMAND.sub("", words)
+            return bool(words) and not self._is_quoted(words)
         if section is Section.FILES:
             # What was only read has no state.
             return " — " in text and not self._names_file(text)
@@ -280,7 +295,8 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
     for run in reversed(analysis.runs):
         if not run.changes_world or (run.outcome is CommandOutcome.UNKNOWN and not run.line):
             continue
-        program = _program(run)
+        if not (program := _program(run)):
+            continue
         addresses = _ADDRESS.findall(run.line)
         report = addresses[-1] if addresses else run.line or run.outcome.value
         is_failure = run.outcome is CommandOutcome.FAILED
@@ -291,10 +307,15 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
 
 
 def _program(run: Run) -> str:
-    """The words of a command before its first option or text, where its report tells the rest; else the command."""
+    """The words of a command before its first option or text, where its report tells the rest; else the command.
+
+    Empty where what is shown of a command (a loop, a search) does not say that it changed something.
+    """
     parts = (part.strip() for part in run.command.split(" && "))
     acting = next((part for part in parts if replace(run, command=part).changes_world), run.command)
     line = shown(acting)
+    if not replace(run, command=line).changes_world:
+        return ""
     plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]
     return " ".join(plain) if run.line and len(plain) > 1 else line
 

@@ -11,6 +11,7 @@ from model_cases import request, summariser
 
 from compactor_cli.llm.supplement import CompletedText, completed
 from compactor_cli.model.summary import Answer, Item, Section, SectionItems, Source
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.render.template import load_template, read_ours
 
 ASKED = "Move the importer to the new feed, and never write to the live database while you test it, please."
@@ -179,10 +180,15 @@ PUSHED = conversation(
 )
 
 
-def completion(text: str, **more: object) -> list[str]:
+def completed_of(transcript: Transcript, text: str) -> list[str]:
+    """What is added to a text about these records."""
     sections = (SectionItems(section=Section.TASK, items=(Item(text=text),)),)
-    found = completed(request(PUSHED, 1_500), CompletedText(sections=sections), "en", most_ratio=0.8, **more)
-    return [item.text for part in found.summary.sections for item in part.items]
+    found = completed(request(transcript, 1_500), CompletedText(sections=sections), "en", most_ratio=0.8)
+    return [item.text for part in found.summary.sections for item in part.items if item.text != text]
+
+
+def completion(text: str) -> list[str]:
+    return [text, *completed_of(PUSHED, text)]
 
 
 def test_of_pushes_the_newest_is_stated_and_no_failure_that_was_fixed() -> None:
@@ -206,6 +212,48 @@ def test_a_request_stands_once() -> None:
     assert said.count("Leave the merge of the gauges") == 1
     _, *more = completion("User: leave the merge of the gauges to the office, please. " * 9)
     assert "Leave the merge" not in "\n".join(more)
+
+
+REVIEWED = conversation(
+    user("/review https://example.com/harbour/pull/31"),
+    says(
+        "### 1. Gauges drift\nThe clock of the barrier is two minutes late.\n\n"
+        "### 2. Symlinks in copy_levels\nos.walk follows them.\n\n"
+        "### 3. Gauges are read twice\nThe feed of the gauges repeats its last line, so each gauge is read twice."
+    ),
+    ran("for id in 1a2b3c4 5d6e7f8; do\n  git show $id | grep 'git commit'\ndone", ""),
+    user("fix the drift of the gauges"),
+    call("Edit", "e1", file_path="/data/app/src/gauges.py", old_string="a", new_string="gauge_b"),
+    answer("The file was updated.", "e1"),
+    ran("git commit -am 'Fix the drift'", "[gauges 1a2b3c4] Fix the drift"),
+    says("The drift is fixed."),
+    user("/plan keep the old rows of the barrier until the office has answered"),
+)
+REVIEWED_TEXT = (
+    "The user ran /review: the feed of the gauges repeats its last line, so each gauge is read twice.\n"
+    "The user: fix the drift of the gauges.\n"
+) * 10
+
+
+def test_a_short_finding_stands_under_its_heading_and_what_the_text_has_is_not_repeated() -> None:
+    added_lines = "\n".join(completed_of(REVIEWED, REVIEWED_TEXT))
+    assert "2. Symlinks in copy_levels: os.walk follows them." in added_lines
+    assert "repeats its last line" not in added_lines
+
+
+def test_a_request_that_the_text_quotes_is_not_repeated_for_what_came_of_it() -> None:
+    wants = [line for line in completed_of(REVIEWED, REVIEWED_TEXT) if "drift of the gauges" in line]
+    assert wants == []
+
+
+def test_of_a_clients_command_the_users_words_are_quoted_and_an_address_alone_is_not() -> None:
+    added_lines = "\n".join(completed_of(REVIEWED, REVIEWED_TEXT))
+    assert "keep the old rows of the barrier until the office has answered" in added_lines
+    assert "/review https" not in added_lines
+
+
+def test_a_loop_that_only_looks_is_not_told_as_a_change() -> None:
+    assert not any("for id in" in line for line in completed_of(REVIEWED, REVIEWED_TEXT))
 
 
 EARLIER = """## Remaining Work
