@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
@@ -112,31 +113,15 @@ def name_items(
     known.update(name for event in calls for name, _ in parameters(event.arguments))
     wanted = _wanted(analysis, known, 2 * number)
     files = _files_of(analysis, wanted)
-    groups: dict[str, list[str]] = {}
-    chars = 0
-    for name in wanted:
-        path = files.get(name, "")
-        chars += len(name) + (len(", ") if path in groups else len(f"{path}:  · "))
-        groups.setdefault(path, []).append(name)
-        if chars > 3 * budget_tokens and _is_over(_text(groups), budget_tokens, token_cache):
-            groups[path].pop()
-            break
-    text = _text(groups)
-    return _fitted((Item(text=text),), budget_tokens, token_cache) if text else ()
+    # The more names, the more tokens: the place is found in a few counts.
+    most = bisect_left(
+        range(1, len(wanted) + 1), True, key=lambda number: _tokens(wanted[:number], files, token_cache) > budget_tokens
+    )
+    return (Item(text=_text(wanted[:most], files)),) if most else ()
 
 
-def _is_over(text: str, budget_tokens: int, token_cache: TokenCache) -> bool:
-    return len(text) > 3 * budget_tokens and token_cache.item(Item(text=text)) > budget_tokens
-
-
-def _fitted(found: tuple[Item, ...], budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The item without its last names where it is too long after all."""
-    while found and token_cache.item(found[0]) > budget_tokens:
-        head, mark, _ = found[0].text.rpartition(", ")
-        if not mark:
-            return ()
-        found = (Item(text=head),)
-    return found
+def _tokens(names: Iterable[str], files: Mapping[str, str], token_cache: TokenCache) -> int:
+    return token_cache.item(Item(text=_text(names, files)))
 
 
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
@@ -191,7 +176,11 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
     return {missing[row]: short[path] for row, path in paths.items() if missing[row] not in path}
 
 
-def _text(groups: dict[str, list[str]]) -> str:
-    named = [f"{path}: {', '.join(names)}" for path, names in groups.items() if path and names]
+def _text(names: Iterable[str], files: Mapping[str, str]) -> str:
+    """The names by file in the order of the first of each, then those of no file."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(files.get(name, ""), []).append(name)
+    named = [f"{path}: {', '.join(names)}" for path, names in groups.items() if path]
     rest = groups.get("", [])
     return " · ".join([*named, ", ".join(rest)] if rest else named)
