@@ -15,7 +15,7 @@ from typing import Any
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.jsontext import dump, number_replaced, with_key
 from compactor_cli.formats.located_parts import (
@@ -174,20 +174,18 @@ def pieces(value: Any) -> list[LocatedPart]:
     """
     if not _is_step(value):
         return []
-    results = at(value, ("observation", "results"))
-    listed = list(enumerate(results)) if isinstance(results, list) else []
-    if _boundary(value) and listed:
-        return [piece for i, found in listed for piece in _texts(found, i)]
+    results = list(enumerate(listed(at(value, ("observation", "results")))))
+    if _boundary(value) and results:
+        return [piece for i, found in results for piece in _texts(found, i)]
     reasoning = value.get("reasoning_content")
     found = [LocatedPart(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
     found += content_pieces(value["message"], "message", read=_block)
-    called = value.get("tool_calls")
-    calls = [_call(call, i) for i, call in enumerate(called)] if isinstance(called, list) else []
+    calls = [_call(call, i) for i, call in enumerate(listed(value.get("tool_calls")))]
     if value["source"] != "agent":
-        return [*found, *(piece for i, result in listed for piece in _texts(result, i))]
-    unasked = max(len(listed) - len(calls), 0)
+        return [*found, *(piece for i, result in results for piece in _texts(result, i))]
+    unasked = max(len(results) - len(calls), 0)
     calls += [LocatedPart(ToolCall(id="", name="", arguments=""))] * unasked
-    return [*found, *calls, *(_result(result, i) for i, result in listed)]
+    return [*found, *calls, *(_result(result, i) for i, result in results)]
 
 
 def _call(call: Any, i: int) -> LocatedPart:

@@ -419,16 +419,11 @@ class ClaudeStream(RecordDialect):
 
         No boundary: it would say that the head is not sent any more.
         """
-        conversation = [
-            i for i in (*reversed(cut.before), *cut.after) if is_of_conversation(_value(transcript.records[i]))
-        ]
-        neighbour = _value(transcript.records[conversation[0]]) if conversation else {}
+        values = objects(transcript.records)
+        near = (values[i] for i in (*reversed(cut.before), *cut.after))
+        neighbour = next(filter(is_of_conversation, near), {})
         raw = transcript.records[0].raw
         return tuple(dump(_written(item, neighbour, transcript.sha256), raw) for item in insertions)
-
-
-def _value(record: Record) -> Mapping[str, Any]:
-    return record.value if isinstance(record.value, dict) else {}
 
 
 def _subtype(value: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from compactor_cli.formats.contents import string
+from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.sessions import ParentTree, Value
 
 
@@ -219,13 +219,12 @@ def message_id(value: Value) -> str:
 def brings_result(value: Value) -> bool:
     """Whether a record holds a tool's answer."""
     content = value["message"].get("content") if isinstance(value.get("message"), dict) else None
-    blocks = content if isinstance(content, list) else ()
-    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
+    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in listed(content))
 
 
 def _strings(mapping: Any, key: str) -> list[str]:
     values = mapping.get(key) if isinstance(mapping, dict) else None
-    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+    return [value for value in listed(values) if isinstance(value, str)]
 
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")

@@ -15,7 +15,7 @@ from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import string
+from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart
@@ -82,8 +82,8 @@ def item_of(value: Value) -> Item | None:
 
 def replacement(value: Value) -> tuple[Item, ...]:
     """The items of a boundary's ``replacement_history``."""
-    items = payload_of(value).get("replacement_history")
-    return tuple(item for item in items if isinstance(item, dict)) if isinstance(items, list) else ()
+    items = listed(payload_of(value).get("replacement_history"))
+    return tuple(item for item in items if isinstance(item, dict))
 
 
 def payload_of(value: Value) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from compactor_cli.formats.base import SESSION, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, role_of, string
+from compactor_cli.formats.contents import arguments, listed, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, spoken_parts
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
@@ -110,8 +110,7 @@ def is_context(message: Value) -> bool:
 
 def responses(parts: Any) -> Iterator[Value]:
     """The ``functionResponse`` objects among the parts of a message."""
-    blocks = parts if isinstance(parts, list) else []
-    found = (at(block, ("functionResponse",)) for block in blocks)
+    found = (at(block, ("functionResponse",)) for block in listed(parts))
     return (response for response in found if isinstance(response, dict))
 
 
@@ -120,8 +119,7 @@ def _answered_ids(value: Value) -> Iterator[str]:
 
 
 def _nested(value: Value) -> Iterator[str]:
-    calls = value.get("toolCalls")
-    for call in calls if isinstance(calls, list) else []:
+    for call in listed(value.get("toolCalls")):
         if isinstance(call, dict) and isinstance(call.get("result"), list) and call["result"]:
             yield string(call.get("id"))
 
@@ -281,10 +279,9 @@ def _pieces(value: Any) -> list[LocatedPart]:
     if isinstance(content, str):
         found = [LocatedPart(Text(text=content), (("content",),))] if content else []
     else:
-        blocks = content if isinstance(content, list) else [content] if isinstance(content, dict) else []
+        blocks = [content] if isinstance(content, dict) else listed(content)
         found = [_moved(piece, ("content",)) for piece in content_pieces({"parts": blocks})]
-    calls = value.get("toolCalls")
-    for n, call in enumerate(calls if isinstance(calls, list) else []):
+    for n, call in enumerate(listed(value.get("toolCalls"))):
         if isinstance(call, dict):
             found += _call_pieces(call, n)
     # Results that are not there last: leaving them out must not change the numbers of the others.
@@ -295,10 +292,9 @@ def _call_pieces(call: Value, n: int) -> Iterator[LocatedPart]:
     key, name = string(call.get("id")), string(call.get("name"))
     place: Place = ("toolCalls", n)
     yield LocatedPart(ToolCall(id=key, name=name, arguments=arguments(call.get("args") or {})), ((*place, "args"),))
-    result = call.get("result")
     answers = [
         _moved(piece, (*place, "result"))
-        for piece in content_pieces({"parts": result if isinstance(result, list) else []})
+        for piece in content_pieces({"parts": listed(call.get("result"))})
         if isinstance(piece.part, ToolResult)
     ]
     is_error = call.get("status") == "error"

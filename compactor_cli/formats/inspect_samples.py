@@ -15,7 +15,7 @@ from typing import Any
 
 from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, read_call, string
+from compactor_cli.formats.contents import arguments, listed, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located_parts import (
     LocatedPart,
@@ -144,10 +144,9 @@ def pieces(value: Any, row: Any = None) -> list[LocatedPart]:
     found: list[LocatedPart] = []
     if isinstance(content, str) and content:
         found.append(LocatedPart(Text(text=_text(content, row)), (("content",),)))
-    for i, block in enumerate(content if isinstance(content, list) else ()):
+    for i, block in enumerate(listed(content)):
         found += _block(block, ("content", i), row)
-    calls = value.get("tool_calls")
-    for i, call in enumerate(calls if isinstance(calls, list) else ()):
+    for i, call in enumerate(listed(value.get("tool_calls"))):
         has_place = isinstance(call, dict) and "arguments" in call
         found.append(LocatedPart(read_call(call), (("tool_calls", i, "arguments"),) if has_place else ()))
     return found

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import RecordDialect, at, first_string
@@ -70,7 +70,7 @@ class Letta(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with all keys of their neighbours: the importer wants them."""
-        values = [r.value if isinstance(r.value, dict) else {} for r in transcript.records]
+        values = objects(transcript.records)
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if values[i]), {})
         raw = transcript.records[0].raw
         return tuple(dump(_written(item, transcript.sha256, near), raw) for item in insertions)

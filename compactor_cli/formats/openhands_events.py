@@ -137,8 +137,7 @@ class OpenHands(RecordDialect):
         return 3 if is_event(value) or _is_pair(value) else 0
 
     def _leads(self, elements: Any) -> bool:
-        found = elements if isinstance(elements, list) else ()
-        return self.record_score(next((one for one in found if isinstance(one, (dict, list))), None)) > 0
+        return self.record_score(next((one for one in listed(elements) if isinstance(one, (dict, list))), None)) > 0
 
     def starts(self, value: Any) -> bool:
         """Whether it is the event with number 0."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import role_of, string
+from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import LocatedPart, at, parts_of
@@ -70,8 +70,8 @@ def is_compression(value: Value) -> bool:
 
 def history(value: Value) -> tuple[Value, ...]:
     """The contents of a compression."""
-    contents = at(value, ("systemPayload", "compressedHistory"))
-    return tuple(item for item in contents if isinstance(item, dict)) if isinstance(contents, list) else ()
+    contents = listed(at(value, ("systemPayload", "compressedHistory")))
+    return tuple(item for item in contents if isinstance(item, dict))
 
 
 def _key(content: Value) -> str:
