@@ -206,4 +206,4 @@ def _adjacent(read: Sequence[_Block]) -> Iterator[Part]:
             yield from (Text(text=words) for _, words in _QUOTED.findall(text) if words)
 
 
-DIALECT = Cline(chat.pieces)
+DIALECT = Cline()

@@ -44,8 +44,9 @@ class RecordDialect(BaseDialect):
     paths: tuple[JsonPath, ...] = ()
     models: tuple[JsonPath, ...] = ()
     row_models: tuple[JsonPath, ...] = ()
+    row_score = 2
 
-    def __init__(self, pieces_of: Callable[[Any], Sequence[LocatedPart]]) -> None:
+    def __init__(self, pieces_of: Callable[[Any], Sequence[LocatedPart]] = lambda value: ()) -> None:
         self._pieces_of = pieces_of
 
     def record_score(self, value: Any) -> int:
@@ -60,9 +61,9 @@ class RecordDialect(BaseDialect):
         return self.record_score(first_object(elements)) > 0
 
     def score(self, value: Any) -> int:
-        """That of a record; 2 for a row with an array of them."""
+        """That of a record; ``row_score`` for a row with an array of them."""
         is_row = isinstance(value, dict) and self.paths
-        return self.record_score(value) or (2 if is_row and self.array_path(value) is not None else 0)
+        return self.record_score(value) or (self.row_score if is_row and self.array_path(value) is not None else 0)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the newest record names, else the row."""

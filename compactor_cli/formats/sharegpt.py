@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import chat, new_message
 from compactor_cli.formats.base import (
     RUN,
-    BaseDialect,
     Capabilities,
     Insertion,
     InsertionPoint,
-    JsonPath,
     pad_missing_results,
 )
 from compactor_cli.formats.chat import model_of
@@ -28,6 +26,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import named_call, result_text, shortened_call
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.located_parts import RecordDialect
 from compactor_cli.formats.new_message import BRIDGE, alternating
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
@@ -127,7 +126,6 @@ def _shortened(piece: TaggedPart, text: str) -> str:
     return json.dumps({**_object(piece.written), "content": text}, ensure_ascii=False) if is_wrapped else text
 
 
-_PATHS: tuple[JsonPath, ...] = (("conversations",), ("conversation",))
 SHAPE = new_message.TurnShape(
     role_key="from", text_key="value", user=("human", "user"), assistant=("gpt", "assistant", "model", "chatgpt")
 )
@@ -142,27 +140,22 @@ _OWN_ROLES = frozenset({"function_call", "observation"})
 SPEAKERS = {Role.SYSTEM: "system", Role.USER: "human", Role.ASSISTANT: "gpt", Role.TOOL: "tool"}
 
 
-class ShareGPT(BaseDialect):
+class ShareGPT(RecordDialect):
     """The dialect of ShareGPT data sets."""
 
     name = "sharegpt"
     title = "ShareGPT conversations"
     holds = Capabilities.SYSTEM | Capabilities.CALLS | Capabilities.TOOLS | Capabilities.MODEL | Capabilities.METADATA
     unwritten = NEVER_WRITTEN
+    paths = (("conversations",), ("conversation",))
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``conversations``, or a bare array of turns."""
-        return array_at(value)
-
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for a call or an observation; 2 for any turn with ``from`` and ``value``."""
-        if not is_turn(value):
-            return 2 if isinstance(value, dict) and array_at(value) else 0
-        return 3 if value["from"] in _OWN_ROLES else 2
+        return (3 if value["from"] in _OWN_ROLES else 2) if is_turn(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per turn."""
-        return read(records)
+        """One message per turn; the results of a turn's calls are made as many as the calls."""
+        return pad_missing_results([_message(record.value) for record in records])
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the row names."""
@@ -173,8 +166,12 @@ class ShareGPT(BaseDialect):
         return new_message.insert(transcript, cut, alternating(transcript, cut, insertions), SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The turn with these texts replaced within its value; tags stay where they are."""
-        return shorten(record, texts)
+        """The turn with these texts replaced; tags stay. Results that only stand for missing ones have no text."""
+        value = parse(record.raw)
+        role = _ROLES.get(value["from"], Role.META) if is_turn(value) else Role.META
+        if role is Role.META or not texts:
+            return record.raw
+        return dump({**value, "value": rejoined(_pieces(value, role), texts)}, record.raw)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of alternating turns; ``tools`` as the JSON string that trainers read."""
@@ -224,21 +221,6 @@ def is_turn(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("from"), str) and "value" in value
 
 
-def array_at(value: Any) -> JsonPath | None:
-    """Where the turns are: in the row, or the value itself."""
-    places = ((), *_PATHS) if isinstance(value, list) else _PATHS
-    for path in places:
-        found = value if not path else value.get(path[0]) if isinstance(value, dict) else None
-        if isinstance(found, list) and is_turn(next((item for item in found if isinstance(item, dict)), None)):
-            return path
-    return None
-
-
-def read(records: Sequence[Record]) -> tuple[Message, ...]:
-    """One message per turn; the results of a turn's calls are made as many as the calls."""
-    return pad_missing_results([_message(record.value) for record in records])
-
-
 def _message(value: Any) -> Message:
     if not is_turn(value):
         return _META
@@ -275,56 +257,31 @@ def _calls(text: str) -> list[TaggedPart]:
     return [TaggedPart(written="[", part=None), *joined, TaggedPart(written="]", part=None)]
 
 
-def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
-    """The turn with these texts replaced. Results that only stand for missing ones have no text to replace."""
-    value = parse(record.raw)
-    role = _ROLES.get(value["from"], Role.META) if is_turn(value) else Role.META
-    if role is Role.META or not texts:
-        return record.raw
-    return dump({**value, "value": rejoined(_pieces(value, role), texts)}, record.raw)
-
-
 SHAREGPT = ShareGPT()
 
 
 _MARKS = ("<tool_call>", "<tool_response>", "[CONTEXT SUMMARY]:")
 
 
-class HermesTrajectory(BaseDialect):
+class HermesTrajectory(ShareGPT):
     """The dialect of Hermes' trajectories."""
 
     name = "hermes"
     title = "Hermes trajectory"
     holds = RUN | Capabilities.THINKING | Capabilities.TOOLS
-    unwritten = NEVER_WRITTEN
+    row_score = 1
 
-    def array_path(self, value: Any) -> JsonPath | None:
-        """``conversations``, as in ShareGPT."""
-        return array_at(value)
-
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for a turn with tags, of a tool, or that is its compressor's summary; 1 for any other turn."""
         if not is_turn(value):
-            return 1 if isinstance(value, dict) and array_at(value) else 0
+            return 0
         turn_text = value["value"]
         is_marked = isinstance(turn_text, str) and any(mark in turn_text for mark in _MARKS)
         return 3 if is_marked or value["from"] == "tool" else 1
 
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per turn, its tags read as calls, results and thinking."""
-        return read(records)
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the row names."""
-        return model_of(records, row)
-
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns of ``human`` and ``gpt``; a summary may follow a tool's turn, as Hermes itself writes it."""
         return new_message.insert(transcript, cut, insertions, SHAPE)
-
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The turn with these texts replaced within its tags."""
-        return shorten(record, texts)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of turns with tags."""
