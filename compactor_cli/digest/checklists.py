@@ -26,15 +26,22 @@ _MAX_LISTS = 40
 _ABOVE_CHARS = 200
 _NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
 _ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | \| )")
-# What stands above a list of things to be dealt with, and above one of things that were.
+# What stands above a list of things to be dealt with, and above one of what was done or what explains something.
 _TO_DO = re.compile(
     r"issue|finding|problem|remaining|to-?do\b|to fix|comment|feedback|plan\b|changes (?:needed|required)|missing"
     r"|places|need(?:s|ed)? (?:to be )?(?:fix|chang|updat|add|handl|mend)|recommend|improve|suggest|bugs?\b|concern"
     r"|failing|left\b|threads|问题|待办|指摘",
     re.IGNORECASE,
 )
+# How a message begins whose headings are findings or steps, and not what explains something.
+_REVIEWS = re.compile(
+    r"\b(?:review|findings|issues|problems|concerns|remaining|threads|comments|suggestions|recommendations|plan)\b|问题",
+    re.IGNORECASE,
+)
 _MADE = re.compile(
-    r"changes made|(?:was|were|been|i) (?:done|made|changed|fixed)|completed|implemented|✅|summary", re.IGNORECASE
+    r"changes made|(?:was|were|been|i) (?:done|made|changed|fixed)|completed|implemented|✅|summary"
+    r"|\b(?:because|why)\b|root cause|what happened|\b(?:issue|problem|bug|cause) (?:was|is)\b",
+    re.IGNORECASE,
 )
 _DONE_ENTRY = re.compile(
     r"\W*(?:✅|✓|\[x\]|(?:added|updated|fixed|removed|created|replaced|changed|renamed|moved)\b)", re.IGNORECASE
@@ -161,7 +168,7 @@ class _Listed(NamedTuple):
 def _lists(text: str) -> Iterator[list[_Listed]]:
     """The lists of a message that name what is to be dealt with; their entries may be headings with sentences below."""
     entries: list[_Listed] = []
-    above = text[:_ABOVE_CHARS]
+    above = _NUMBERED.split(text, maxsplit=1)[0][:_ABOVE_CHARS]
     for place, (piece, form, lead) in enumerate(statements_of(text)):
         heading, _, under = lead.partition("\n")
         below = entries and (
@@ -180,8 +187,10 @@ def _lists(text: str) -> Iterator[list[_Listed]]:
             yield from _as_checklist(entries)
             entries = []
         if not entries:
-            about = text[: 2 * _ABOVE_CHARS] if headed else f"{lead}\n{above}"
-            is_asked = _TO_DO.search(about) is not None and (bool(headed) or not _MADE.search(about))
+            if headed:
+                is_asked = _REVIEWS.search(text[: 2 * _ABOVE_CHARS]) is not None
+            else:
+                is_asked = _TO_DO.search(f"{lead}\n{above}") is not None and not _MADE.search(f"{lead}\n{above}")
         if is_asked or entries:
             entries.append(_Listed(int(match[1]), words, (place,), f"{words}\n{piece}"))
     yield from _as_checklist(entries)

@@ -108,3 +108,12 @@ def test_what_may_have_been_dealt_with_in_a_file_of_several_findings_is_not_call
     ]
     one = digest(conversation(ASKED, HEADED, user("mend them"), *edits, edited("src/store.py", "BaseHour[:7]")), 3_000)
     assert texts(one, Section.PLAN) == []
+
+
+def test_a_list_that_explains_how_something_came_about_leaves_nothing_open() -> None:
+    why = says(
+        "The bug slipped through because of how the store grew:\n\n"
+        "1. `add_all()` was written first in `src/store.py`\n2. `read_drift()` came later in `src/clock.py`\n"
+        "3. `write_row()` has no test in `src/export.py`\n"
+    )
+    assert texts(digest(conversation(ASKED, why, user("mend it"), STORE, CLOCK), 3_000), Section.PLAN) == []
