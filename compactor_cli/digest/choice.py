@@ -17,7 +17,7 @@ from math import log
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
-from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, short_name
+from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, short_name
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.salience import Scores, Spoken
 from compactor_cli.digest.statements import (
@@ -361,7 +361,12 @@ def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
         if chars > 0 and (text := _report_words(events[number])):
             found[number] = text
             chars -= len(text)
-    return dict(reversed(found.items()))
+    # What stands in several is the client's word about a subagent; so is a call of the subagent in JSON.
+    times = Counter(chain.from_iterable(set(text.split("\n")) for text in found.values()))
+    return {
+        number: "\n".join(line for line in text.split("\n") if times[line] == 1 and '{"' not in line)
+        for number, text in reversed(found.items())
+    }
 
 
 def _report_words(event: Event) -> str:
@@ -439,7 +444,8 @@ def _outputs(
     for text, place in found:
         event_number = last[place]
         event = events[event_number]
-        if event.tool is ToolKind.PLAN or event.refusal is not None:
+        is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
+        if is_steering or event.refusal is not None:
             continue
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
