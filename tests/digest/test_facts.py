@@ -176,3 +176,39 @@ def test_where_no_tool_works_on_files_half_of_a_sum_like_gift_card_is_no_file() 
     ]
     one = digest(conversation(user("which lamp?"), *looked, said, user("the white one"), bought), 400)
     assert texts(one, Section.COMMANDS) == ["buy_lamp(colour white, price 81) → status paid"]
+
+
+CAMERA = '{"order_id": "#W7464385", "status": "%s", "items": [{"item_id": "%s", "name": "Camera", "price": %s}]}'
+
+
+def ordered(*more: object) -> list[str]:
+    return facts(
+        call("get_order_details", "1", order_id="#W7464385"),
+        answer(CAMERA % ("pending", "1810466394", "502.28"), "1"),
+        says("The camera of your order is pending; the waterproof one costs 466.75."),
+        user("the waterproof one in silver/gold, please"),
+        *more,
+    )
+
+
+def test_an_object_is_shown_as_it_was_last_and_not_as_it_was_before_a_change() -> None:
+    changed = call("modify_order", "2", order_id="#W7464385", new_item_ids=["6700049080"])
+    shown = "\n".join(ordered(changed, answer(CAMERA % ("pending (modified)", "6700049080", "466.75"), "2")))
+    assert "modify_order(#W7464385, new_item_ids 6700049080) → pending (modified)" in shown
+    assert "466.75" in shown
+    assert "502.28" not in shown
+
+
+def test_words_with_a_slash_between_them_make_no_dialogue_a_session_about_files() -> None:
+    assert any(text.startswith("get_order_details(#W7464385): ") for text in ordered())
+
+
+def test_an_amount_stands_as_it_was_spoken_of() -> None:
+    refund = (
+        '{"parts": [{"kind": "refund", "amount": 35.52999999999997}, {"kind": "fee", "amount": 0.30000000000000004}]}'
+    )
+    shown = "\n".join(
+        facts(call("cancel", "1"), answer(refund, "1"), says("You get 35.53 back."), user("thanks a lot"))
+    )
+    assert "amount 35.53" in shown
+    assert "0.30000000000000004" in shown
