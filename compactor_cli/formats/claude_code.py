@@ -25,7 +25,15 @@ from typing import Any
 
 from compactor_cli.formats import claude_tree
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.claude_tree import Tree, is_boundary, is_of_conversation, message_id, size_tokens, superseded
+from compactor_cli.formats.claude_tree import (
+    Tree,
+    is_boundary,
+    is_of_conversation,
+    main_of,
+    message_id,
+    size_tokens,
+    superseded,
+)
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
@@ -241,8 +249,8 @@ class ClaudeCode(RecordDialect):
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer that a model gave."""
-        tree = tree_of(records)
-        names = (string(tree.values[i]["message"].get("model")) for i in reversed(tree.main))
+        values = objects(records)
+        names = (string(values[i]["message"].get("model")) for i in reversed(main_of(values)))
         return next((name for name in names if name and not name.startswith("<")), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -288,7 +296,7 @@ class ClaudeCode(RecordDialect):
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The ``usage`` of the last answer."""
-        return claude_tree.counters(tree_of(records), staying)
+        return claude_tree.counters(objects(records), staying)
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with another ``usage``."""

@@ -40,11 +40,9 @@ class Tree(ParentTree):
                 self.again[i] = firsts[uuid]
                 if is_of_conversation(value) and value["message"] != values[self.index[uuid]].get("message"):
                     self.index[uuid] = i
-        conversation = [i for i, value in enumerate(values) if is_of_conversation(value)]
-        own = [i for i in conversation if values[i].get("isSidechain") is not True]
-        self.main = tuple(own or conversation)
+        self.main = main_of(values)
         self.is_main = frozenset(self.main)
-        self.has_own = bool(own)
+        self.has_own = bool(self.main) and values[self.main[0]].get("isSidechain") is not True
 
     @cached_property
     def newest(self) -> int | None:
@@ -87,6 +85,12 @@ class Tree(ParentTree):
     def is_of_subagent(self, i: int) -> bool:
         """Whether a record belongs to a subagent, in a file that is not the subagent's own."""
         return self.has_own and self.values[i].get("isSidechain") is True
+
+
+def main_of(values: Sequence[Value]) -> tuple[int, ...]:
+    """The records of the conversation, see `Tree`: all that is asked of a session whose links do not matter."""
+    conversation = [i for i, value in enumerate(values) if is_of_conversation(value)]
+    return tuple([i for i in conversation if values[i].get("isSidechain") is not True] or conversation)
 
 
 def superseded(tree: Tree) -> frozenset[int]:
@@ -180,9 +184,11 @@ def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
     """With the other lines of the same API message, and the results that link to them."""
     if not indices:
         return indices
-    ids = {message_id(tree.values[i]) for i in indices} - {""}
-    staying = indices | {i for i in tree.main if message_id(tree.values[i]) in ids}
-    return staying | {i for i in tree.main if tree.parent(i) in staying and brings_result(tree.values[i])}
+    others = [i for i in tree.main if i not in indices]
+    wanted = {message_id(tree.values[i]) for i in others} - {""}
+    ids = wanted and wanted.intersection(message_id(tree.values[i]) for i in indices)
+    staying = indices.union(i for i in others if message_id(tree.values[i]) in ids)
+    return staying.union(i for i in others if tree.parent(i) in staying and brings_result(tree.values[i]))
 
 
 def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
@@ -239,14 +245,15 @@ def outdated(tree: Tree) -> frozenset[int]:
     return frozenset(i for i, kind in kinds if kind.startswith("api-request") or (kind in _PROMPTS and i < newest))
 
 
-def counters(tree: Tree, staying: Sequence[int]) -> dict[int, int]:
+def counters(values: Sequence[Value], staying: Sequence[int]) -> dict[int, int]:
     """The lines of the last answer that stays, with the size in their ``usage``."""
-    answers = [i for i in staying if i in tree.is_main and _usage(tree.values[i])]
+    is_main = frozenset(main_of(values))
+    answers = [i for i in staying if i in is_main and _usage(values[i])]
     if not answers:
         return {}
-    last = message_id(tree.values[answers[-1]])
-    lines = [i for i in answers if i == answers[-1] or (last and message_id(tree.values[i]) == last)]
-    return {i: size_tokens(_usage(tree.values[i])) for i in lines}
+    last = message_id(values[answers[-1]])
+    lines = [i for i in answers if i == answers[-1] or (last and message_id(values[i]) == last)]
+    return {i: size_tokens(_usage(values[i])) for i in lines}
 
 
 def recounted(value: Value, size_tokens: int) -> dict[str, Any]:

@@ -3,13 +3,14 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
+from compactor_cli.formats import claude_code, claude_tree
 from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.claude_code import CLAUDE_CODE as DIALECT
 from compactor_cli.formats.detect import open_transcripts
@@ -532,3 +533,16 @@ def test_what_a_client_repeats_for_its_own_screen_is_let_go_and_stays_in_the_byt
     [session] = open_transcripts(map(line, (*asked, answered)))
     assert session.records[2].value == {key: value for key, value in answered.items() if key != "toolUseResult"}
     assert b"toolUseResult" in session.records[2].raw
+
+
+def test_what_links_to_what_is_worked_out_once_to_read_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_of: list[int] = []
+
+    def counted(values: Sequence[Any]) -> claude_code.Tree:
+        made_of.append(len(values))
+        return claude_tree.Tree(values)
+
+    monkeypatch.setattr(claude_code, "Tree", counted)
+    [session] = open_transcripts(map(line, chain(3)))
+    assert session.model == "claude-opus-4-6"
+    assert made_of == [len(session.records)]
