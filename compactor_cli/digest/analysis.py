@@ -23,6 +23,7 @@ from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.statuses import ErrorRecord, WorkState, find_errors, work_state
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
+from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -142,7 +143,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
     operations, ran, plan = file_operations(found), runs(found), plan_state(found)
     files = replay(operations, memory.file_states())
     turns, taken_back = turns_of(found), overturned(found)
-    words, work = words_of(language), work_state(found, ran, operations, files)
+    words, work = words_of(language), work_state(found, ran, operations, files, working_directory(request.transcript))
     return Analysis(
         events=found,
         kept=kept,

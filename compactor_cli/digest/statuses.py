@@ -352,7 +352,7 @@ def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
     return lambda path: path.startswith("~/") or (has_relative and path.startswith("/"))
 
 
-def _elsewhere(runs: Sequence[Run], states: Sequence[FileState]) -> dict[int, str]:
+def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
     """The folders of the runs in another folder than the one that paths are relative to, by position."""
     has_relative = any(not state.path.startswith(("/", "~")) for state in states)
     changed = [state.path for state in states if state.is_changed]
@@ -360,7 +360,7 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState]) -> dict[int, st
     return {
         event: folder
         for event, folder in folders.items()
-        if folder.startswith(("/", "~"))
+        if folder.startswith(("/", "~")) and folder.rstrip("/") != directory
         # Where all paths are whole, the work may be in that folder.
         if has_relative or (is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed))
     }
@@ -382,11 +382,18 @@ def _folder(command: str) -> str:
 
 
 def work_state(
-    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], states: Sequence[FileState]
+    events: Sequence[Event],
+    runs: Sequence[Run],
+    operations: Sequence[FileOperation],
+    states: Sequence[FileState],
+    directory: str = "",
 ) -> WorkState:
-    """The state at the end; sets each file state's ``commit`` where a commit holds its last change."""
+    """The state at the end; sets each file state's ``commit`` where a commit holds its last change.
+
+    ``directory``: where the session works, as its records name it.
+    """
     results = results_of(events)
-    elsewhere = _elsewhere(runs, states)
+    elsewhere = _elsewhere(runs, states, directory)
     found = _commits(results, runs)
     commits = tuple(commit for commit in found if not is_throwaway(f"{elsewhere.get(commit.event, '')}/"))
     runs_here = [run for run in runs if run.event not in elsewhere]

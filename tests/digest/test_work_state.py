@@ -180,3 +180,10 @@ def test_what_a_move_or_an_appending_writes_over_was_not_created_by_it() -> None
     appended = ran("cat >> clock_test.py <<'EOF'\nx\nEOF", "")
     one = digest(conversation(user("mend the tests"), read, moved, appended), 2_000)
     assert {"clock_test.py — edited", "store_test.py — edited"} <= set(texts(one, Section.FILES))
+
+
+def test_a_command_that_names_the_work_tree_itself_is_one_of_the_work() -> None:
+    edit = (call("Edit", "e", file_path="/data/app/src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
+    entered = ran("git -C /data/app checkout -b drift", "Switched to a new branch 'drift'")
+    one = digest(conversation(user("mend the clock"), edit, entered, cwd="/data/app"), 1_500)
+    assert "branch drift" in texts(one, Section.COMMANDS)
