@@ -345,8 +345,8 @@ def snippet(text: str, query: str, most_chars: int = SNIPPET_CHARS) -> str:
         while ahead < len(places) and (ahead == number or places[ahead][1] <= first + most_chars // 2):
             within[places[ahead][2]] += 1
             ahead += 1
-        if len(+within) > best:
-            start, best = max(0, first - most_chars // 4), len(+within)
+        if (count := len(+within)) > best:
+            start, best = max(0, first - most_chars // 4), count
         within[stem] -= 1
     stop = min(len(text), start + most_chars)
     while 0 < start < len(text) and best and text[start - 1].isalnum() and text[start - 1].isascii():

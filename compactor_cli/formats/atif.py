@@ -28,6 +28,7 @@ from compactor_cli.formats.located_parts import (
     parts_of,
     result_piece,
 )
+from compactor_cli.formats.sessions import time_near
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -82,10 +83,7 @@ class Atif(RecordDialect):
         """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
         raw = transcript.records[0].raw
         has_head = any(not transcript.messages[i].is_meta for i in cut.before)
-        removed = [i for i in range(len(transcript.records)) if i not in {*cut.before, *cut.after}]
-        times = (transcript.messages[i].timestamp for i in (*reversed(removed), *reversed(cut.before), *cut.after))
-        time = next((found for found in times if found), "")
-        number = len(cut.before) + 1
+        time, number = time_near(transcript, cut), len(cut.before) + 1
         steps = (_step(item, number + i, time, has_head=has_head) for i, item in enumerate(insertions))
         return tuple(dump(step, raw) for step in steps)
 

@@ -30,7 +30,7 @@ from compactor_cli.formats.located_parts import (
     parts_of,
     result_piece,
 )
-from compactor_cli.formats.sessions import derived_uuid, is_shown
+from compactor_cli.formats.sessions import derived_uuid, is_shown, time_near
 from compactor_cli.model.transcript import Media, Message, Record, Role, Text, Thinking, ToolCall, Transcript
 
 Event = Mapping[str, Any]
@@ -160,7 +160,7 @@ class OpenHands(RecordDialect):
         values = [record.value for record in transcript.records]
         raw = transcript.records[0].raw
         site = _OpenHandsSite(values, cut, len(insertions))
-        time = _time(transcript, cut)
+        time = time_near(transcript, cut)
         like = next((event for value in values for event in _events(value) if is_action(event)), {})
         written: list[bytes] = []
         for item, number in zip(insertions, site.numbers, strict=True):
@@ -264,13 +264,6 @@ class _OpenHandsSite:
             args = {"forgotten_events_start_id": self.forgotten[0], "forgotten_events_end_id": self.forgotten[-1]}
         args |= {"summary": item.text, "summary_offset": self.offset}
         return {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
-
-
-def _time(transcript: Transcript, cut: InsertionPoint) -> str:
-    kept = {*cut.before, *cut.after}
-    removed = [i for i in range(len(transcript.records) - 1, -1, -1) if i not in kept]
-    times = (transcript.messages[i].timestamp for i in (*removed, *reversed(cut.before), *cut.after))
-    return next((time for time in times if time), "")
 
 
 def _message_event(item: Insertion) -> dict[str, Any]:

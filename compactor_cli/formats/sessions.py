@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located_parts import RecordDialect
-from compactor_cli.model.transcript import Message, Record
+from compactor_cli.model.transcript import Message, Record, Transcript
 
 Value = Mapping[str, Any]
 EPOCH = "1970-01-01T00:00:00.000Z"
@@ -101,6 +102,14 @@ def derived_uuid(seed: str, what: object) -> str:
 def first_time(values: Sequence[Value], order: Iterable[int]) -> str:
     """The time of the first of these records that has one."""
     return next(filter(None, (string(values[i].get("timestamp")) for i in order)), EPOCH)
+
+
+def time_near(transcript: Transcript, cut: InsertionPoint) -> str:
+    """The time of the last removed message that has one, else of a kept one; empty where none has."""
+    kept = {*cut.before, *cut.after}
+    removed = [i for i in range(len(transcript.records) - 1, -1, -1) if i not in kept]
+    times = (transcript.messages[i].timestamp for i in (*removed, *reversed(cut.before), *cut.after))
+    return next(filter(None, times), "")
 
 
 def newest_time(values: Sequence[Value]) -> str:
