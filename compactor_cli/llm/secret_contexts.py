@@ -196,7 +196,7 @@ def is_mixed(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Value:
+class _FoundValue:
     """A value with what is known of its name. ``before``: what the name begins with, in front of its stem."""
 
     kind: str
@@ -229,7 +229,7 @@ def _assigned(scan: Scan, stem: str, kind: str, name: re.Pattern[str]) -> Iterat
         start, stop, is_quoted = _value_at(scan, begin)
         if stop - start > _LONG_CHARS:
             looked_at = stop
-        value = _Value(
+        value = _FoundValue(
             kind=kind,
             stem=text[at : named.end()],
             before=text[max(0, at - _FLAG_CHARS) : at],
@@ -265,7 +265,7 @@ def _is_flag(text: str, at: int) -> bool:
     return word.startswith("--")
 
 
-def _is_secret(value: _Value) -> bool:
+def _is_secret(value: _FoundValue) -> bool:
     text = value.text if value.is_quoted else value.text.rstrip(".:!?)")
     if len(text) < 4 or len(set(text)) < 3 or _PLACEHOLDER.match(text) or _ELLIPSIS.search(text):
         return False
@@ -288,7 +288,7 @@ def _is_code(text: str) -> bool:
     return bool(_NOT_BARE.match(text) or _CODE.search(text) or _DOTTED.fullmatch(text) or _PATH.fullmatch(text))
 
 
-def _is_key(value: _Value, text: str) -> bool:
+def _is_key(value: _FoundValue, text: str) -> bool:
     """Of what is called no more than a key: long and random, under a name that does not say that it is open."""
     if value.stem.lower().startswith("auth"):
         return value.is_quoted and value.is_name_quoted and _is_user_and_password(text)
@@ -316,7 +316,7 @@ def _is_user_and_password(text: str) -> bool:
     return b":" in plain and plain.decode("utf-8", "replace").isprintable()
 
 
-def _is_password(value: _Value, text: str) -> bool:
+def _is_password(value: _FoundValue, text: str) -> bool:
     """Passwords may be words; a word is one where it is quoted or set in the environment, not in prose or code."""
     if " " in text:
         return value.is_quoted and _is_passphrase(text)
