@@ -48,8 +48,9 @@ _SHARES: Mapping[Section, float] = {
     Section.FILES: 0.1,
 }
 _FILL_RATIO = 0.15
-# Of what an update dropped of the earlier summary: open steps, and as much for the user's words.
-_CARRIED_RATIO = 0.3
+# Of what an update dropped of the earlier summary: open steps, as much for the user's words, as much for decisions.
+_CARRIED = (Section.PLAN, Section.USER, Section.DECISIONS)
+_CARRIED_RATIO = 0.25
 _NAMES_RATIO = 0.25
 _ITEM_TOKENS = 3
 # A shorter statement seldom reads alone, its heading included.
@@ -62,6 +63,8 @@ _SENTENCE_TOKENS = 30
 # A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
 _SHOWN_RATIO = 0.6
 _QUOTED_RATIO = 0.7
+# A line with this many words of an earlier decision has to do with it, and may overturn it.
+_CONCERNED_RATIO = 0.3
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 4
 _LONG_WORD_CHARS = 4
@@ -102,7 +105,8 @@ def completed(
 
     The supplement takes ``most_ratio`` of both at most. The state is that of the digest of all covered records, as if
     nobody else had written. ``analysis``: of the request, where it is made already. ``previous``: the earlier summary
-    that the text brings up to date; what was open in it, and the user's words in it, come first.
+    that the text brings up to date; what was open in it, the user's words in it, and its decisions that nothing since
+    has to do with come first.
     """
     request = replace(request, language=language)
     text = _relative(text, request)
@@ -247,7 +251,17 @@ class _Chooser:
         if section is Section.FILES:
             # What was only read has no state.
             return " — " in text and not self._names_file(text)
+        if section is Section.DECISIONS and section not in self.text.missing:
+            return not self._is_concerned(text)
         return not self._is_shown(text)
+
+    def _is_concerned(self, text: str) -> bool:
+        """Whether the text, the user's messages or a new decision have to do with an earlier decision: they stand."""
+        messages = (one.text for one in self.analysis.messages if one.record >= 0)
+        settled = (one.text for one in self.analysis.decisions if one.records)
+        since = (_long_words(line) for one in (*messages, *settled) for line in one.casefold().split("\n"))
+        words = _long_words(text.casefold())
+        return any(len(words & line) >= _CONCERNED_RATIO * len(words) for line in (*self.lines, *since))
 
     def _is_quoted(self, text: str) -> bool:
         words = _spaced(text).split()
@@ -278,10 +292,10 @@ _OLD_RECORDS = re.compile(r"\s*\[[0-9a-f]{8}:[\d,-]+\]")
 
 
 def _carried(previous: str, request: Request) -> dict[Section, tuple[Item, ...]]:
-    """What was open in an earlier summary, and the user's words in it, with their references to its records."""
+    """What was open or settled in an earlier summary, and the user's words in it, with references to its records."""
     found: dict[Section, tuple[Item, ...]] = {}
     for part in (request.read(previous) or request.read_client(previous)) if previous else ():
-        if part.section in (Section.PLAN, Section.USER):
+        if part.section in _CARRIED:
             found[part.section] = tuple(Item(text=item.text) for item in part.items if not _DONE.match(item.text))
     return found
 

@@ -277,6 +277,24 @@ def test_what_an_update_drops_of_the_earlier_summary_comes_back() -> None:
     assert "never write to the live database of the barrier" in items(found, Section.USER)
 
 
+DECIDED = """## Key Decisions Resolved
+- tides are stored in local time, because the harbour clock has no zone [4f1c2aa0:5]
+- the merge of the gauges is done at once by the agent [4f1c2aa0:7]
+- barrier_levels.csv keeps its header, which the crane controller expects [4f1c2aa0:9]"""
+
+
+def test_a_decision_that_an_update_drops_comes_back_unless_text_or_user_have_to_do_with_it() -> None:
+    text = "The gauges are pushed; barrier_levels.csv lost its header, since the crane controller is gone. " * 30
+    found = completed(
+        replace(request(PUSHED, 1_500), read=read_ours),
+        CompletedText(sections=(SectionItems(section=Section.TASK, items=(Item(text=text),)),)),
+        "en",
+        previous=DECIDED,
+    )
+    settled = "tides are stored in local time, because the harbour clock has no zone [4f1c2aa0:5]"
+    assert items(found, Section.DECISIONS) == [settled]
+
+
 def test_a_text_without_a_history_gets_the_digests_with_its_requests() -> None:
     note = CompletedText(sections=(), prose="The note of the session.", missing=frozenset(Section))
     found = completed(request(PUSHED, 1_500), note, "en", most_ratio=1.0)
