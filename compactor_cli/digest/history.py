@@ -209,7 +209,8 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
     words = analysis.words
     shown = {(one.event, one.place) for group in groups for one in group}
     marks = dict(marks_of(analysis.checklists, words, shown))
-    changed = max((one.event for one in analysis.operations if changes_code(one)), default=-1)
+    # From the end, as operations are in the order of their events: this is asked for each turn.
+    changed = next((one.event for one in reversed(analysis.operations) if changes_code(one)), -1)
     for group in groups:
         doubted = analysis.taken_back.get(group[0].event, frozenset())
         is_whole = bool(doubted) and all(one.place in doubted for one in group)
