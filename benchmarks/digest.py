@@ -12,6 +12,7 @@ model would be shown. No tokens are counted: a text's length stands for them. Re
 from __future__ import annotations
 
 import argparse
+import gc
 import resource
 import sys
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from make import Story, real_rows, rows
 
+from compactor_cli.__main__ import GC_THRESHOLDS
 from compactor_cli.digest.digest import Digest
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import get
@@ -108,6 +110,7 @@ def main() -> None:
     parser.add_argument("--dataset", type=int, default=20, metavar="MB", help="size of the datasets; 0: none")
     parser.add_argument("--sessions", type=Path, default=SESSIONS, metavar="FOLDER")
     asked = parser.parse_args()
+    gc.set_threshold(*GC_THRESHOLDS)
     for size_mb in sizes(asked.most):
         print(one_conversation(size_mb), flush=True)
     if asked.dataset:

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                                      # 3 and 20 MB, 10,000 files: some minutes
     python benchmarks/run.py --mb 10 100 1000 --session-mb 100    # what the documentation tells
-    python benchmarks/run.py --real                               # the same of real text
+    python benchmarks/run.py --real --session-mb 45               # of real text: 20 MB of rows, and a session
     python benchmarks/run.py --plot speed.svg
 
 The peer of a dataset or session is tiktoken alone tokenising the same text on one core. With ``--real`` both are made
@@ -71,7 +71,7 @@ def starts(folder: Path) -> Iterator[Row]:
             yield Row(name=name, run=measure(command, times=STARTS, folder=str(folder)), peer=floor)
 
 
-def real(folder: Path, sessions: Path, size_mb: int) -> Iterator[Row]:
+def real(folder: Path, sessions: Path, size_mb: int, session_mb: int) -> Iterator[Row]:
     """Real text: rows that need nothing, rows that do, one long session."""
     path = folder / "real.jsonl"
     _write(path, real_rows(sessions, size_mb * 1_000_000, row_bytes=SMALL_ROW_BYTES))
@@ -82,7 +82,7 @@ def real(folder: Path, sessions: Path, size_mb: int) -> Iterator[Row]:
     yield Row(name=NOOP, run=run, peer=peer, size_bytes=size_bytes)
     _write(path, real_rows(sessions, size_mb * 1_000_000))
     yield from _compacted(folder, path, f"real rows, {size_mb} MB")
-    _write(path, real_session(sessions, size_mb * 1_000_000))
+    _write(path, real_session(sessions, session_mb * 1_000_000))
     yield from session(path, "one real session", "100k")
 
 
@@ -185,7 +185,7 @@ def plot(rows: list[Row]) -> str:
 def measured(folder: Path, said: argparse.Namespace) -> Iterator[Row]:
     yield from starts(folder)
     if said.real:
-        yield from real(folder, Path(said.real), said.mb[-1])
+        yield from real(folder, Path(said.real), said.mb[-1], said.session_mb)
         return
     yield from datasets(folder, said.mb)
     write_story(folder / "session.jsonl", said.session_mb * 1_000_000)
