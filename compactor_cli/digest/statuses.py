@@ -410,7 +410,7 @@ def work_state(
         if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
             continue
         state.commit = next((commit.hash for commit in commits_here if commit.holds(state)), "")
-        if uses_git and not (state.commit or state.is_deleted):
+        if uses_git and not (state.commit or state.is_deleted or _is_passed_over(state, runs_here, results)):
             uncommitted.append(state)
     stash = _last_stash(runs_here)
     stashed_at = stash.event if stash else 0
@@ -429,6 +429,21 @@ def work_state(
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in results),
     )
+
+
+def _is_passed_over(state: FileState, runs: Sequence[Run], results: Mapping[int, Event]) -> bool:
+    """Whether the whole of a `git status` after the last change of a file names neither it nor its folder: ignored."""
+    *folders, name = state.path.split("/")
+    for run in runs:
+        is_whole = run.event > state.changed and _WHOLE_STATUS.fullmatch(run.command) is not None
+        if is_whole and run.outcome is CommandOutcome.OK and run.event in results:
+            text = results[run.event].text
+            if name not in text and not any(f"{folder}/" in text for folder in folders if folder):
+                return True
+    return False
+
+
+_WHOLE_STATUS = re.compile(r"\s*(?:cd \S+ && )?git status(?: (?:-s|-sb|--short|--porcelain|--branch))*\s*")
 
 
 def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int) -> None:

@@ -187,3 +187,13 @@ def test_a_command_that_names_the_work_tree_itself_is_one_of_the_work() -> None:
     entered = ran("git -C /data/app checkout -b drift", "Switched to a new branch 'drift'")
     one = digest(conversation(user("mend the clock"), edit, entered, cwd="/data/app"), 1_500)
     assert "branch drift" in texts(one, Section.COMMANDS)
+
+
+def test_a_file_that_git_passes_over_is_not_called_uncommitted() -> None:
+    edits = [
+        (call("Write", name, file_path=f"/data/app/{name}", content="a"), answer("ok", name))
+        for name in (".env.local", "src/a.py")
+    ]
+    status = ran("git status --short", "?? src/")
+    one = digest(conversation(user("mend the clock"), *edits, status, cwd="/data/app"), 1_500)
+    assert "Not committed: src/a.py" in texts(one, Section.PLAN)
