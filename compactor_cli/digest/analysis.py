@@ -12,6 +12,7 @@ from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.events import Event, EventKind, events, is_service_call
+from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
@@ -21,8 +22,8 @@ from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, score
 from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.statements import Statement
-from compactor_cli.digest.statuses import ErrorRecord, WorkState, find_errors, work_state
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
+from compactor_cli.digest.work_state import WorkState, work_state
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role

@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
+from compactor_cli.digest.checks import PROSE
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import StatementForm, is_signature, statements_of
-from compactor_cli.digest.statuses import PROSE
 from compactor_cli.model.value import dataclass
 
 _MIN_ENTRIES = 3

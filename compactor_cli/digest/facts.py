@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import ITEM_TOKENS, Choice
 from compactor_cli.digest.commands import ERROR_PATTERN, CommandOutcome, Run, error_line, shown
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
+from compactor_cli.digest.failures import is_shown
 from compactor_cli.digest.language import FixedWords, raw_terms
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -22,7 +24,6 @@ from compactor_cli.digest.statements import (
     records_of,
     statements_of,
 )
-from compactor_cli.digest.statuses import is_shown, is_test
 from compactor_cli.digest.wants import joined
 from compactor_cli.model.summary import Item
 

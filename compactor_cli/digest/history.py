@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
+from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.corrections import gives_verdict
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import terms
@@ -27,7 +28,6 @@ from compactor_cli.digest.statements import (
     plain_line,
     records_of,
 )
-from compactor_cli.digest.statuses import changes_code
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass

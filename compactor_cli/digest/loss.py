@@ -9,10 +9,10 @@ from dataclasses import replace
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import shown
+from compactor_cli.digest.failures import Status
 from compactor_cli.digest.open import State
 from compactor_cli.digest.salience import KINDS
 from compactor_cli.digest.statements import ELLIPSIS, sentences
-from compactor_cli.digest.statuses import Status
 from compactor_cli.model.value import dataclass
 
 # Letters or digits up to something else, and how many of them tell one from the others.

@@ -7,8 +7,10 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import EntryState, left_open
+from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -21,7 +23,6 @@ from compactor_cli.digest.statements import (
     records_of,
     tidy,
 )
-from compactor_cli.digest.statuses import ErrorRecord, Status, is_open, is_test
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from compactor_cli.digest.checks import covers, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, shown
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, FileAction
@@ -20,8 +21,8 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
 )
-from compactor_cli.digest.statuses import Commit, covers, is_test
 from compactor_cli.digest.wants import last_question
+from compactor_cli.digest.work_state import Commit
 from compactor_cli.model.value import dataclass
 
 # What is named of one request.

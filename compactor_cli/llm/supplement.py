@@ -17,6 +17,7 @@ from textwrap import wrap
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Choice, Fact
 from compactor_cli.digest.commands import CommandOutcome, Run, shown
 from compactor_cli.digest.digest import Digest, facts, written
@@ -28,7 +29,6 @@ from compactor_cli.digest.names import name_items
 from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
 from compactor_cli.digest.statements import Statement, StatementForm, TokenCache, clipped, records_of
-from compactor_cli.digest.statuses import is_test
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of

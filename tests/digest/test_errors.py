@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, says, texts, user
 
+from compactor_cli.digest.checks import contains
 from compactor_cli.digest.commands import runs
+from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import file_operations
-from compactor_cli.digest.statuses import ErrorRecord, contains, find_errors
 from compactor_cli.model.summary import Section
 
 EDIT = (call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e"))

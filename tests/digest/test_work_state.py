@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, ran, texts, user
 
-from compactor_cli.digest import statuses
+from compactor_cli.digest import work_state
 from compactor_cli.model.summary import Section
 
 STORE = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
@@ -113,10 +113,10 @@ def test_a_folder_that_is_thrown_away_makes_no_check_older() -> None:
 
 def test_checks_are_compared_with_no_more_than_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
-    monkeypatch.setattr(statuses, "contains", lambda whole, part: compared.append(part) or False)
+    monkeypatch.setattr(work_state, "contains", lambda whole, part: compared.append(part) or False)
     checks = [ran(f"pytest tests/test_{number}.py", "1 passed in 1s") for number in range(300)]
     digest(conversation(user("Test each part."), *checks, CLOCK))
-    assert 0 < len(compared) <= statuses._MOST_CHECKS**2
+    assert 0 < len(compared) <= work_state.MOST_CHECKS**2
 
 
 def test_a_narrow_check_that_a_later_one_contains_is_not_stated_of_again() -> None:

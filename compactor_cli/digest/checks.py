@@ -1,0 +1,123 @@
+"""Checks of the work (tests, lint, types): which commands are some, what they cover, and which contain another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from compactor_cli.digest.commands import Run
+from compactor_cli.digest.events import FileAction
+from compactor_cli.digest.files import FileOperation, is_throwaway
+
+
+def contains(whole: str, part: str) -> bool:
+    """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it.
+
+    Of a chain of commands, the last is what failed: those before it went well.
+    """
+    if whole == part:
+        return True
+    narrow = chain_parts(part)[-1:]
+    return bool(narrow) and any(_covers(wide.split(), narrow[0].split()) for wide in chain_parts(whole))
+
+
+def chain_parts(key: str) -> list[str]:
+    """The commands of a chain (`a && b; c || d`), in order."""
+    return [piece.strip() for piece in re.split(r"&&|;|\|\|", key) if piece.strip()]
+
+
+def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
+    depth = (3 if narrow[0] == "mise" else 2) if narrow[0] in RUNNERS else 1
+    if wide[:depth] != narrow[:depth]:
+        return False
+    if wide == narrow:
+        return True
+    targets = [word for word in wide[depth:] if not word.startswith("-")]
+    if not targets:
+        return not selects_some(wide)
+    named = [word for word in narrow[depth:] if not word.startswith("-")]
+    below = all(any(_is_below(name, target) for target in targets) for name in named)
+    return not selects_some(wide) and bool(named) and below
+
+
+RUNNERS = frozenset(
+    "go npm npx git gh docker kubectl yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn"
+    " gradle just rake".split()
+)
+
+
+_SELECTING = frozenset(("-k", "-run", "--run", "-t", "--grep", "--filter"))
+
+
+def selects_some(words: Sequence[str]) -> bool:
+    """Whether an option chooses some of the tests only."""
+    return any(word in _SELECTING or word.startswith(("-run=", "--filter=")) for word in words)
+
+
+def _is_below(name: str, target: str) -> bool:
+    folder = target.removesuffix("...").rstrip("/")
+    return folder in ("", ".") or name == target or name.startswith((f"{folder}/", f"{folder}::"))
+
+
+# More than anyone has: each is compared with each, and with every change.
+MOST_CHECKS = 64
+
+_TEST = re.compile(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix"
+    r"|dotnet|swift|deno|gradlew?|rake|mise run) (?:run )?(?:test|check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
+    r"|\btsc\b|\b(?:ruff check|mypy|pyright|flake8|eslint|golangci-lint)\b"
+)
+
+
+def is_test(command: str) -> bool:
+    """Whether a command checks the work: tests, lint, types."""
+    return _TEST.search(QUOTED.sub("", command.partition("<<")[0])) is not None
+
+
+QUOTED = re.compile(r"\"[^\"]*\"?|'[^']*'?")
+
+
+# What a check of one language does not look at: prose, and the sources of the others.
+PROSE = (".md", ".txt", ".rst", ".adoc")
+
+
+_SOURCES = {
+    "go": (".go",),
+    "py": (".py", ".pyi"),
+    "js": (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"),
+    "rs": (".rs",),
+}
+
+
+_CHECKERS = {
+    "go": re.compile(r"\bgo (?:test|vet|build)\b|\bgolangci-lint\b"),
+    "py": re.compile(r"\b(?:pytest|unittest|tox|nox|ruff|mypy)\b"),
+    "js": re.compile(r"\b(?:npm|npx|yarn|pnpm|bun|jest|vitest|mocha|tsc|eslint)\b"),
+    "rs": re.compile(r"\bcargo\b"),
+}
+
+
+def changes_code(change: FileOperation) -> bool:
+    """Whether something that a check may look at was changed: not prose, nor what is thrown away.
+
+    Nor does a check miss a folder that was thrown away: it holds what was made by the way more often than sources.
+    """
+    is_folder = change.action is FileAction.DELETE and "." not in change.path.rpartition("/")[2]
+    is_change = change.action is not FileAction.READ and not is_throwaway(change.path)
+    return is_change and not is_folder and not change.path.endswith(PROSE)
+
+
+def covers(run: Run, change: FileOperation) -> bool:
+    """Whether a check may look at a changed file: not at the sources of another language alone."""
+    if not changes_code(change):
+        return False
+    language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
+    checked = _checked(run.command)
+    return not language or not checked or language in checked
+
+
+@lru_cache(maxsize=MOST_CHECKS)
+def _checked(command: str) -> tuple[str, ...]:
+    """The languages whose checkers a command runs; asked again for each file that changed after it."""
+    return tuple(name for name, pattern in _CHECKERS.items() if pattern.search(command))

@@ -1,0 +1,239 @@
+"""Errors with the status that a record shows: fixed and by what, failing when last seen, changed since and not run.
+
+A failing run is fixed by a later passing run of the same command or of one that contains it (the whole suite contains
+one test). A command that failed and was followed by another way to the same end has that as its fix. Slips of
+exploration (a search without a hit, a wrong path) are no errors, nor is a call that the user turned down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice
+
+from compactor_cli.digest.checks import RUNNERS, chain_parts, contains, is_test
+from compactor_cli.digest.commands import CommandOutcome, Run, error_line
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup
+from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.statements import sentences
+from compactor_cli.model.value import dataclass
+
+# Another way to the same end comes soon, or it is another matter.
+_MAX_STEPS_TO_OTHER_WAY = 3
+
+
+# Runs that are looked through for one that passes: time stays linear in very long sessions.
+_MAX_LATER = 300
+
+
+# An error of this many events ago is still what the work is about.
+_RECENT_EVENTS = 40
+
+
+# What is said of an error follows it closely.
+_MAX_EXPLAINING = 6
+
+
+_SLIPS = re.compile(
+    r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
+    r"|Found \d+ matches of the string|String to replace not found"
+    r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
+    r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
+    r"|unknown flag|illegal option|parse error near|no matches found: "
+)
+
+
+class Status(StrEnum):
+    """What became of an error."""
+
+    FIXED = "fixed"
+    FAILING = "failing"
+    CHANGED_SINCE = "changed since"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRecord:
+    """An error line of a command or tool, the record that shows it, and its status at the end.
+
+    ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
+    where nothing ran. ``other_way``: the command that did it after this one failed. ``records``: of error, change, run.
+    ``explained``: what the assistant said of one that was let be.
+    """
+
+    line: str
+    command: str
+    event: int
+    status: Status
+    fixes: tuple[str, ...] = ()
+    other_way: str = ""
+    records: tuple[int, ...] = ()
+    explained: str = ""
+
+
+def is_open(error: ErrorRecord, number_of_events: int) -> bool:
+    """Whether an error is still to be dealt with: of a check of the work, or of what was done last.
+
+    A command that failed on the way to something else, and was let go, is none.
+    """
+    if error.status is Status.FIXED:
+        return False
+    return is_test(error.command) or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
+
+
+def is_shown(error: ErrorRecord, number_of_events: int) -> bool:
+    """Whether an error stands among those that are open or fixed."""
+    return error.status is Status.FIXED or is_open(error, number_of_events)
+
+
+def find_errors(
+    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
+) -> tuple[ErrorRecord, ...]:
+    """Every error of a command that does something, and of tools that are neither commands nor file work, in order."""
+    acting = sorted((*_tool_runs(events), *(run for run in runs if not run.is_look)), key=lambda run: run.event)
+    changes = [operation for operation in operations if operation.action is not FileAction.READ]
+    newest: dict[tuple[str, str], ErrorRecord] = {}
+    for number, run in enumerate(acting):
+        if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
+            later = acting[number + 1 : number + 1 + _MAX_LATER]
+            if any(other.line == run.line and other.outcome is CommandOutcome.FAILED for other in later):
+                continue  # seen again: its last sight decides
+            found = _judged(run, later, changes)
+            explained = _explained(events, run.event) if found.status is not Status.FIXED else ""
+            newest[run.key, run.line] = replace(found, explained=explained)
+    return tuple(sorted(newest.values(), key=lambda error: error.event))
+
+
+# What the assistant says of an error that is none of the work's, or needs nothing.
+_EXPLAINS = re.compile(
+    r"\b(?:pre-?existing|unrelated|not (?:related|caused)|(?:is|are|was|were|as|be) expected|known (?:issue|failure)"
+    r"|flaky|(?:that|this|it)(?:'s| is) (?:fine|ok(?:ay)?|harmless|normal)|(?:can|could|safe to) (?:be )?ignored?)\b",
+    re.IGNORECASE,
+)
+
+
+def _explained(events: Sequence[Event], start: int) -> str:
+    """The sentence that lets an error be, in what the assistant says next."""
+    spoken = (event.text for event in events[start + 1 : start + _MAX_EXPLAINING] if event.kind is EventKind.ASSISTANT)
+    return next((one for text in islice(spoken, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
+
+
+def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> ErrorRecord:
+    passed = next(
+        (other for other in later if other.outcome is CommandOutcome.OK and contains(other.key, run.key)), None
+    )
+    end = passed.event if passed else None
+    between = [change for change in changes if change.event > run.event and (end is None or change.event < end)]
+    fixes = tuple(dict.fromkeys(change.path for change in between))
+    records = [
+        run.result_record,
+        *(change.record for change in between[-1:]),
+        *([passed.result_record] if passed else []),
+    ]
+    status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
+    is_check = is_test(run.command)
+    # An edit of the file that the error names is what there was to do about it, not another command.
+    is_edited = any(path.rpartition("/")[2] in run.line for path in fixes)
+    instead = None if (fixes and is_check) or is_edited else _suggested(run, later) or _other_way(run, later)
+    other = None if passed else _wider_check(run, later) or instead or _other_lookup(run, later)
+    if other:
+        status, records = Status.FIXED, [run.result_record, other.result_record]
+    return ErrorRecord(
+        line=run.line,
+        command=run.command,
+        event=run.event,
+        status=status,
+        fixes=fixes,
+        other_way=other.command if other else "",
+        records=tuple(dict.fromkeys(records)),
+    )
+
+
+def _suggested(run: Run, later: Sequence[Run]) -> Run | None:
+    """The run that an error line asks for: `use: cargo autopilot`."""
+    found = re.search(
+        r"\b(?:use|try|run|did you mean)\b:?\s+[`'\"]?([a-z][\w.-]*(?: [a-z][\w.:-]*)?)", run.line, re.IGNORECASE
+    )
+    asked = found[1] if found else ""
+    return next(
+        (one for one in later if asked and one.outcome is CommandOutcome.OK and one.key.startswith(asked)), None
+    )
+
+
+def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
+    """The next command of the same programs that went well, where it comes soon."""
+    programs = _programs(run.command)
+    for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
+        is_help = re.search(r"(?:^|\s)(?:-h|--help|--version)\b", other.command)
+        if is_help or other.outcome is not CommandOutcome.OK or other.key == run.key:
+            continue
+        if programs & _programs(other.command) or _builds_same(run.key, other.key):
+            return other
+    return None
+
+
+def _builds_same(key: str, other: str) -> bool:
+    """Whether two runs of a build tool have the same targets: `go build ./x`, then `go test -c ./x`."""
+    tool, targets = key.partition(" ")[0], set(_targets(key))
+    is_build = tool in RUNNERS and tool not in ("git", "gh", "docker", "kubectl")
+    return is_build and bool(targets) and other.startswith(f"{tool} ") and targets <= set(_targets(other))
+
+
+def _other_lookup(run: Run, later: Sequence[Run]) -> Run | None:
+    """The next look-up of the same thing that found it: `find_user_by_mail`, then `find_user_by_name`."""
+    if not is_lookup(run.key):
+        return None
+    same = "_".join(run.key.split("_")[:2])
+    return next((one for one in later if one.outcome is CommandOutcome.OK and one.key.startswith(same)), None)
+
+
+def _programs(command: str) -> frozenset[str]:
+    """The programs of a command line, those with subcommands with theirs; what only shows or enters aside."""
+    found: set[str] = set()
+    for segment in re.split(r"&&|\|\||[;|\n]", re.sub(r"\"[^\"]*\"|'[^']*'", "q", command.partition("<<")[0])):
+        words = [word for word in segment.split() if not re.match(r"\w+=|-", word)]
+        if words and words[0] not in ("cd", "q", "echo", "grep", "head", "tail", "cat", "sleep", "export"):
+            found.add(" ".join(words[: 2 if words[0] in RUNNERS else 1]))
+    return frozenset(found)
+
+
+def _wider_check(run: Run, later: Sequence[Run]) -> Run | None:
+    """The newest run without targets of another check (lint, types, not tests) of the same tools that passed."""
+    family = _check_family(run.command)
+    passed = (other for other in reversed(later) if other.outcome is CommandOutcome.OK)
+    return next((o for o in passed if family and _check_family(o.command) == family and not _targets(o.key)), None)
+
+
+def _check_family(command: str) -> str:
+    """Whose checks of the code, tests aside, a command runs; empty if it runs none that is known."""
+    if not re.search(r"\b(?:check|verify|lint|tsc|typecheck|type-check|eslint)\b", command):
+        return ""
+    return "js" if re.search(r"\b(?:npm|npx|yarn|pnpm|bun)\b", command) else ""
+
+
+def _targets(key: str) -> list[str]:
+    words = chain_parts(key)[-1].split() if chain_parts(key) else []
+    return [word for word in words if "/" in word or "." in word]
+
+
+def _tool_runs(events: Sequence[Event]) -> list[Run]:
+    """Calls of other tools (a booking, a query) as runs: one that failed may be made again with success."""
+    found: list[Run] = []
+    for event in events:
+        call = events[event.call] if event.kind is EventKind.RESULT and event.call >= 0 else None
+        if call is None or call.tool is not ToolKind.OTHER or event.is_refusal:
+            continue
+        failed = event.is_error or event.text.lstrip().startswith(("Error", '{"error"', "错误"))
+        found.append(
+            Run(
+                command=call.name,
+                key=call.name,
+                event=event.call,
+                record=call.record,
+                result_record=event.record,
+                outcome=CommandOutcome.FAILED if failed else CommandOutcome.OK,
+                line=error_line(event.text) if failed else "",
+            )
+        )
+    return found

@@ -1,0 +1,287 @@
+"""The state of the work tree: commits, what is not in them, test runs older than the edits, calls without a result."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+from compactor_cli.digest.checks import MOST_CHECKS, QUOTED, contains, covers, is_test, selects_some
+from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
+from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.model.value import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands.
+
+    ``staged``: the paths that were named to `git add` before it, between slashes; None where it may hold all changes.
+    """
+
+    branch: str
+    hash: str
+    subject: str
+    event: int
+    record: int
+    staged: tuple[str, ...] | None = None
+
+    def holds(self, state: FileState) -> bool:
+        """Whether it holds the last change of a file; either path may be written from a deeper folder."""
+        if state.changed >= self.event:
+            return False
+        path = f"/{state.path.strip('/')}/"
+        return self.staged is None or any(named in path or named.endswith(path) for named in self.staged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkState:
+    """What a colleague must know of the work tree.
+
+    ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``stale``: test runs that passed
+    before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
+    shows that commits are made. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that
+    were not brought back. ``without_result``: positions of calls at the end that nothing answered. ``made``: by turn,
+    the commits made and the addresses of what was opened on a server.
+    """
+
+    branch: str = ""
+    branch_record: int = -1
+    commits: tuple[Commit, ...] = ()
+    uncommitted: tuple[str, ...] = ()
+    stale: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
+    without_result: tuple[int, ...] = ()
+    stashed: tuple[str, ...] = ()
+    stash_record: int = -1
+    unpushed: tuple[Commit, ...] = ()
+    older: frozenset[int] = frozenset()
+    elsewhere: Mapping[int, str] = field(default_factory=dict)
+
+
+_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
+
+
+def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
+    """Whether a path is outside the work tree: in a home folder, or absolute where those of the tree are relative."""
+    has_relative = any(state.is_changed and not state.path.startswith(("/", "~")) for state in states)
+    return lambda path: path.startswith("~/") or (has_relative and path.startswith("/"))
+
+
+def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
+    """The folders of the runs in another folder than the one that paths are relative to, by position."""
+    has_relative = any(not state.path.startswith(("/", "~")) for state in states)
+    changed = [state.path for state in states if state.is_changed]
+    folders = {run.event: _folder(run.command) for run in runs}
+    return {
+        event: folder
+        for event, folder in folders.items()
+        if folder.startswith(("/", "~")) and folder.rstrip("/") != directory
+        # Where all paths are whole, the work may be in that folder.
+        if has_relative or (is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed))
+    }
+
+
+def _folder(command: str) -> str:
+    """The folder in which a command line calls git, else the one that it enters first; empty where it enters none."""
+    first, folder = "", ""
+    for number, segment in enumerate(re.split(r"&&|\|\||[;|\n]", command.partition("<<")[0])):
+        match [word.strip("\"'") for word in segment.split()]:
+            case ["git", "-C", place, *_]:
+                return posixpath.join(folder, place)
+            case ["git" | "gh", *_]:
+                return folder
+            case ["cd" | "pushd", place, *_]:
+                folder = posixpath.join(folder, place)
+                first = first if number else folder
+    return first
+
+
+def work_state(
+    events: Sequence[Event],
+    runs: Sequence[Run],
+    operations: Sequence[FileOperation],
+    states: Sequence[FileState],
+    directory: str = "",
+) -> WorkState:
+    """The state at the end; sets each file state's ``commit`` where a commit holds its last change.
+
+    ``directory``: where the session works, as its records name it.
+    """
+    results = results_of(events)
+    elsewhere = _elsewhere(runs, states, directory)
+    found = _commits(results, runs)
+    commits = tuple(commit for commit in found if not is_throwaway(f"{elsewhere.get(commit.event, '')}/"))
+    runs_here = [run for run in runs if run.event not in elsewhere]
+    commits_here = [commit for commit in commits if commit.event not in elsewhere]
+    changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
+    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs_here)
+    last = commits_here[-1].event if commits_here else -1
+    is_outside = _outside(states)
+    _throw_away(states, runs_here, last)
+    uncommitted: list[FileState] = []
+    for state in states:
+        if state.is_reverted:
+            continue
+        if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
+            continue
+        state.commit = next((commit.hash for commit in commits_here if commit.holds(state)), "")
+        if uses_git and not (state.commit or state.is_deleted or _is_passed_over(state, runs_here, results)):
+            uncommitted.append(state)
+    stash = _last_stash(runs_here)
+    stashed_at = stash.event if stash else 0
+    ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
+    branch, branch_record = _branch(results, runs_here)
+    return WorkState(
+        branch=branch,
+        branch_record=branch_record,
+        commits=commits,
+        uncommitted=tuple(state.path for state in uncommitted if state.changed >= stashed_at),
+        stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
+        stash_record=stash.result_record if stash else -1,
+        elsewhere=elsewhere,
+        older=frozenset(_older(runs, changes)),
+        unpushed=_unpushed(commits, runs),
+        stale=tuple(_stale(runs, changes)),
+        without_result=tuple(number for number in ending if number not in results),
+    )
+
+
+def _is_passed_over(state: FileState, runs: Sequence[Run], results: Mapping[int, Event]) -> bool:
+    """Whether the whole of a `git status` after the last change of a file names neither it nor its folder: ignored."""
+    *folders, name = state.path.split("/")
+    for run in runs:
+        is_whole = run.event > state.changed and _WHOLE_STATUS.fullmatch(run.command) is not None
+        if is_whole and run.outcome is CommandOutcome.OK and run.event in results:
+            text = results[run.event].text
+            if name not in text and not any(f"{folder}/" in text for folder in folders if folder):
+                return True
+    return False
+
+
+_WHOLE_STATUS = re.compile(r"\s*(?:cd \S+ && )?git status(?: (?:-s|-sb|--short|--porcelain|--branch))*\s*")
+
+
+def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int) -> None:
+    """Marks the files whose changes since the last commit a later `git reset --hard` or the like threw away."""
+    resets = [run.event for run in runs if run.outcome is CommandOutcome.OK and _RESET.search(run.command)]
+    for state in states:
+        if any(committed < state.changed < event for event in resets) and not state.is_created:
+            state.is_reverted = True
+
+
+_RESET = re.compile(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)")
+
+
+def _last_stash(runs: Sequence[Run]) -> Run | None:
+    """The newest run that put changes away, if none brought them back after it."""
+    for run in reversed(runs):
+        found = re.search(r"\bgit stash\b(?: (?!-)(\w+))?", run.command)
+        if found and run.outcome is CommandOutcome.OK and found[1] not in ("list", "show", "drop"):
+            return run if found[1] in (None, "push", "save") and "git stash pop" not in run.command else None
+    return None
+
+
+_ON_BRANCH = re.compile(
+    r"^(?:On branch |Switched to (?:a new )?branch '|branch ')([\w./-]+)"
+    r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^(?:##|\*) ([\w./-]+)",
+    re.MULTILINE,
+)
+
+
+def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int]:
+    """The branch that git named last, and the record that shows it."""
+    for run in reversed(runs):
+        result = results.get(run.event)
+        if result is None or not re.search(r"\b(?:git|gh)\b", run.command):
+            continue
+        if "--show-current" in run.command and len(result.text.split()) == 1:
+            return result.text.strip(), result.record
+        found = _ON_BRANCH.findall(result.text[:20_000])
+        if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
+            return name, result.record
+    return "", -1
+
+
+def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
+    """The commits that stand: one that was amended is part of the commit in its place."""
+    found: list[Commit] = []
+    staged: list[tuple[str, ...] | None] = []  # since the last commit; None: all, or unknown
+    for run in runs:
+        result = results.get(run.event)
+        staged += _staged(run.command)
+        if result is None or "commit" not in run.command or run.outcome is CommandOutcome.FAILED:
+            continue
+        if line := _COMMIT.search(result.text):
+            if found and re.search(r"\bgit [^|;&\n]*--amend\b", run.command):
+                staged.append(found.pop().staged)
+            paths = None if None in staged or not staged else tuple(path for part in staged for path in part or ())
+            branch, name, subject = line.groups()
+            found.append(
+                Commit(
+                    branch=branch,
+                    hash=name,
+                    subject=subject.strip(),
+                    event=run.event,
+                    record=result.record,
+                    staged=paths,
+                )
+            )
+            staged = []
+    return found
+
+
+_STAGING = re.compile(r"\bgit (?:-C \S+ )?(?:(?P<add>add|stage|rm|mv)|(?P<commit>commit))\b(?P<rest>[^|;&\n]*)")
+
+
+def _staged(command: str) -> Iterator[tuple[str, ...] | None]:
+    """The paths that each staging command of a line names; None where it takes all that changed."""
+    for found in _STAGING.finditer(command.partition("<<")[0]):
+        words = QUOTED.sub("q", found["rest"]).split()
+        if found["commit"]:
+            if any(re.fullmatch(r"-(?!-)\w*a\w*|--all", word) for word in words):
+                yield None
+            continue
+        paths = [word.strip("\"'").removeprefix("./") for word in found["rest"].split() if not word.startswith("-")]
+        is_plain = all(re.fullmatch(r"[\w./@+-]*\w[\w./@+-]*", path) for path in paths)
+        yield tuple(f"/{path.strip('/')}/" for path in paths) if paths and is_plain else None
+
+
+def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
+    """The runs that execute the code of the work, or check it, before changes of what they cover."""
+    at = [one.event for one in changes]
+    for run in runs:
+        is_run = is_test(run.command) or _EXECUTES.search(run.command)
+        first = bisect_right(at, run.event) if is_run else len(changes)
+        if any(covers(run, one) for one in changes[first:]):
+            yield run.event
+
+
+_EXECUTES = re.compile(
+    r"(?:^|[;&|]\s*)(?:\w+=\S+\s+)*(?:python3? (?!-m (?:pip|venv)\b)|node |go run |cargo run|deno run|bun run|\./)\S"
+)
+
+
+def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, ...]:
+    """The commits after the newest push; none where nothing was pushed, since then nobody may want it."""
+    pushes = [run.event for run in runs if re.search(r"\bgit push\b", run.command) and run.outcome is CommandOutcome.OK]
+    return tuple(commit for commit in commits if pushes and commit.event > pushes[-1])
+
+
+def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
+    """The newest passing run of each check, newest first, where what it covers changed after it.
+
+    A check that a later passing run contains is not listed again, nor one of chosen tests only.
+    """
+    passed: list[Run] = []
+    for run in reversed(runs):
+        if len(passed) == MOST_CHECKS:
+            break
+        is_passed = run.outcome is CommandOutcome.OK and is_test(run.command)
+        is_narrow = bool(passed) and selects_some(run.key.split())
+        if is_passed and not is_narrow and not any(contains(later.key, run.key) for later in passed):
+            passed.append(run)
+    found = ((run, tuple(one for one in changes if one.event > run.event and covers(run, one))) for run in passed)
+    return [(run, since) for run, since in found if since]
