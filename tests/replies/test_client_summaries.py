@@ -15,7 +15,7 @@ from conversation import MARKER
 from llm_server.client import LlmServer
 from model_cases import summariser
 
-from compactor_cli.llm import sources
+from compactor_cli.llm import quoting
 from compactor_cli.llm.check_reply import CheckInput, ReplyFault, SourceRecords, Verdict, check, essentials
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import OutlineHeading, as_text, headings_of, own_words
@@ -131,7 +131,7 @@ def test_a_server_that_replies_with_them_is_asked_once_each(
     llm_server: LlmServer, summaries: tuple[ClientSummary, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The clients' models took each of these sessions whole.
-    monkeypatch.setattr(sources, "DEFAULT_WINDOW_TOKENS", 1_000_000)
+    monkeypatch.setattr(quoting, "DEFAULT_WINDOW_TOKENS", 1_000_000)
     chosen = summaries[::4]
     written_by = []
     for number, one in enumerate(chosen):
