@@ -179,7 +179,7 @@ def _asks_for_errors(what: str) -> bool:
 
 
 def _is_look(command: str) -> bool:
-    command = _IN_QUOTES.sub(" q ", command)
+    command = re.sub(r"(?:\w+=)?\$\(|\)|\b\w+= q ", " ", _IN_QUOTES.sub(" q ", command))
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
         return False
     return all(_looks(segment.split()) for segment in re.split(r"&&|\|\||;|\||\n", command) if segment.strip())
@@ -189,14 +189,18 @@ _IN_QUOTES = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 
 
 def _looks(words: list[str]) -> bool:
-    while words and (words[0] in ("sudo", "timeout", "time", "command") or re.fullmatch(r"\w+=\S*|\d+s?", words[0])):
+    while words and (words[0] in _BEFORE_A_COMMAND or re.fullmatch(r"\w+=\S*|\d+s?", words[0])):
         words = words[1:]
-    if not words or words[0].startswith("#"):
+    if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[["):
         return True
     if words[0] == "git":
         words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
         return len(words) > 1 and words[1] in _LOOKING_GIT
-    return words[0] in _LOOKING and "-i" not in words[1:2]
+    return words[0] in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
+
+
+# What may stand before a command: what runs it, and the words of loops and conditions.
+_BEFORE_A_COMMAND = frozenset("sudo timeout time command while until do if then else elif !".split())
 
 
 def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[CommandOutcome, int]:

@@ -134,8 +134,10 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
         elif event.refusal and spoken >= 0:
-            # Who wants to discuss a question that was asked takes nothing back.
-            if not (event.call >= 0 and short_name(events[event.call].name).startswith("ask")):
+            # Who wants to discuss a question or a plan that was shown takes nothing back by not taking it yet.
+            call = short_name(events[event.call].name) if event.call >= 0 else ""
+            is_plan = call.startswith("exitplan")
+            if not call.startswith("ask") and (not is_plan or takes_back(event.refusal, events[spoken].text)):
                 doubt((spoken, *_last_reasoned(events, spoken, event.turn)), event.refusal)
             spoken = -1
         elif event.kind is EventKind.USER:

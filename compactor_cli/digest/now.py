@@ -205,7 +205,9 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
 
 
 def _asked_record(analysis: Analysis) -> int:
-    return max((event.record for event in analysis.events if event.kind is EventKind.USER), default=-1)
+    """The record of the user's newest words, those at a call that they refused included."""
+    spoken = (event.record for event in analysis.events if event.kind is EventKind.USER)
+    return max((*spoken, *(message.record for message in analysis.messages)), default=-1)
 
 
 def _telling(text: str) -> list[str]:
@@ -293,6 +295,8 @@ def question_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCac
         return ()  # Now quotes what the user asks
     if any(event.kind in _SPEAKERS and event.record > last.record for event in analysis.kept):
         return ()
+    if _asked_record(analysis) > last.record:
+        return ()  # words at a call that was refused
     asked = [
         text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS
     ]

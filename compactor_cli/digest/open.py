@@ -289,7 +289,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         text = f"{where}{MERGE_CONFLICT}{left} — {words.unresolved}" if left else f"{where}{MERGE_CONFLICT}"
         done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
         return Item(text=f"{text}{done}", records=records_of(error.records))
-    if error.explained:
+    if error.explained and error.status is Status.FAILING:
         ending = f"— {words.quoted(opening(error.explained, _MAX_ENTRY_CHARS))}"
     elif error.status is Status.FAILING:
         ending = f"— {words.failing if is_test(error.command) else words.failed}"

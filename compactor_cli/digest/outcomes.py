@@ -175,7 +175,8 @@ def _shown(work: _Work, closing: str, events: Sequence[Event], words: FixedWords
     for check in newest[-1:] if is_asked else ():
         ended = words.ok if check.outcome is CommandOutcome.OK else words.failed
         yield f"`{opening(shown(check.key), _MAX_COMMAND_CHARS)}` {ended}", check.result_record
-    is_question = work.asked.rstrip().endswith(QUESTION_MARKS) and not (work.changes or checks)
+    asks = work.asked.rstrip().endswith(QUESTION_MARKS) or _ASKS_TO_LOOK.search(work.asked)
+    is_question = bool(asks) and not (work.changes or checks)
     if is_question and work.is_over and _answers(closing):
         yield words.answered, events[work.closing].record
 
@@ -187,6 +188,10 @@ def _answers(text: str) -> bool:
     return len(text) >= _MIN_ANSWER_CHARS and is_whole
 
 
+_ASKS_TO_LOOK = re.compile(
+    r"\b(?:can|could|would) you (?:please )?(?:check|look|explain|tell|see|find|show|investigate|summari[sz]e)\b",
+    re.IGNORECASE,
+)
 _ASKS_TO_CHECK = re.compile(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)
 
 

@@ -255,10 +255,15 @@ _ASKS_FOR_A_FACT = re.compile(
 
 
 def _passes_over(question: str, answer: str) -> bool:
-    """Whether a reply of several words neither says yes or no nor shares a word with the question."""
+    """Whether a reply objects, or is of several words that neither say yes or no nor share one with the question."""
+    if _OBJECTS.match(answer):
+        return True
     if len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS or _assent().match(answer) or declines(answer):
         return False
     return set(terms(question)).isdisjoint(terms(answer))
+
+
+_OBJECTS = re.compile(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
 
 
 def is_assent(words: str) -> bool:

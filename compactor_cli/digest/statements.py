@@ -367,7 +367,8 @@ def _pieces(line: str) -> list[str]:
 def _narration() -> re.Pattern[str]:
     # What the agent says it is about to do: the calls that follow say it better.
     lead = (
-        r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure)[,.!:]?\s+)*"
+        r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure"
+        r"|found it|got it)[,.!:]?\s+)*"
     )
     aim = (
         r"(?:(?:now that|to (?:start|begin|do|achieve|confirm|ensure|verify|check|test)|before|after)"

@@ -89,3 +89,13 @@ def test_where_the_exit_code_is_that_of_a_pipe_the_output_decides(
 def test_a_run_of_unknown_outcome_is_shown_by_its_output_and_without_a_status() -> None:
     one = digest(conversation(user("load the gauges"), ran("./load.sh | tail -1", "412 rows loaded")), 2_000)
     assert texts(one, Section.COMMANDS) == ["`./load.sh | tail -1` → 412 rows loaded"]
+
+
+def test_a_loop_that_only_shows_is_a_look() -> None:
+    shown_commit = "for commit in a1 b2; do\n  id=$(git show $commit | grep -i 'Checkpoint:' | awk '{print $2}')\n"
+    loop = f'{shown_commit}  if [ -n "$id" ]; then\n    echo "$id" 2>/dev/null\n  fi\ndone'
+    assert [run.is_look for run in runs(events_of(ran(loop, "a1"), ran("grep -i x a.txt || echo none", "none")))] == [
+        True
+    ] * 2
+    assert [run.is_look for run in runs(events_of(ran("sed -i s/a/b/ a.txt", "")))] == [False]
+    assert [run.is_look for run in runs(events_of(ran("for f in a b; do rm $f; done", "")))] == [False]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, says, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.digest.now import ending
 from compactor_cli.model.summary import Section
@@ -183,3 +183,18 @@ def test_the_words_of_a_refusal_stand_with_the_request_that_they_are_about() -> 
         "Asked: not in that folder, please (Stopped by the user: `make export`)",
         f"Before that: {ASKED}",
     ]
+
+
+def test_words_at_a_plan_that_was_refused_answer_the_question_before_it_and_leave_its_text_in_force() -> None:
+    reasoned = "SessionStart moves a session from ENDED to IDLE, since it is entered again. " * 4
+    refused = answer(
+        "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+        "leave plan mode and update the page first",
+        "p",
+        is_error=True,
+    )
+    shown = (user(ASKED), says(reasoned + "Ready to finalize?"), call("ExitPlanMode", "p", plan="# Plan"), refused)
+    one = digest(conversation(*shown), 900)
+    assert texts(one, Section.QUESTIONS) == []
+    assert not any("Ready to finalize" in text for text in texts(one, Section.TASK)[1:2])
+    assert "overruled" not in rendered(one.summary)

@@ -93,6 +93,9 @@ def test_a_question_that_was_answered_is_stated_to_be() -> None:
     told = says("The export drops the second hour of October, because it takes it for a duplicate of the first one.")
     one = digest(conversation(question, told, NEXT), 3_000)
     assert texts(one, Section.USER) == ["why are 120 readings of October missing in the export? → answered"]
+    asked = user("and can you check whether the clock of the north gauge is behind")
+    one = digest(conversation(asked, told, NEXT), 3_000)
+    assert texts(one, Section.USER)[0].endswith(" → answered")
 
 
 QUESTION = "why are 120 readings of October missing in the export?"

@@ -84,6 +84,11 @@ def test_a_reply_that_passes_over_a_question_of_fact_does_not_answer_it() -> Non
     assert len(decided(asked, user("she says the cleanup ran on a laptop"))) == 1
 
 
+def test_an_objection_to_a_question_settles_nothing() -> None:
+    asked = says("Did the previous session end without a final commit?")
+    assert decided(asked, user("but it had no changes in the worktree to commit")) == []
+
+
 def test_a_question_answered_by_a_question_is_no_decision() -> None:
     assert decided(says("Shall I use a lock?"), user("does it handle two gauges at once?")) == []
 
