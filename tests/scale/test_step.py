@@ -35,6 +35,19 @@ def test_the_bytes_are_those_of_a_plain_run_and_failed_rows_are_next_to_them(wor
     assert all("no format is recognised" in one["reason"] for one in failed)
 
 
+def test_a_row_that_is_nested_too_deeply_is_set_aside_and_the_others_are_done(work: Path) -> None:
+    source = work / "rows.jsonl"
+    deep = b'{"messages": ' + b"[" * 900 + b"]" * 900 + b"}\n"
+    source.write_bytes(dataset(3) + deep + dataset(2))
+    metrics = compact_shard(source, work / "out/rows.jsonl", OPTIONS)
+    assert (metrics.failed, metrics.rows) == (1, 6)
+    failed = [json.loads(line) for line in (work / "out/rows.jsonl.failed").read_text().splitlines()]
+    assert [(one["row"], one["text"].encode()) for one in failed] == [(3, deep)]
+    assert "defect" not in failed[0]["reason"]
+    # What is not recognised as a row stays as it is.
+    assert deep in (work / "out/rows.jsonl").read_bytes()
+
+
 def test_packed_files_stay_packed(work: Path) -> None:
     Path("rows.jsonl.gz").write_bytes(gzip.compress(dataset()))
     compact_shard("rows.jsonl.gz", "out/rows.jsonl.gz", OPTIONS)
