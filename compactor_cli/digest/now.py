@@ -19,6 +19,7 @@ from compactor_cli.digest.statements import (
     TokenCache,
     chosen,
     head,
+    is_courtesy,
     is_narration,
     is_noise,
     one_line,
@@ -223,6 +224,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
     # Calls without a result are named as such.
     open_calls = {id(analysis.events[number]) for number in analysis.work.without_result}
     ran = {run.record: run for run in analysis.runs}
+    newest_words = next((one for one in reversed(analysis.events) if one.kind is EventKind.ASSISTANT), None)
     done: dict[str, None] = {}
     is_acted, record = False, -1
     for event in analysis.events:
@@ -234,8 +236,8 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
             acts = acts or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
             is_acted, record = is_acted or acts, event.record
             text = _call_words(event) + (_ended(run, analysis) if acts and run else "")
-        elif event.kind is EventKind.ASSISTANT and (telling := _telling(event.text)):
-            text, record = analysis.words.quoted(opening(" ".join(telling), _MAX_CALL_CHARS)), event.record
+        elif event.kind is EventKind.ASSISTANT and (stated := _telling(event.text) or _announced(event, newest_words)):
+            text, record = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), event.record
         else:
             continue
         done.pop(text, None)
@@ -243,6 +245,11 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
     newest = list(done)[-_MAX_STEPS:]
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
     return (Item(text=text, records=records_of((record,))) if newest else None), is_acted
+
+
+def _announced(event: Event, newest: Event | None) -> list[str]:
+    """What the assistant's newest words announce: where work stopped."""
+    return [one for one in sentences(event.text) if not is_courtesy(one)] if event is newest else []
 
 
 def _ended(run: Run, analysis: Analysis) -> str:

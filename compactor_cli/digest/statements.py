@@ -414,7 +414,12 @@ def asks_the_user(text: str) -> bool:
 
 def is_narration(text: str) -> bool:
     """Whether a sentence only announces the next call, or is a courtesy."""
-    return len(text) <= 200 and (_narration().match(text) is not None or _COURTESY.search(text) is not None)
+    return len(text) <= 200 and (_narration().match(text) is not None or is_courtesy(text))
+
+
+def is_courtesy(text: str) -> bool:
+    """Whether a sentence is a courtesy: thanks, an offer of help, a yes."""
+    return _COURTESY.search(text) is not None
 
 
 # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.

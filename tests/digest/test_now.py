@@ -60,7 +60,7 @@ def test_a_courtesy_is_no_state() -> None:
     told = texts(
         digest(conversation(user(ASKED), says("You're absolutely right! Good catch."), edit), 900), Section.TASK
     )
-    assert told[1:] == ["then done: Edit clock.py"]
+    assert told[1:] == ["since then: Edit clock.py"]
 
 
 def test_of_a_long_state_the_statements_that_hold_most_are_quoted() -> None:
@@ -103,25 +103,25 @@ def test_what_was_said_before_something_was_done_is_no_state_any_more() -> None:
     one = digest(conversation(user(ASKED), BROKEN, MENDED, ran("make test", "12 passed")), 900)
     assert texts(one, Section.TASK)[1:] == [
         f"Said before the newest steps: {BROKEN.text}",
-        "then done: Edit clock.py · `make test` → ok",
+        "since then: Edit clock.py · `make test` → ok",
     ]
 
 
 def test_a_short_word_after_it_stands_next_to_what_was_said_before() -> None:
     passed = says("All tests pass now.")
     one = digest(conversation(user(ASKED), BROKEN, MENDED, ran("make test", "12 passed"), passed), 900)
-    assert texts(one, Section.TASK)[2] == 'then done: Edit clock.py · `make test` → ok · "All tests pass now."'
+    assert texts(one, Section.TASK)[2] == 'since then: Edit clock.py · `make test` → ok · "All tests pass now."'
 
 
 def test_what_only_looked_has_no_status_and_leaves_the_state_as_it_was() -> None:
     one = digest(conversation(user(ASKED), BROKEN, ran("git -C /srv/a status", "nothing to commit")), 900)
-    assert texts(one, Section.TASK)[1:] == [f"Where it stands: {BROKEN.text}", "then done: `git -C /srv/a status`"]
+    assert texts(one, Section.TASK)[1:] == [f"Where it stands: {BROKEN.text}", "since then: `git -C /srv/a status`"]
 
 
 def test_a_call_without_a_result_is_no_step_that_was_done() -> None:
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     one = digest(conversation(user(ASKED), edit, call("Bash", "1", command="make export")), 900)
-    assert texts(one, Section.TASK)[1:] == ["then done: Edit clock.py", "No result seen of: `make export`"]
+    assert texts(one, Section.TASK)[1:] == ["since then: Edit clock.py", "No result seen of: `make export`"]
 
 
 def test_of_a_long_request_the_beginning_and_the_statements_that_hold_most_are_quoted() -> None:
@@ -198,3 +198,12 @@ def test_words_at_a_plan_that_was_refused_answer_the_question_before_it_and_leav
     assert texts(one, Section.QUESTIONS) == []
     assert not any("Ready to finalize" in text for text in texts(one, Section.TASK)[1:2])
     assert "overruled" not in rendered(one.summary)
+
+
+def test_where_work_stopped_is_stated_by_what_was_announced_last() -> None:
+    store = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
+    looked = (call("Read", "r", file_path="clock.py"), answer("x = 1", "r"))
+    told = texts(
+        digest(conversation(user(ASKED), *store, says("Now let me update the clock."), *looked), 900), Section.TASK
+    )
+    assert told[1:] == ['since then: Edit store.py · "Now let me update the clock." · Read clock.py']
