@@ -45,8 +45,6 @@ _MAX_COMMAND_CHARS = 120
 _MAX_LINES = 200
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 240
-# Events before an action that are looked at for what its answer only repeats.
-_MAX_LOOKED_BACK = 40
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -209,14 +207,15 @@ def _call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> I
         went_well.add(call.name)
         given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
         label = call.name if acts else f"{call.name}({given})"
-        newer = dict(records)
-        for place, node in enumerate(_nodes(result.text, newer, records)):
+        own_records: dict[str, int] = {}
+        for place, node in enumerate(_nodes(result.text, records, own_records)):
             text = _shown(node, analysis, f"{call.text} {outcome}" if acts else "", is_new=number > last_words)
             if text and text not in known:
                 known.add(text)
                 is_new = acts and shown_first[repr(node)] == number
                 weight = age * (NEW_FACTOR if is_new else 1.0)
                 yield base._replace(text=text, place=place, form=StatementForm.OUTPUT, label=label, weight=weight)
+        records |= own_records
 
 
 def _is_failure(result: Event) -> bool:
