@@ -15,7 +15,7 @@ from compactor_cli.model.value import dataclass
 if TYPE_CHECKING:
     from compactor_cli.evaluate.baselines import Method
     from compactor_cli.evaluate.cuts import EvalCase
-    from compactor_cli.evaluate.results import EvalOptions, EvalResult
+    from compactor_cli.evaluate.run_eval import EvalOptions, EvalResult
     from compactor_cli.model.settings import Size
 
 GATES_FAILED = 1
@@ -147,7 +147,7 @@ def _ask(
 
 
 def _measure_replies(folder: str, questions: tuple[str, ...], as_json: bool) -> None:
-    from compactor_cli.evaluate.model_replies import render_replies, replies_json, run_replies
+    from compactor_cli.evaluate.questions import render_replies, replies_json, run_replies
 
     result = run_replies(folder, questions)
     if as_json:
@@ -185,7 +185,7 @@ def _options(
     seed: int,
     jobs: int,
 ) -> EvalOptions:
-    from compactor_cli.evaluate.results import DEFAULT_BUDGETS, EvalOptions
+    from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions
     from compactor_cli.presets import values
 
     tail_tokens, parts = _tails(tails)

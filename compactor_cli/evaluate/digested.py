@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 
 from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.digest import Digest
 from compactor_cli.evaluate.baselines import Count, Write
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.group.exchanges import group
@@ -35,16 +36,6 @@ class Digested:
 
     answer: Answer
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DigestRequest:
-    """What one summary is asked of: a transcript, and which of its records it is to cover."""
-
-    transcript: Transcript
-    covered: Sequence[int]
-    kept: Sequence[int]
-    state: bytes | None = None
 
 
 def body(summary: Summary) -> str:
@@ -81,40 +72,41 @@ _MARKER = Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=
 class DigestMethod:
     """A built-in summariser, by default the digest."""
 
-    summariser: Summariser
+    summariser: Summariser = field(default_factory=Digest)
     name: str = "digest"
 
     def prepare(self, case: EvalCase, count: Count) -> Write:
         """See `Method`."""
-        return lambda budget: self.digest(request_from(case), budget, count).text
+        return lambda budget: self.of(case, budget, count).text
 
-    def digest(self, asked: DigestRequest, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
-        """The whole answer, for what more than the text is checked of; ``write`` gives the text that is paid for."""
+    def of(self, case: EvalCase, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
+        """The middle of a case; ``write`` gives the text that is paid for."""
+        return self.digest(case.prefix, case.middle, (*case.head, *case.tail), budget_tokens, count, write)
+
+    def digest(
+        self,
+        transcript: Transcript,
+        covered: Sequence[int],
+        kept: Sequence[int],
+        budget_tokens: int,
+        count: Count,
+        write: WriteSummary = body,
+        state: bytes | None = None,
+    ) -> Digested:
+        """The whole answer for these records of a transcript, for what more than the text is checked of."""
         request = Request(
-            transcript=asked.transcript,
-            covered=tuple(asked.covered),
-            kept=tuple(asked.kept),
+            transcript=transcript,
+            covered=tuple(covered),
+            kept=tuple(kept),
             budget_tokens=budget_tokens,
             render=write,
             count=count,
-            state=asked.state,
+            state=state,
             read=read_ours,
             read_client=read_client,
         )
         answer = self.summariser.summarise(request)
         return Digested(answer=answer, text=write(answer.summary))
-
-
-def request_from(case: EvalCase) -> DigestRequest:
-    """The middle of a case, all of its records."""
-    return DigestRequest(transcript=case.prefix, covered=case.middle, kept=(*case.head, *case.tail))
-
-
-def the_digest() -> DigestMethod:
-    """The offline digest."""
-    from compactor_cli.digest.digest import Digest
-
-    return DigestMethod(summariser=Digest())
 
 
 class Carry(StrEnum):
@@ -138,8 +130,7 @@ def last_summary(
             transcript, at = _some(case.prefix, (*case.head, *rest)), len(case.head)
         stop = at + len(chunk) + bool(text)
         kept = (*range(at), *range(stop, len(transcript.records)))
-        asked = DigestRequest(transcript=transcript, covered=range(at, stop), kept=kept, state=state)
-        found = method.digest(asked, budget_tokens, count)
+        found = method.digest(transcript, range(at, stop), kept, budget_tokens, count, state=state)
         text, state = found.text, found.answer.state if carry is Carry.STATE else None
     return text
 
@@ -228,7 +219,7 @@ def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) 
 
 def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count) -> Repeat:
     """The method run twice on the same, and once on its own summary."""
-    found, again = (method.digest(request_from(case), budget_tokens, count) for _ in range(2))
+    found, again = (method.of(case, budget_tokens, count) for _ in range(2))
     kept_ratio = _kept_ratio(method, case, budget_tokens, count, found)
     return Repeat(is_same=found.text == again.text, kept_ratio=kept_ratio)
 
@@ -271,6 +262,6 @@ def _kept_ratio(method: DigestMethod, case: EvalCase, budget_tokens: int, count:
     if not before:
         return 1.0
     transcript, at = with_summary(case.prefix, case.head, summary_message(found.text), ())
-    asked = DigestRequest(transcript=transcript, covered=(at,), kept=tuple(range(at)), state=found.answer.state)
-    after = atom_texts(method.digest(asked, budget_tokens, count).text)
+    again = method.digest(transcript, (at,), range(at), budget_tokens, count, state=found.answer.state)
+    after = atom_texts(again.text)
     return len(before & after) / len(before)

@@ -1,8 +1,12 @@
-"""Questions with gold answers: what a reader of the summary alone must be able to say.
+"""Questions with gold answers: what a reader of the summary alone must be able to say; and replies of models.
 
 A question names the patterns that an answer holds. It is answered where all of them are found near each other, half
 where they are found scattered; a pattern of ``wrong`` that is found misleads. Short keys are hit by chance in long
 scraps: the score is a floor, and reading decides.
+
+A reply is a row of JSONL: ``file`` (a transcript, named as questions name it), ``cut`` (it stands for everything
+before this record, from 1) and ``text``. It is measured as a whole summary (read, checked and supplemented as a run
+would), next to its text alone and the digest, which gets the tokens of the whole.
 """
 
 from __future__ import annotations
@@ -10,23 +14,37 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
+from compactor_cli.digest.events import EventKind
 from compactor_cli.evaluate.baselines import Count, Method, Write, choose
-from compactor_cli.evaluate.cuts import QuestionCut, locate, read_cut
-from compactor_cli.evaluate.digested import EMPTY, frame_tokens, framed, request_from, the_digest
-from compactor_cli.evaluate.measures import forget
-from compactor_cli.evaluate.results import DIGEST, label
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, QuestionCut, locate, plain_events, read_cut, schema_words
+from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed
+from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
+from compactor_cli.evaluate.run_eval import DIGEST, Progress, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.llm.check_reply import CheckInput, SourceRecords, Verdict, check, essentials
+from compactor_cli.llm.model_calls import Reply
+from compactor_cli.llm.outline import headings_of, own_words
+from compactor_cli.llm.prompts import asked
+from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
 from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
+from compactor_cli.model.summary import Request
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
+from compactor_cli.read.jsonl import OnInvalid, records_in
+from compactor_cli.read.streams import open_stream
+from compactor_cli.render.template import heading_names, read_client, read_ours, template_names
+
+Row = TypeVar("Row")
 
 NEAR_CHARS = 400
 MOST_PLACES = 60
@@ -54,42 +72,34 @@ class Question:
 
 def read_questions(path: str) -> Iterator[Question]:
     """The questions of a JSONL file. Raises UsageError with the line of what is wrong."""
-    try:
-        lines = Path(path).read_bytes().splitlines()
-    except OSError as error:
-        raise UsageError(
-            f"the questions cannot be read: {error.strerror}", next_step="check --questions", place=path
-        ) from error
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield _question(line, Place(path=path, line=number))
 
-
-def _question(line: bytes, place: Place) -> Question:
-    try:
-        value = orjson.loads(line)
-        return Question(
-            source=place.path,
-            file=value["file"],
-            cut=int(value["cut"]),
-            id=str(value["id"]),
-            type=value["type"],
-            question=value["question"],
-            answer=value["answer"],
-            keys=_patterns(value["keys"]),
-            wrong=_patterns(value.get("wrong", ())),
-            in_head=bool(value.get("head")),
+    def question(value: Any) -> Question:
+        keys, wrong = (
+            tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+            for patterns in (value["keys"], value.get("wrong", ()))
         )
-    except (TypeError, KeyError, ValueError, re.error) as error:
-        raise UsageError(
-            f"no question: {type(error).__name__}: {error}",
-            next_step="a line is an object with file, cut, id, type, question, answer and keys (regular expressions)",
-            place=place,
-        ) from error
+        plain = {name: value[name] for name in ("file", "type", "question", "answer")}
+        cut, name, in_head = int(value["cut"]), str(value["id"]), bool(value.get("head"))
+        return Question(**plain, source=path, cut=cut, id=name, keys=keys, wrong=wrong, in_head=in_head)
+
+    advice = "a line is an object with file, cut, id, type, question, answer and keys (regular expressions)"
+    try:
+        yield from _rows(path, question, "question", advice)
+    except OSError as error:
+        what = f"the questions cannot be read: {error.strerror}"
+        raise UsageError(what, next_step="check --questions", place=path) from error
 
 
-def _patterns(values: Sequence[Any]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(value, re.IGNORECASE) for value in values)
+def _rows(path: str, made: Callable[[Any], Row], noun: str, advice: str) -> Iterator[Row]:
+    """What is made of each line of a JSONL file. Raises UsageError for a line of which it cannot be made, OSError."""
+    for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
+        if line.strip():
+            try:
+                row = made(orjson.loads(line))
+            except (TypeError, KeyError, ValueError, re.error) as error:
+                what = f"no {noun}: {type(error).__name__}: {error}"
+                raise UsageError(what, next_step=advice, place=Place(path=path, line=number)) from error
+            yield row
 
 
 def score_answer(question: Question, text: str) -> float:
@@ -113,8 +123,6 @@ DEFAULT_BASELINES = ("head-tail", "prose", "log-frequency")
 DEFAULT_BUDGETS = (Size(tokens=1_500), Size(ratio=0.05))
 # A share of a short dialogue is never less than this: a smaller summary is little more than its frame.
 LEAST_BUDGET_TOKENS = 256
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +261,7 @@ def _texts(
 ) -> Iterator[tuple[str, str]]:
     """Each method's name and its summary."""
     write = framed(cut.case, budget)
-    yield DIGEST, the_digest().digest(request_from(cut.case), budget, count, write).text
+    yield DIGEST, DigestMethod().of(cut.case, budget, count, write).text
     if at_client:
         yield CLIENT, cut.client_summary
     frame = write(EMPTY)
@@ -378,3 +386,181 @@ def write_summaries(result: QuestionsResult, folder: str) -> None:
         lines = b"".join(orjson.dumps(row) + b"\n" for row in rows)
         name = re.sub(r"[^\w.-]", "_", method)
         Path(folder, f"{name}@{budget}.jsonl").write_bytes(lines)
+
+
+TEXT, WHOLE = "text alone", "whole"
+METHODS = (TEXT, WHOLE, DIGEST)
+MEASURES = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyRow:
+    """One reply; ``source``: the file that holds it."""
+
+    source: str
+    file: str
+    cut: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredReplies:
+    """One method at one cut. ``shares``: of what was needed, by measure; ``answers``: a score a question."""
+
+    method: str
+    tokens: int
+    shares: dict[str, float]
+    answers: tuple[float, ...] = ()
+    misled: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepliesResult:
+    """All that was measured; ``refused``: replies that no run would take, and why; ``skipped``: cuts not found."""
+
+    measured: tuple[MeasuredReplies, ...]
+    taken: int
+    refused: dict[str, str]
+    skipped: dict[str, str]
+
+
+def read_replies(folder: str) -> Iterator[ReplyRow]:
+    """The rows of every JSONL file in a folder. Raises UsageError where there is none, or a line is not a reply."""
+    paths = sorted(Path(folder).glob("*.jsonl"))
+    if not paths:
+        raise UsageError("holds no replies", next_step="put JSONL files there: file, cut, text", place=folder)
+    for path in paths:
+
+        def reply(value: Any, source: str = str(path)) -> ReplyRow:
+            file, cut, text = str(value["file"]), int(value["cut"]), str(value["text"])
+            return ReplyRow(source=source, file=file, cut=cut, text=text)
+
+        yield from _rows(str(path), reply, "reply", "a line is an object with file, cut and text")
+
+
+def run_replies(folder: str, questions: Sequence[str] = (), tokenizer: str = "auto") -> RepliesResult:
+    """Every reply in the folder as a whole summary, as its text alone, and the digest at the tokens of the first."""
+    counter = counter_for(tokenizer)
+    asked_at = questions_by_cut(questions)
+    measured: list[MeasuredReplies] = []
+    refused: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    rows = list(read_replies(folder))
+    for row in rows:
+        name = f"{row.file}@{row.cut}"
+        try:
+            case = _reply_case(row, counter)
+        except InputError as error:
+            skipped[name] = error.what
+            continue
+        whole, verdict = _whole(case, row.text, counter.count)
+        if verdict.fault:
+            refused[name] = str(verdict)
+        else:
+            measured += _measured(case, row, whole, asked_at.get((row.file, row.cut), ()), counter.count)
+        forget()
+    taken = len(rows) - len(refused) - len(skipped)
+    return RepliesResult(measured=tuple(measured), taken=taken, refused=refused, skipped=skipped)
+
+
+def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
+    """Everything before the cut as the middle, and what came after it up to the next compaction."""
+    path = locate(row.file, row.source)
+    case = read_cut(path, row.file, row.cut, 0, partial(count_message, counter)).case
+    with open_stream(str(path)) as stream:
+        records = records_in(stream, OnInvalid.KEEP)
+        following = [record for record in records if record.place.line >= row.cut]
+    events = [event for part in open_transcripts(following) for event in plain_events(part)] if following else []
+    opened = next((n for n, event in enumerate(events) if event.kind is not EventKind.SUMMARY), len(events))
+    future = tuple(takewhile(lambda event: event.kind is not EventKind.SUMMARY, events[opened:]))
+    everything = tuple(range(len(case.prefix.messages)))
+    return replace(
+        case,
+        head=(),
+        middle=everything,
+        future_events=future[: CutRule().most_future_events],
+        schema=case.schema | schema_words(future),
+    )
+
+
+def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
+    """The summary that a run would write with this reply, and the verdict on it."""
+    parts = [(case.prefix, case.middle)]
+    text = own_words(text)
+    ground = CheckInput(
+        records=SourceRecords(parts),
+        essentials=essentials([(case.prefix, case.middle, "")]),
+        source_tokens=max(case.middle_tokens, count(text)),
+        room_tokens=count(text),
+        headings=asked(headings_of(body, "en")),
+        covered=frozenset(case.middle),
+    )
+    verdicts = [
+        check(Reply(text=text, model=name), replace(ground, known=heading_names(name)), count)
+        for name in template_names()
+    ]
+    verdict = max(verdicts, key=lambda one: (one.fault is None, len(one.outline.present)))
+    request = Request(
+        transcript=case.prefix,
+        covered=case.middle,
+        kept=(),
+        budget_tokens=int(count(text) / (1 - MOST_RATIO)) + 100,
+        render=body,
+        count=count,
+        read=read_ours,
+        read_client=read_client,
+    )
+    outline = verdict.outline
+    missing = frozenset() if outline.prose else frozenset(h.section for h in ground.headings) - outline.present
+    written = CompletedText(sections=outline.sections, prose=outline.prose, missing=missing)
+    return body(completed(request, written, "en").summary), verdict
+
+
+def _measured(
+    case: EvalCase, row: ReplyRow, whole: str, questions: Sequence[Question], count: Count
+) -> Iterator[MeasuredReplies]:
+    digest = DigestMethod().of(case, count(whole), count).text
+    needs = needs_of(case)
+    for method, text in zip(METHODS, (own_words(row.text), whole, digest), strict=True):
+        shares = score(needs, SummaryView(text))
+        yield MeasuredReplies(
+            method=method,
+            tokens=count(text),
+            shares={measure.value: shares[measure].ratio for measure in MEASURES if shares[measure].total},
+            answers=tuple(score_answer(question, text) for question in questions),
+            misled=sum(is_misled(question, text) for question in questions),
+        )
+
+
+def render_replies(result: RepliesResult) -> str:
+    """A table with a row a method. Ends with a line break."""
+    rows = [[f"{result.taken} replies", "tokens", *(measure.value for measure in MEASURES), "answered", "misled"]]
+    for method in METHODS:
+        mine = [one for one in result.measured if one.method == method]
+        answers = [answer for one in mine for answer in one.answers]
+        shares = ([one.shares[m.value] for one in mine if m.value in one.shares] for m in MEASURES)
+        rows.append(
+            [
+                method,
+                f"{mean(one.tokens for one in mine):,.0f}",
+                *(percent(mean(values)) if values else NOTHING for values in shares),
+                percent(mean(answers)) if answers else NOTHING,
+                str(sum(one.misled for one in mine)),
+            ]
+        )
+    notes = [f"refused: {name}: {why}" for name, why in result.refused.items()]
+    notes += [f"skipped: {name}: {why}" for name, why in result.skipped.items()]
+    return "\n\n".join([columns(rows), *notes]) + "\n"
+
+
+def replies_json(result: RepliesResult) -> dict[str, Any]:
+    """Everything, for programs."""
+    return {
+        "taken": result.taken,
+        "refused": result.refused,
+        "skipped": result.skipped,
+        "measured": [
+            {"method": one.method, "tokens": one.tokens, **one.shares, "answers": one.answers, "misled": one.misled}
+            for one in result.measured
+        ],
+    }

@@ -1,47 +1,323 @@
-"""`run_eval`: files to cases, cases to scores, on one or several processes."""
+"""`run_eval`: files to cases, cases to scores, on one or several processes; what it found, and the figures over cases.
+
+Cuts of one session are not independent, so a session is the unit of every error and interval. Paired bootstrap as in
+Efron and Tibshirani, "An Introduction to the Bootstrap" (1993): percentile intervals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
+from statistics import fmean, stdev
 
-from compactor_cli.evaluate.artefacts import artefacts_of, retrieval, reused_facts, score_artefacts, score_facts
 from compactor_cli.evaluate.baselines import Count, ExternalMethod, Method, choose
-from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, Protocol, find_cases
 from compactor_cli.evaluate.digested import (
     Carry,
     DigestMethod,
+    Gates,
+    Repeat,
     frame_tokens,
     gates_of,
     last_summary,
     repeat,
-    request_from,
-    the_digest,
 )
-from compactor_cli.evaluate.measures import Measure, Share, SummaryView, forget, needs_of, score
-from compactor_cli.evaluate.results import (
-    DIGEST,
-    CaseResult,
-    CaseScore,
-    DriftPoint,
-    EvalOptions,
-    EvalResult,
-    FileResult,
-    label,
+from compactor_cli.evaluate.measures import (
+    Measure,
+    Share,
+    SummaryView,
+    artefacts_of,
+    forget,
+    needs_of,
+    retrieval,
+    reused_facts,
+    score,
+    score_artefacts,
+    score_facts,
 )
-from compactor_cli.evaluate.retention import ask, read_scenario, unanswerable
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size
-from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.sources import InputSource, Walk, find_sources
 from compactor_cli.read.streams import open_stream
+
+DIGEST = "digest"
+DRIFT_BUDGET = Size(ratio=0.05)
+DEFAULT_BUDGETS = (
+    Size(ratio=0.02),
+    Size(ratio=0.05),
+    Size(ratio=0.1),
+    Size(ratio=0.2),
+    Size(tokens=1_000),
+    Size(tokens=2_000),
+    Size(tokens=4_000),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalOptions:
+    """What is evaluated, and how.
+
+    ``baselines``: names, or ``all``. ``commands``: external baselines, see `ExternalMethod`. ``budgets``: shares are of
+    the middle's tokens. ``rounds``: of the drift; empty leaves it out. ``dialect``: only transcripts of that name.
+    ``limit``: at most this many files, spread evenly over all; 0 is all. ``jobs``: processes. ``seed``: of the
+    bootstrap.
+    """
+
+    baselines: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    budgets: tuple[Size, ...] = DEFAULT_BUDGETS
+    tail_tokens: int = 8_000
+    rounds: tuple[int, ...] = (1, 2, 5, 10)
+    drift_budget: Size = DRIFT_BUDGET
+    dialect: str = ""
+    limit: int = 0
+    jobs: int = 1
+    seed: int = 0
+    resamples: int = 2_000
+    tokenizer: str = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseScore:
+    """One method at one budget. ``budget_ratio`` is the share of the budget that its text takes."""
+
+    method: str
+    budget: str
+    shares: Mapping[Measure, Share]
+    budget_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftPoint:
+    """What is left of the needs after this many updates."""
+
+    rounds: int
+    carry: Carry
+    shares: Mapping[Measure, Share]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One cut.
+
+    ``session`` is the path below the folder that was named; ``gates`` are the digest's, by budget;
+    ``repeat`` and ``drift`` are at one budget, and left out where that makes no sense for this middle.
+    """
+
+    name: str
+    session: str
+    dialect: str
+    protocol: str
+    middle_tokens: int
+    scores: tuple[CaseScore, ...]
+    gates: Mapping[str, Gates]
+    repeat: Repeat | None = None
+    drift: tuple[DriftPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileResult:
+    """What one input gave. ``skipped``: why it gave nothing."""
+
+    path: str
+    cases: tuple[CaseResult, ...] = ()
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalResult:
+    """An evaluation. ``methods`` in the order of the table, the digest first."""
+
+    options: EvalOptions
+    methods: tuple[str, ...]
+    token_method: str
+    files: tuple[FileResult, ...]
+
+    @property
+    def cases(self) -> tuple[CaseResult, ...]:
+        """The cuts of all files."""
+        return tuple(case for file in self.files for case in file.cases)
+
+    @property
+    def gates_hold(self) -> bool:
+        """Whether every digest passed its gates."""
+        repeats = all(case.repeat is None or case.repeat.is_same for case in self.cases)
+        return repeats and all(gates.hold for case in self.cases for gates in case.gates.values())
+
+
+def label(size: Size) -> str:
+    """How a budget is named: ``5%``, ``2k``, ``500``."""
+    if size.ratio:
+        return f"{size.ratio * 100:g}%"
+    return f"{size.tokens // 1000}k" if size.tokens % 1000 == 0 else str(size.tokens)
+
+
+LOW, HIGH = 0.025, 0.975
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A mean over sessions with its standard error (0 where there is one session)."""
+
+    value: float
+    error: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A mean difference over sessions with its 95 % interval and its two-sided p-value."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+    sessions: int
+
+
+def by_session(values: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The mean of each session's values."""
+    found: dict[str, list[float]] = {}
+    for session, value in values:
+        found.setdefault(session, []).append(value)
+    return {session: fmean(several) for session, several in found.items()}
+
+
+def macro(values: Iterable[tuple[str, float]]) -> Mean | None:
+    """The mean of the sessions' means. None where there is nothing."""
+    means = list(by_session(values).values())
+    if not means:
+        return None
+    error = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0
+    return Mean(value=fmean(means), error=error, sessions=len(means))
+
+
+def paired(ours: Mapping[str, float], theirs: Mapping[str, float], resamples: int, seed: str) -> Difference | None:
+    """Ours minus theirs over the sessions that both have. Same seed, same result.
+
+    p is twice the smaller share of resamples on one side of zero, never below 1 / resamples.
+    """
+    differences = [ours[session] - theirs[session] for session in sorted(ours.keys() & theirs.keys())]
+    if not differences:
+        return None
+    chance = random.Random(seed)  # noqa: S311 -- statistics, not secrets
+    size = len(differences)
+    drawn = sorted(sum(chance.choices(differences, k=size)) / size for _ in range(resamples))
+    below = sum(mean <= 0 for mean in drawn) / resamples
+    above = sum(mean >= 0 for mean in drawn) / resamples
+    return Difference(
+        value=fmean(differences),
+        low=_quantile(drawn, LOW),
+        high=_quantile(drawn, HIGH),
+        p=min(1.0, max(2 * min(below, above), 1 / resamples)),
+        sessions=len(differences),
+    )
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+TOTAL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseGroup:
+    """Cases that are reported together: one protocol, one dialect or all of them."""
+
+    protocol: str
+    dialect: str
+    cases: tuple[CaseResult, ...]
+
+    @property
+    def title(self) -> str:
+        """``session · all``, with how many cuts of how many sessions."""
+        sessions = len({case.session for case in self.cases})
+        tokens = sum(case.middle_tokens for case in self.cases)
+        return f"{self.protocol} cuts, {self.dialect}: {len(self.cases)} of {sessions} sessions, {tokens:,} tokens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCell:
+    """One measure of one method at one budget. ``micro`` is of all cases together."""
+
+    micro: float
+    macro: Mean
+    cases: int
+
+
+def groups_of(cases: Sequence[CaseResult]) -> Iterator[CaseGroup]:
+    """For each protocol all cases, then those of each dialect where there is more than one."""
+    for protocol in Protocol:
+        chosen = tuple(case for case in cases if case.protocol == protocol)
+        if not chosen:
+            continue
+        yield CaseGroup(protocol=protocol, dialect=TOTAL, cases=chosen)
+        for dialect in sorted({case.dialect for case in chosen}):
+            of_dialect = tuple(case for case in chosen if case.dialect == dialect)
+            yield CaseGroup(protocol=protocol, dialect=dialect, cases=of_dialect)
+
+
+def _scored_by(cases: Iterable[CaseResult], method: str, budget: str) -> Iterator[tuple[str, CaseScore]]:
+    for case in cases:
+        yield from ((case.session, one) for one in case.scores if (one.method, one.budget) == (method, budget))
+
+
+def shares(cases: Iterable[CaseResult], method: str, budget: str, measure: Measure) -> Iterator[tuple[str, Share]]:
+    """(session, share) of the cases that have something to measure."""
+    for session, one in _scored_by(cases, method, budget):
+        if (share := one.shares.get(measure)) and share.total:
+            yield session, share
+
+
+def cell(found: Iterable[tuple[str, Share]]) -> ScoreCell | None:
+    """The figures of these shares. None where nothing was measured."""
+    every = tuple(found)
+    mean = macro((session, share.ratio) for session, share in every)
+    if mean is None:
+        return None
+    kept, total = sum(share.kept for _, share in every), sum(share.total for _, share in every)
+    return ScoreCell(micro=kept / total, macro=mean, cases=len(every))
+
+
+def used(cases: Iterable[CaseResult], method: str, budget: str) -> tuple[float, float]:
+    """Mean and largest share of the budget that this method's texts take; 0 where it wrote none."""
+    ratios = [one.budget_ratio for _, one in _scored_by(cases, method, budget)]
+    return (sum(ratios) / len(ratios), max(ratios)) if ratios else (0.0, 0.0)
+
+
+def budgets_of(result: EvalResult, cases: Iterable[CaseResult]) -> list[str]:
+    """The budgets that these cases were given, in the order of the options."""
+    given = {one.budget for case in cases for one in case.scores}
+    return [name for size in result.options.budgets if (name := label(size)) in given]
+
+
+def differences(result: EvalResult, group: CaseGroup, budget: str) -> Mapping[tuple[str, Measure], Difference]:
+    """The digest minus each baseline, in this group at this budget."""
+    found: dict[tuple[str, Measure], Difference] = {}
+
+    @cache
+    def means(method: str, measure: Measure) -> dict[str, float]:
+        every = shares(group.cases, method, budget, measure)
+        return by_session((session, share.ratio) for session, share in every)
+
+    for method in result.methods:
+        for measure in Measure if method != DIGEST else ():
+            seed = f"{result.options.seed}/{group.protocol}/{group.dialect}/{budget}/{method}/{measure}"
+            ours, theirs = means(DIGEST, measure), means(method, measure)
+            if difference := paired(ours, theirs, result.options.resamples, seed):
+                found[method, measure] = difference
+    return found
+
 
 INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.json", "*.json.gz", "*.traj")
 # Smaller budgets hold no statement; with a fixed budget over half of the middle, little is compacted.
@@ -73,7 +349,7 @@ def run_eval(
     """
     bench = _Bench(
         options=options,
-        digest=the_digest(),
+        digest=DigestMethod(),
         methods=(*choose(options.baselines, extra), *(ExternalMethod(command=text) for text in options.commands)),
         counter=counter_for(options.tokenizer),
     )
@@ -103,48 +379,33 @@ def _evaluated(sources: Sequence[InputSource], bench: _Bench) -> Iterator[FileRe
     from concurrent.futures import ProcessPoolExecutor
 
     with ProcessPoolExecutor(bench.options.jobs, initializer=_benches.append, initargs=(bench,)) as pool:
-        yield from pool.map(_in_worker, sources)
+        yield from pool.map(evaluate_file, sources)
 
 
 # What a worker process evaluates with: handed over once, so that its vocabulary is loaded once.
 _benches: list[_Bench] = []
 
 
-def _in_worker(source: InputSource) -> FileResult:
-    return evaluate_file(source, _benches[-1])
-
-
-def evaluate_file(source: InputSource, bench: _Bench) -> FileResult:
-    """One file: its cuts, or its questions."""
+def evaluate_file(source: InputSource, bench: _Bench | None = None) -> FileResult:
+    """One file by its cuts. Without a ``bench``: with that of this process."""
+    bench = bench or _benches[-1]
     forget()
     # Named without what is above the folder that was asked for: results of two machines are to be the same.
     path = f"{Path(source.root).name}/{source.name}"
     try:
         with open_stream(source.path) as stream:
             records = list(records_in(stream, OnInvalid.KEEP))
-        scenario = read_scenario(records[0].value, path) if len(records) == 1 else None
-        if scenario is not None:
-            ratios = [budget for budget in bench.options.budgets if budget.ratio]
-            asked = ask(scenario, bench.methods, ratios, bench.counter.count, _counting(bench))
-            notes = tuple(f"not in the history: {name}" for name in unanswerable(scenario))
-            return FileResult(path=path, retention=tuple(asked), notes=notes)
         transcripts = tuple(open_transcripts(records))
     except InputError as error:
         return FileResult(path=path, skipped=error.what)
-    cases = tuple(result for case in _cases(transcripts, path, bench) for result in _evaluate(case, bench))
-    return FileResult(path=path, cases=cases, skipped="" if cases else "too short to be cut")
-
-
-def _counting(bench: _Bench) -> Callable[..., int]:
-    return partial(count_message, bench.counter)
-
-
-def _cases(transcripts: Sequence[Transcript], path: str, bench: _Bench) -> Iterator[EvalCase]:
-    rule = CutRule(tail_tokens=bench.options.tail_tokens)
+    rule, count = CutRule(tail_tokens=bench.options.tail_tokens), partial(count_message, bench.counter)
+    cases: list[CaseResult] = []
     for number, transcript in enumerate(transcripts, 1):
         session = path if len(transcripts) == 1 else f"{path}#{number}"
         if not bench.options.dialect or transcript.dialect == bench.options.dialect:
-            yield from find_cases(transcript, session, rule, _counting(bench))
+            for case in find_cases(transcript, session, rule, count):
+                cases += _evaluate(case, bench)
+    return FileResult(path=path, cases=tuple(cases), skipped="" if cases else "too short to be cut")
 
 
 def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
@@ -153,7 +414,7 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
     budgets = {label(size): tokens for size in bench.options.budgets if (tokens := _allowed(size, case, count))}
     if not budgets:
         return
-    digests = {name: bench.digest.digest(request_from(case), tokens, count) for name, tokens in budgets.items()}
+    digests = {name: bench.digest.of(case, tokens, count) for name, tokens in budgets.items()}
     once = _allowed(bench.options.drift_budget, case, count)
     scores = [_scored(DIGEST, name, budgets[name], found.text, scorer, count) for name, found in digests.items()]
     for method in bench.methods[1:]:

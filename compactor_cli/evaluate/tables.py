@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from compactor_cli.evaluate.cuts import Protocol
 from compactor_cli.evaluate.digested import Carry
 from compactor_cli.evaluate.measures import Measure, Share
-from compactor_cli.evaluate.results import (
+from compactor_cli.evaluate.run_eval import (
     DIGEST,
     TOTAL,
     CaseGroup,
@@ -132,19 +132,6 @@ def _drift_row(result: EvalResult, protocol: Protocol, carry: Carry, rounds: int
     return [[f"{protocol} cuts, {carry} carried", str(rounds), str(len(points)), *cells]]
 
 
-def retention_table(result: EvalResult) -> str:
-    """How many questions still find their answer, and how many bytes were kept for it."""
-    rows = [["question sets", "at", "kept", "of", "bytes kept"]]
-    for size in result.options.budgets:
-        for method in result.methods:
-            items = [item for item in result.retention if item.method == method and item.budget == label(size)]
-            if items:
-                share = sum(item.bytes_ratio for item in items) / len(items)
-                kept = str(sum(item.is_kept for item in items))
-                rows.append([method, label(size), kept, str(len(items)), f"{percent(share)} %"])
-    return columns(rows) if len(rows) > 1 else ""
-
-
 RECALL, ARTEFACTS = tuple(Measure)[:7], tuple(Measure)[7:]
 _MOST_TELLING = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL)
 _COMPARED = (*_MOST_TELLING, Measure.CHAT)
@@ -158,13 +145,13 @@ _BOOTSTRAP = "paired bootstrap over sessions, points of the macro mean, 95 % int
 
 def render_table(result: EvalResult) -> str:
     """The whole report. Ends with a line break."""
-    files = sum(bool(file.cases or file.retention) for file in result.files)
-    head = f"{len(result.cases)} cuts and question sets of {files} files, {len(result.files) - files} skipped"
+    files = sum(bool(file.cases) for file in result.files)
+    head = f"{len(result.cases)} cuts of {files} files, {len(result.files) - files} skipped"
     blocks = [f"{head}; {result.token_method}", _NOTE]
     for group in groups_of(result.cases):
         if group.dialect == TOTAL:
             blocks += _group_blocks(result, group)
-    blocks += [_dialects(result), drift_table(result), gate_table(result), retention_table(result)]
+    blocks += [_dialects(result), drift_table(result), gate_table(result)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -233,9 +220,7 @@ def to_json(result: EvalResult) -> dict[str, Any]:
         "gates_hold": result.gates_hold,
         "groups": [_group(result, group) for group in groups_of(result.cases)],
         "cases": [_case(case) for case in result.cases],
-        "retention": [dataclasses.asdict(item) for item in result.retention],
         "skipped": {file.path: file.skipped for file in result.files if file.skipped},
-        "notes": {file.path: list(file.notes) for file in result.files if file.notes},
     }
 
 

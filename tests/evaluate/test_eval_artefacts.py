@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from eval_builders import assistant, call, case, result, user
 
-from compactor_cli.evaluate.artefacts import Artefacts, artefacts_of, score_artefacts
-from compactor_cli.evaluate.measures import Measure, Share, SummaryView
+from compactor_cli.evaluate.measures import Artefacts, Measure, Share, SummaryView, artefacts_of, score_artefacts
 
 TODOS = [
     {"content": "Write the parser", "status": "completed"},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.evaluate.results import by_session, macro, paired
+from compactor_cli.evaluate.run_eval import by_session, macro, paired
 
 SCORES = st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=1, max_size=12)
 

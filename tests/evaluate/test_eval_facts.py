@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from eval_builders import assistant, call, case, result, user
 
-from compactor_cli.evaluate.artefacts import reused_facts, score_facts
-from compactor_cli.evaluate.measures import Share, SummaryView
+from compactor_cli.evaluate.measures import Share, SummaryView, reused_facts, score_facts
 
 MIDDLE = (
     user("I am Mia Garcia, zip code 94110, and I want to return the desk lamp."),

@@ -15,8 +15,6 @@ from compactor_cli.evaluate.digested import (
     gates_of,
     last_summary,
     repeat,
-    request_from,
-    the_digest,
 )
 from compactor_cli.evaluate.measures import Measure, Share, SummaryView, needs_of, score
 from compactor_cli.model.transcript import Message
@@ -74,7 +72,7 @@ def planted() -> EvalCase:
 
 @pytest.fixture(scope="module")
 def digest() -> DigestMethod:
-    return the_digest()
+    return DigestMethod()
 
 
 def _budget(planted: EvalCase, ratio: float = 0.05) -> int:
@@ -88,7 +86,7 @@ def _fur(planted: EvalCase, text: str) -> Share:
 @pytest.mark.parametrize("ratio", [0.02, 0.05, 0.1])
 def test_budget_structure_and_invention(planted: EvalCase, digest: DigestMethod, ratio: float) -> None:
     budget = _budget(planted, ratio)
-    found = digest.digest(request_from(planted), budget, _tokens)
+    found = digest.of(planted, budget, _tokens)
     assert gates_of(planted, budget, _tokens, found).hold
 
 
@@ -108,6 +106,6 @@ def test_ten_updates_lose_no_more_than_two_points(planted: EvalCase, digest: Dig
 def test_the_bare_list_fails_the_pair_floor_that_the_digest_passes(planted: EvalCase, digest: DigestMethod) -> None:
     budget, needs = _budget(planted), needs_of(planted)
     listed = score(needs, SummaryView(choose(["bare-list"])[0].prepare(planted, _tokens)(budget)))
-    ours = score(needs, SummaryView(digest.digest(request_from(planted), budget, _tokens).text))
+    ours = score(needs, SummaryView(digest.of(planted, budget, _tokens).text))
     assert listed[Measure.PAIRS].ratio < PAIR_FLOOR
     assert ours[Measure.PAIRS].ratio >= PAIR_FLOOR

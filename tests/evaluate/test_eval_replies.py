@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from compactor_cli.evaluate.model_replies import DIGEST, TEXT, WHOLE, render_replies, run_replies
+from compactor_cli.evaluate.questions import DIGEST, TEXT, WHOLE, render_replies, run_replies
 from compactor_cli.model.errors import UsageError
 
 NAMES = [f"src/feed_{n}.py" for n in range(12)]

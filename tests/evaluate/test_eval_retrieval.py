@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from compactor_cli.evaluate.artefacts import LineIndex, retrieval
-from compactor_cli.evaluate.measures import Share, SummaryView, Use
+from compactor_cli.evaluate.measures import LineIndex, Share, SummaryView, Use, retrieval
 
 FILLER = "\n".join(f"- note {n}: nothing of interest happened here" for n in range(20))
 

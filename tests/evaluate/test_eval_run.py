@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from compactor_cli.evaluate.measures import Measure, Share
-from compactor_cli.evaluate.results import CaseResult, CaseScore, EvalOptions, EvalResult, FileResult, label
-from compactor_cli.evaluate.run_eval import run_eval
+from compactor_cli.evaluate.run_eval import CaseResult, CaseScore, EvalOptions, EvalResult, FileResult, label, run_eval
 from compactor_cli.evaluate.tables import PANEL_HEIGHT, TOP, draw, render_table, to_json, write_plot
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Size
