@@ -1,16 +1,21 @@
-"""Values: frozen, slotted, keyword-only dataclasses that take a tenth of the time to import.
+"""Values: frozen, slotted, keyword-only dataclasses that take a fraction of the time to import.
 
 `dataclasses.dataclass` writes and compiles six methods of each class, in 0.6 ms. A start of the program imports a
-hundred of these classes and makes instances of a third: here `__init__` is compiled when the first instance is made,
-and the other methods are the same functions for all. Instances are made in two thirds of the time too.
+hundred of these classes and makes instances of a third, of most a few: here `dataclasses` describes a class when it is
+asked, `__init__` is compiled when some instances are made, and the other methods are the same functions for all.
+Instances are made in two thirds of the time too.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+# To compile `__init__` takes as long as making some fifty instances without.
+_UNCOMPILED = 20
+_LEFT_OUT = ("__dict__", "__weakref__")
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -27,28 +32,68 @@ else:
 
 
 def _made(cls: type) -> type:
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
-    # Dataclasses that are frozen may be derived of such ones alone.
-    made.__dataclass_params__.frozen = True
-    fields = dataclasses.fields(made)
-    made._names = tuple(field.name for field in fields)
-    made._compared = attrgetter(*(field.name for field in fields if field.compare))
-    for name in _METHODS:
-        if name not in vars(cls):
-            setattr(made, name, vars(_Value)[name])
-    return made  # type: ignore[no-any-return]
+    given = vars(cls)
+    names = tuple(given.get("__annotations__", ()))
+    declared = {name: given[name] for name in names if name in given}
+    fields = {name: value for name, value in declared.items() if isinstance(value, dataclasses.Field)}
+    defaults = {name: fields[name].default if name in fields else value for name, value in declared.items()}
+    factories = {name: field.default_factory for name, field in fields.items()}
+    own = {
+        "__slots__": names,
+        "__qualname__": cls.__qualname__,
+        "__match_args__": (),
+        "_names": names,
+        "_declared": declared,
+        "_defaults": {name: value for name, value in defaults.items() if value is not dataclasses.MISSING},
+        "_factories": {name: make for name, make in factories.items() if make is not dataclasses.MISSING},
+        "_compared": attrgetter(*(name for name in names if name not in fields or fields[name].compare)),
+        "_uncompiled": _UNCOMPILED,
+    }
+    kept = {name: value for name, value in given.items() if name not in declared and name not in _LEFT_OUT}
+    return type(cls)(cls.__name__, cls.__bases__, {**_SHARED, **kept, **own})
+
+
+class _Described:
+    """Fields and parameters of a value, where `dataclasses` looks for them."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: Any) -> Any:
+        # Without a docstring `dataclasses` writes one, which takes most of its time.
+        body = {"__annotations__": owner.__annotations__, "__module__": owner.__module__, "__doc__": "A twin."}
+        twin: Any = type(owner.__name__, (), {**body, **owner._declared})
+        dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(twin)
+        # Dataclasses that are frozen may be derived of such ones alone.
+        twin.__dataclass_params__.frozen = True
+        for name in ("__dataclass_fields__", "__dataclass_params__"):
+            setattr(owner, name, getattr(twin, name))
+        return getattr(twin, self._name)
 
 
 class _Value:
-    """The methods of all values."""
+    """What all values share."""
 
+    __dataclass_fields__ = _Described()
+    __dataclass_params__ = _Described()
     _names: tuple[str, ...]
+    _declared: Mapping[str, object]
+    _defaults: dict[str, object]
+    _factories: Mapping[str, Callable[[], object]]
     _compared: Callable[[object], object]
+    _uncompiled: int
 
     def __init__(self, *args: object, **values: object) -> None:
-        init: Any = _init(type(self))
-        type(self).__init__ = init  # type: ignore[method-assign]
-        init(self, *args, **values)
+        kind, given = type(self), self._defaults | values
+        for name in self._factories.keys() - given.keys():
+            given[name] = self._factories[name]()
+        kind._uncompiled -= 1
+        if args or kind._uncompiled < 0 or given.keys() != set(self._names):
+            kind.__init__ = init = _init(kind)  # type: ignore[method-assign]
+            init(self, *args, **values)
+            return
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
@@ -74,22 +119,22 @@ class _Value:
             object.__setattr__(self, name, value)
 
 
-_METHODS = [name for name, method in vars(_Value).items() if callable(method)]
+_SHARED = {name: value for name, value in vars(_Value).items() if callable(value) or isinstance(value, _Described)}
 
 
-def _init(made: type) -> Callable[..., None]:
+def _init(made: type[_Value]) -> Callable[..., None]:
     """The method that `dataclasses` would have written, without annotations."""
     scope: dict[str, Any] = {"missing": dataclasses.MISSING}
     parameters, lines = "self, *", ""
-    for field in dataclasses.fields(made):
-        name = value = field.name
+    for name in made._names:
+        value = name
         scope[f"set_{name}"] = getattr(made, name).__set__
         parameters += f", {name}"
-        if field.default is not dataclasses.MISSING:
-            scope[f"default_{name}"] = field.default
+        if name in made._defaults:
+            scope[f"default_{name}"] = made._defaults[name]
             parameters += f"=default_{name}"
-        elif field.default_factory is not dataclasses.MISSING:
-            scope[f"make_{name}"] = field.default_factory
+        elif name in made._factories:
+            scope[f"make_{name}"] = made._factories[name]
             parameters += "=missing"
             value = f"make_{name}() if {name} is missing else {name}"
         lines += f"\n set_{name}(self, {value})"
