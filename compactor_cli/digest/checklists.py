@@ -11,7 +11,7 @@ from compactor_cli.digest.atoms import AtomKind, find_atoms
 from compactor_cli.digest.checks import PROSE
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.edits import changes_of
-from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import StatementForm, is_signature, statements_of
@@ -93,7 +93,8 @@ def checklists(
     """The numbered lists of findings and plans of which a later record deals with at least one entry, in order.
 
     An entry is answered where a call that changed the world names its id, edited where an edit of its file holds one of
-    its names (or where no other entry is about that file), left out where the user's next message says so.
+    its names (or where no other entry is about that file) or its title stands just before one,
+    left out where the user's next message says so.
     """
     later = _Later(
         edits=[
@@ -106,6 +107,7 @@ def checklists(
             for run in runs
             if run.changes_world and run.outcome is not CommandOutcome.FAILED
         ],
+        announced=list(_announced(events)),
     )
     found: list[Checklist] = []
     for number in range(len(events) - 1, -1, -1):
@@ -137,10 +139,23 @@ def _overtaken(text: str, event: int, later: _Later) -> Iterator[Entry]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Later:
-    """The edits, as event, file name and changed text, and the calls that changed the world, as event and text."""
+    """The edits, as event, file name and changed text; the calls that changed the world, as event and text, and what
+    was said just before an edit.
+    """
 
     edits: Sequence[tuple[int, str, str]]
     calls: Sequence[tuple[int, str]]
+    announced: Sequence[tuple[int, str]]
+
+
+def _announced(events: Sequence[Event]) -> Iterator[tuple[int, str]]:
+    last = -1
+    for number, event in enumerate(events):
+        if event.kind is EventKind.ASSISTANT:
+            last = number
+        elif event.kind is EventKind.CALL and event.tool is ToolKind.EDIT and last >= 0:
+            yield last, events[last].text.lower()
+            last = -1
 
 
 def _edit_text(call: Event, path: str) -> str:
@@ -215,7 +230,7 @@ def _judged(entries: list[_Listed], event: int, later: _Later, chosen: str) -> I
             at > event and (file in own_files or any(key in changed for key in own_names))
             for at, file, changed in later.edits
             if (file in files if files else not file.endswith(PROSE))
-        ):
+        ) or any(at > event and title in text for title in _title(one.text) for at, text in later.announced):
             state = EntryState.EDITED
         elif one.number in left_out or (taken and one.number not in taken) or _SKIPPED.search(one.text):
             state = EntryState.LEFT_OUT
@@ -225,6 +240,13 @@ def _judged(entries: list[_Listed], event: int, later: _Later, chosen: str) -> I
             is_open = ids or own_files or (own_names and not is_touched)
             state = EntryState.OPEN if is_open else EntryState.UNKNOWN
         yield Entry(text=one.text, places=one.places, state=state)
+
+
+def _title(text: str) -> Iterator[str]:
+    """The words before the dash or the colon of an entry, in lower case, where there are enough to know it by."""
+    found = re.match(r"(?:\d+[.)] )?([\w`][^:–—]{9,59}?)(?: [-–—] |: )", text)
+    if found and " " in found[1]:
+        yield found[1].lower()
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> set[int]:

@@ -496,7 +496,7 @@ def spoken_words(text: str) -> str:
     text = text.strip()
     if text.startswith("{") and text.endswith("}"):
         text = _message_of(text)
-    return "" if text in NOT_SPOKEN else text
+    return "" if NOT_SPOKEN.match(text) else text
 
 
 def _message_of(text: str) -> str:

@@ -234,7 +234,7 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
 def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str]) -> str:
     """The statements of a message under their leads; a new heading, and each entry under one, opens a line.
 
-    Between entries of a list an ellipsis stands for those that are left out.
+    An ellipsis stands for what is left out between two.
     """
     lines: list[str] = []
     above: list[str] = []
@@ -254,7 +254,7 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str
             )
         else:
             is_listed = entry and before.form is not StatementForm.SENTENCE
-            gap = is_listed and statement.event >= 0 and statement.place > before.place + 1
+            gap = statement.event >= 0 and statement.place > before.place + 1
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(piece),))

@@ -172,7 +172,7 @@ def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenC
     left = budget_tokens - sum(token_cache.text(piece) + 2 for piece in asked)
     shown = "\n".join(asked)
     pieces = [
-        Statement(text=piece, event=0, place=place, form=form, lead=lead if analysis.is_dialogue else "")
+        Statement(text=piece, event=0, place=place, form=form, lead=lead)
         for place, (piece, form, lead) in enumerate(statements_of(text))
         if form is not StatementForm.CODE and not is_noise(piece) and not is_narration(piece)
         if piece not in question and not any(piece.startswith(one[:_SAME_CHARS]) for one in options)

@@ -168,7 +168,9 @@ def _shown(work: _Work, closing: str, events: Sequence[Event], words: FixedWords
         names = list(dict.fromkeys(one.path.rpartition("/")[2] for one in reversed(work.changes)))
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(names) > most else ""
-        yield f"{words.edited} {words.comma.join(names[:most])}{more}", work.changes[-1].record
+        new = {one.path.rpartition("/")[2] for one in work.changes if one.action is FileAction.CREATE}
+        done = words.created if new.issuperset(names[:most]) else words.edited
+        yield f"{done} {words.comma.join(names[:most])}{more}", work.changes[-1].record
     is_asked = work.changes or _ASKS_TO_CHECK.search(work.asked)
     # One that failed tells more than those that went well.
     newest = sorted(after.values(), key=lambda run: (run.outcome is CommandOutcome.FAILED, run.event))

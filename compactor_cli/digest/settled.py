@@ -65,7 +65,6 @@ _CHOICES = {
     "rather": "rather than",
     "ll use": "(?:I|we)'?ll use",
     "switch": "switched to",
-    "replac": "replaced",
     "intentional": "intentional(?:ly)?",
     "design": "by design",
     "agreed": "agreed",
@@ -211,7 +210,7 @@ def _weight(sentence: str) -> float:
 
 
 _DEFECT = re.compile(
-    r"\b(?:but|still|incorrect(?:ly)?|wrong(?:ly)?|fails?|mistakenly|unexpectedly|bug)\b", re.IGNORECASE
+    r"\b(?:but|still|incorrect(?:ly)?|wrong(?:ly)?|fail(?:s|ed|ing)?|mistakenly|unexpectedly|bug)\b", re.IGNORECASE
 )
 
 
@@ -227,9 +226,9 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     """The assistant's last question with the user's short answer, and what of the options was not taken."""
     answer = one_line(event.text)
     question = last_question(before.text)
-    if not question or len(answer) > _MAX_ANSWER_CHARS or answer.endswith(QUESTION_MARKS):
+    if not question or len(answer) > _MAX_ANSWER_CHARS or any(mark in answer for mark in QUESTION_MARKS):
         return
-    if _ASKS_FOR_A_FACT.match(question) and _passes_over(question, answer):
+    if _passes_over(question, answer):
         return
     if answer.startswith("/") and " " not in answer:
         return  # a command for the client, typed in between
@@ -248,17 +247,16 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         yield Decision(text=f'{asked} → "{answer}"', records=records, weight=2.5)
 
 
-# Whether something is so, not what is wanted.
-_ASKS_FOR_A_FACT = re.compile(
-    r"\W*(?:(?:do|does|did|is|are|was|were|have|has|had)\b(?! you (?:want|like|prefer|need|think)\b))", re.IGNORECASE
-)
+# What asks for more than a yes or a no: any words may answer it.
+_IS_OPEN = re.compile(r"(?:\A|, )\W*(?:what|which|where|when|who|how|why)\b", re.IGNORECASE)
 
 
 def _passes_over(question: str, answer: str) -> bool:
     """Whether a reply objects, or is of several words that neither say yes or no nor share one with the question."""
     if _OBJECTS.match(answer):
         return True
-    if len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS or _assent().match(answer) or declines(answer):
+    is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS
+    if is_short or _IS_OPEN.search(question) or _assent().match(answer) or declines(answer):
         return False
     return set(terms(question)).isdisjoint(terms(answer))
 

@@ -250,7 +250,7 @@ def _staged(command: str) -> Iterator[tuple[str, ...] | None]:
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
-    """The runs that execute the code of the work, or check it, before changes of what they cover."""
+    """The runs that execute, build or format the code of the work, or check it, before changes of what they cover."""
     at = [one.event for one in changes]
     for run in runs:
         is_run = is_test(run.command) or _EXECUTES.search(run.command)
@@ -260,7 +260,8 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
 
 
 _EXECUTES = re.compile(
-    r"(?:^|[;&|]\s*)(?:\w+=\S+\s+)*(?:python3? (?!-m (?:pip|venv)\b)|node |go run |cargo run|deno run|bun run|\./)\S"
+    r"\b(?:build|fmt|format|gofmt|black|prettier|rustfmt)\b"
+    r"|(?:^|[;&|]\s*)(?:\w+=\S+\s+)*(?:python3? (?!-m (?:pip|venv)\b)|node |go run |cargo run|deno run|bun run|\./)\S"
 )
 
 

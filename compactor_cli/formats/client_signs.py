@@ -15,8 +15,8 @@ from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, Transcript
 from compactor_cli.model.value import dataclass
 
-# What Claude Code writes in the model's name where it did not ask it, and how its summaries open.
-NOT_SPOKEN = frozenset({"No response requested."})
+# What Claude Code writes in the model's name where it had no answer of it, and how its summaries open.
+NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
 CONTINUED = "This session is being continued from a previous conversation"
 # Files in which a project tells agents how to work, and how such a file opens where a client sends it by itself.
 PROJECT_FILE = re.compile(

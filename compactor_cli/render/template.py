@@ -92,7 +92,7 @@ class Template:
         if marker is None or not self.unarchived:
             return text
         for language, promise in self.preface.items():
-            written = promise.strip().replace("{transcript}", marker.transcript)
+            written = _filled(promise, marker)
             if text.startswith(written):
                 return in_language(self.unarchived, language).strip() + text.removeprefix(written)
         return text
@@ -162,14 +162,18 @@ def render(summary: Summary, template: Template, marker: Marker) -> str:
     Sections without items are left out. The text ends without a line break.
     """
     language = summary.language
-    preface = in_language(template.preface, language).strip()
-    lines = [preface.replace("{transcript}", marker.transcript), str(marker)]
+    lines = [_filled(in_language(template.preface, language), marker), str(marker)]
     lines += filter(None, [in_language(template.opening, language).strip()])
     if summary.prose:
         lines += ["", summary.prose.strip()]
     lines += _all_sections({part.section: part.items for part in summary.sections}, template, language)
     closing = in_language(template.closing, language).strip()
     return "\n".join([*lines, "", closing] if closing else lines)
+
+
+def _filled(preface: str, marker: Marker) -> str:
+    """A preface with the transcript's name and, as an example, a record that the summary covers."""
+    return preface.strip().replace("{transcript}", marker.transcript).replace("{record}", str(marker.last))
 
 
 def _all_sections(items: Mapping[Section, tuple[Item, ...]], template: Template, language: str) -> Iterator[str]:

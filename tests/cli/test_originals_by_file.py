@@ -81,8 +81,8 @@ def test_a_summary_leads_to_its_original_where_that_is_archived(
     (work / "session.jsonl").write_bytes(session_bytes(LONG))
     compact("-t", "8k", "session.jsonl", *options)
     written = (work / (options[1] if len(options) > 1 else "session.jsonl")).read_text()
-    name = written.partition("`compactor expand ")[2].partition(" ")[0]
-    assert compactor("expand", name, "[2]").code == 0
+    name, numbers = written.partition("`compactor expand ")[2].partition("`")[0].split()
+    assert compactor("expand", name, numbers.strip("'")).code == 0
 
 
 def test_the_same_is_summarised_whether_or_not_it_is_archived(work: Path, compact: Run) -> None:

@@ -117,3 +117,12 @@ def test_a_list_that_explains_how_something_came_about_leaves_nothing_open() -> 
         "3. `write_row()` has no test in `src/export.py`\n"
     )
     assert texts(digest(conversation(ASKED, why, user("mend it"), STORE, CLOCK), 3_000), Section.PLAN) == []
+
+
+def test_an_entry_is_dealt_with_where_its_title_was_said_just_before_an_edit() -> None:
+    found = says(
+        "I see issues:\n\n1. **Import order** — `os` stands last\n2. **Dead code** — `_old_way()`\n3. **Names** — `x`\n"
+    )
+    first = (says("**1. Import order in the clock** — two groups:"), *edited("src/clock.py", "import os"))
+    dead = edited("src/store.py", "def _old_way(): pass")
+    assert texts(digest(conversation(ASKED, found, user("do it"), first, dead), 3_000), Section.PLAN) == []

@@ -176,5 +176,6 @@ def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> No
 
 
 def test_what_the_client_says_in_the_model_s_name_is_not_stated() -> None:
-    found = events_of(user("Go on"), says("No response requested."), says("Done"))
+    refused = says('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}')
+    found = events_of(user("Go on"), says("No response requested."), refused, says("Done"))
     assert [event.text for event in found] == ["Go on", "Done"]

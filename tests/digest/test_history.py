@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.choice import ITEM_TOKENS, Choice, Worth, candidates_of
 from compactor_cli.digest.events import Event
-from compactor_cli.digest.history import history_items
+from compactor_cli.digest.history import history_items, running_text
 from compactor_cli.digest.salience import build, score
 from compactor_cli.digest.statements import Statement, StatementForm, statements_of
 from compactor_cli.model.summary import Section
@@ -183,3 +183,9 @@ def test_of_the_options_of_a_question_none_stands_alone_in_the_history() -> None
     assert "both write at once" in shown_text
     assert "a lock on the table" not in shown_text
     assert "one run for each gauge" not in shown_text
+
+
+def test_an_ellipsis_stands_for_sentences_that_are_left_out_between_two() -> None:
+    first, left_out, last = (Statement(f"The drift is {n}.", event=0, place=n) for n in range(3))
+    assert running_text([first, left_out], {}) == "The drift is 0. The drift is 1."
+    assert running_text([first, last], {}) == "The drift is 0. … The drift is 2."

@@ -89,6 +89,13 @@ def test_an_objection_to_a_question_settles_nothing() -> None:
     assert decided(asked, user("but it had no changes in the worktree to commit")) == []
 
 
+def test_a_reply_of_other_matters_settles_no_question_of_yes_or_no() -> None:
+    asked = says("Both writers clash. Shall I add a lock?")
+    assert decided(asked, user("this seems complicated and I wonder about the new model")) == []
+    assert decided(asked, user("Q: are there redundant changes?a")) == []
+    assert decided(says("Which store?"), user("what the other gauges have, the old one")) != []
+
+
 def test_a_question_answered_by_a_question_is_no_decision() -> None:
     assert decided(says("Shall I use a lock?"), user("does it handle two gauges at once?")) == []
 
