@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
@@ -16,7 +16,7 @@ from typing import Any
 
 from compactor_cli.formats.base import Bulky, Dialect, JsonPath, Keyed, TextOnly, read_messages
 from compactor_cli.formats.located_parts import at
-from compactor_cli.formats.registry import dialects_for, get, plugin_dialect
+from compactor_cli.formats.registry import dialects_for, get, plain_scores, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
 from compactor_cli.model.report import LISTED
@@ -50,7 +50,7 @@ class ConversationRow:
 
 def find_row(value: Any, forced: Dialect | None = None) -> ConversationRow | None:
     """The row that a value is, of the forced dialect or of the surest that claims it. The same for the same value."""
-    if not isinstance(value, (dict, list)):
+    if not isinstance(value, (dict, list)) or (forced is None and plain_scores(value)):
         return None
     dialects = (forced,) if forced else dialects_for(value)
     claims = [(dialect, path) for dialect in dialects if (path := dialect.array_path(value)) is not None]
@@ -211,8 +211,8 @@ class _TranscriptReader:
                 self.coming.appendleft(record)
 
     def _may_begin_rows(self, value: Any) -> bool:
-        certain = self._certain(value)
-        return certain is None or certain.array_path(value) is not None
+        certain = _certain(self._scores(value))
+        return not certain or get(certain).array_path(value) is not None
 
     def _unread_records(self, record: Record) -> int:
         """How many records this row has, if it is like the row before and need not be read; else 0."""
@@ -234,9 +234,16 @@ class _TranscriptReader:
         dialects = self._dialects(record.value)
         return record.value is INVALID or any(dialect.score(record.value) for dialect in dialects)
 
-    def _certain(self, value: Any) -> Dialect | None:
-        """The dialect that has a mark in this value; those after it are not even imported."""
-        return next((dialect for dialect in self._dialects(value) if dialect.score(value) >= _CERTAIN), None)
+    def _scores(self, value: Any) -> Mapping[str, int]:
+        """What dialects say of a value, up to the first that has a mark in it: those after it are not even imported."""
+        if self.forced is None and (scores := plain_scores(value)):
+            return scores
+        scores = {}
+        for dialect in self._dialects(value):
+            scores[dialect.name] = dialect.score(value)
+            if scores[dialect.name] >= _CERTAIN:
+                break
+        return scores
 
     def _framed(self, transcript: Transcript) -> Transcript:
         """The transcript with the bytes before it, if there are any."""
@@ -295,19 +302,22 @@ class _TranscriptReader:
         known: Counter[str] = Counter()
         objects = 0
         for value in (record.value for record in records):
-            if not known and (certain := self._certain(value)):
-                return certain
-            scores = {dialect.name: dialect.score(value) for dialect in self._dialects(value)}
-            marked = next((name for name, score in scores.items() if score >= _CERTAIN), "")
-            if marked and not any(known[name] > max(known[marked], 1) and not scores.get(name) for name in known):
-                return get(marked)
-            if marked:
-                break
+            scores = self._scores(value)
+            if certain := _certain(scores):
+                least = max(known[certain], 1)
+                if any(count > least and not get(name).score(value) for name, count in known.items()):
+                    break
+                return get(certain)
             objects += isinstance(value, dict)
             totals.update(scores)
             known.update(name for name, score in scores.items() if score)
         best = max(totals, key=lambda name: (totals[name], name == _PLAIN and totals[name] == known[name]), default="")
         return get(best) if best and totals[best] >= least_score and known[best] * 2 >= objects else None
+
+
+def _certain(scores: Mapping[str, int]) -> str:
+    """The dialect that has a mark, or none."""
+    return next((name for name, score in scores.items() if score >= _CERTAIN), "")
 
 
 class _Session:

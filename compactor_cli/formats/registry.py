@@ -84,6 +84,22 @@ _DIALECTS = tuple(
     )
 )
 
+# What the dialects say of a role and a text: chats are made of such lines, and nothing is imported to judge them.
+_PLAIN_KEYS = {"role", "content"}
+_PLAIN_SCORES = {
+    role: {
+        "ui-messages": 0,
+        "bedrock": 0,
+        "openai-chat": 1,
+        "anthropic": anthropic,
+        "tau": 1,
+        "openai-responses": 1,
+        "kimi-cli": 1,
+        "dialogue": 0,
+    }
+    for role, anthropic in (("system", 0), ("developer", 0), ("user", 1), ("assistant", 1))
+}
+
 # How the files of some dialects end; documents of the others end in .json, and sessions in .jsonl.
 _SUFFIXES = {"swe-agent": ".traj", "letta": ".af"}
 DOCUMENTS = tuple(f"*{suffix}{packed}" for suffix in (".json", *_SUFFIXES.values()) for packed in ("", ".gz", ".zst"))
@@ -141,6 +157,14 @@ def dialects_for(value: Any) -> Iterator[Dialect]:
         return map(get, _names_by_keys(tuple(value)))
     is_array = isinstance(value, list)
     return (get(entry.name) for entry in _DIALECTS if is_array and _ARRAY in entry.keys)
+
+
+def plain_scores(value: Any) -> Mapping[str, int] | None:
+    """The scores of a value that is a role and a text and no more, which holds no array; None: it is not."""
+    if not isinstance(value, dict) or value.keys() != _PLAIN_KEYS:
+        return None
+    role, content = value["role"], value["content"]
+    return _PLAIN_SCORES.get(role) if isinstance(role, str) and isinstance(content, str) else None
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.formats.registry import all_dialects, dialects_for, get, names
+from compactor_cli.formats.registry import all_dialects, dialects_for, get, names, plain_scores
 from compactor_cli.model.errors import UsageError
 from compactor_cli.read.jsonl import OnInvalid, read_records
 
@@ -47,18 +47,35 @@ def test_a_certain_format_does_not_load_the_others() -> None:
     assert done.stdout == "False\n"
 
 
-def test_a_plain_chat_loads_no_client_s_format() -> None:
+def test_a_plain_chat_loads_its_own_format_alone() -> None:
     code = (
         "import sys\n"
         "from compactor_cli.model.errors import Place\nfrom compactor_cli.model.transcript import Record\n"
         "from compactor_cli.formats.detect import open_transcripts\n"
-        "value = {'role': 'user', 'content': 'Hello'}\n"
-        "record = Record(raw=b'{}', ending=b'', value=value, place=Place(path='-', line=1))\n"
-        "assert [t.dialect for t in open_transcripts([record])] == ['openai-chat']\n"
-        "print([name for name in ('claude_code', 'codex', 'pi') if 'compactor_cli.formats.' + name in sys.modules])\n"
+        "lines = [{'role': role, 'content': 'Hello'} for role in ('system', 'user', 'assistant', 'user')]\n"
+        "place = Place(path='-', line=1)\n"
+        "records = [Record(raw=b'%d' % n, ending=b'', value=line, place=place) for n, line in enumerate(lines)]\n"
+        "assert [t.dialect for t in open_transcripts(records)] == ['openai-chat']\n"
+        "from compactor_cli.formats import registry, spec\n"
+        "print(registry.get.cache_info().currsize, spec.load.cache_info().currsize)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout == "1 1\n"
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
+@pytest.mark.parametrize("text", ["", "Hello", "<tool_call>{}</tool_call>", '{"messages": []}', "[]"])
+def test_what_is_said_of_plain_lines_is_what_the_dialects_say(role: str, text: str) -> None:
+    line = {"content": text, "role": role}
+    assert plain_scores(line) == {dialect.name: dialect.score(line) for dialect in dialects_for(line)}
+    assert not any(dialect.array_path(line) is not None for dialect in dialects_for(line))
+
+
+@pytest.mark.parametrize(
+    "line", [{"role": "user"}, {"role": "user", "content": []}, {"role": [], "content": ""}, ["role", "content"]]
+)
+def test_other_lines_are_judged_by_the_dialects(line: Any) -> None:
+    assert plain_scores(line) is None
 
 
 def unasked(value: Any) -> list[str]:
