@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
-from compactor_cli.digest.checks import PROSE
-from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commands import PROSE, CommandOutcome, Run
 from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.files import FileOperation

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from compactor_cli.digest.commands import Run
+from compactor_cli.digest.commands import PROSE, Run
 from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
 
@@ -78,10 +78,7 @@ def is_test(command: str) -> bool:
 QUOTED = re.compile(r"\"[^\"]*\"?|'[^']*'?")
 
 
-# What a check of one language does not look at: prose, and the sources of the others.
-PROSE = (".md", ".txt", ".rst", ".adoc")
-
-
+# What a check of one language does not look at, prose aside: the sources of the others.
 _SOURCES = {
     "go": (".go",),
     "py": (".py", ".pyi"),

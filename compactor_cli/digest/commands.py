@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cache
 
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
+from compactor_cli.digest.scripts import here_document, python_script, work_of
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.formats.client_signs import EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
@@ -203,6 +204,11 @@ def _looks(words: list[str]) -> bool:
 _BEFORE_A_COMMAND = frozenset("sudo timeout time command while until do if then else elif !".split())
 
 
+def failed_with_code(result: Event | None) -> bool:
+    """Whether a result shows an exit code other than 0: the command ran, and failed at its end."""
+    return result is not None and _exit_code(result.text) > 0
+
+
 def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[CommandOutcome, int]:
     if result is None or result.is_refusal:
         return CommandOutcome.UNKNOWN, -1
@@ -273,7 +279,7 @@ def _exit_code(text: str) -> int:
         if (not edge.isascii() or any(map(edge.lower().__contains__, EXIT_CODE_WORDS))) and (
             found := exit_code().search(edge)
         ):
-            return int(found[1])
+            return int(found[1]) % 256  # as shells count: -1 is 255, and not that none is shown
     return -1
 
 
@@ -403,36 +409,31 @@ _SEGMENT = r"&&|\|\||;|\n|\|"
 _MAX_COMMAND_CHARS = 4_000
 
 
-_MAX_SCRIPT_CHARS = 20_000
+# What these endings name is prose: no check looks at it, and its headings are no comments.
+PROSE = (".md", ".txt", ".rst", ".adoc")
 
 
-_READERS = frozenset({"cat", "sed", "head", "tail", "nl", "bat", "less", "more"})
+_READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
 
 
 # Their first operand is a script or a pattern, unless it was given by an option.
-_SCRIPT_FIRST = frozenset({"sed"})
+_SCRIPT_FIRST = frozenset({"sed", "perl"})
 
 
-def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str, str]]:
+def shell_operations(command: str, *, failed: bool = False) -> Iterator[tuple[FileAction, str, str, str]]:
     """What a command line does to files, as (action, path, target, path as written if that differs).
 
-    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, and what a Python script in a
-    here-document writes.
+    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, ``perl -i``, and what a Python script
+    in a here-document writes. Where the line ``failed``, its last command is what did: those before it went well.
 
     Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
     that cannot be known, no path is given. A here-document's body is content, not commands.
     """
-    shown, marker, body = command.partition("<<")
-    if marker:
-        opening, _, body = body.partition("\n")
-        shown += opening
-        # What follows the here-document is commands again.
-        word = opening.strip().lstrip("-").split()[:1]
-        end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
-        shown += body[end.end() :] if end else ""
+    shown, _ = here_document(command)
     shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
     directory: str | None = ""
-    for segment in re.split(_SEGMENT, shown):
+    segments = [segment for segment in re.split(_SEGMENT, shown) if segment.strip()]
+    for segment in segments[:-1] if failed else segments:
         words = segment.split()
         if words[:1] == ["cd"]:
             directory = _entered(directory, words[1:])
@@ -442,9 +443,8 @@ def shell_operations(command: str) -> Iterator[tuple[FileAction, str, str, str]]
             if found:
                 written = path if path != found else ""
                 yield action, found, target if written else _located(directory, target) if target else "", written
-    if marker and "python" in shown:
-        for path in _written_by_script(body[:_MAX_SCRIPT_CHARS]):
-            yield FileAction.EDIT, path, "", ""
+    written_paths = () if failed else work_of(python_script(command)).written
+    yield from ((FileAction.EDIT, path, "", "") for path in written_paths if _looks_like_file(path))
 
 
 def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
@@ -485,7 +485,9 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         if "." in posixpath.basename(operands[1]):
             yield FileAction.CREATE, operands[1], ""
     elif name in _READERS:
-        in_place = name == "sed" and any(word.startswith("-i") for word in words)
+        in_place = name in _SCRIPT_FIRST and any(re.match(r"-\w{0,2}i", word) for word in words)
+        if name == "perl" and not in_place:
+            return  # it runs a program
         scripted = name in _SCRIPT_FIRST and not any(word in ("-e", "-f") for word in words)
         action = FileAction.EDIT if in_place else FileAction.READ
         files = operands[1:] if scripted else operands
@@ -495,23 +497,3 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
 def _looks_like_file(word: str) -> bool:
     named = re.fullmatch(r"[\w./~@+-]*[A-Za-z][\w./~@+-]*", word) is not None
     return named and not word.startswith("/dev/") and not word.endswith((".", "/"))
-
-
-_NAMED_FILE = re.compile(r"^\s*(\w+)\s*=\s*(?:pathlib\.)?(?:Path\(\s*)?[\"']([^\"'\n]+)[\"']\s*\)?\s*$", re.MULTILINE)
-
-
-@cache
-def _write() -> re.Pattern[str]:
-    opened, written = (
-        r"\bopen\(\s*([^,()\n]+?)\s*,\s*(?:mode=)?[\"'][wa]",
-        r"(?:Path\(\s*([^()\n]+?)\s*\)|\b(\w+))\.write_text\(",
-    )
-    return re.compile(f"{opened}|{written}")
-
-
-def _written_by_script(script: str) -> Iterator[str]:
-    """The files that a Python script writes: literal paths, and names that one was given to on a line of its own."""
-    named: dict[str, str] = dict(_NAMED_FILE.findall(script))
-    places = dict.fromkeys("".join(found) for found in _write().findall(script))
-    paths = (place.strip("\"'") if place[:1] in "\"'" else named.get(place, "") for place in places)
-    return (path for path in dict.fromkeys(paths) if _looks_like_file(path))

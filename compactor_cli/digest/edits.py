@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from compactor_cli.digest.commands import patch_of
-from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
+from compactor_cli.digest.commands import PROSE, editor_step, patch_of
+from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
+from compactor_cli.digest.scripts import python_script, substitutions, work_of
 from compactor_cli.digest.statements import is_noise, is_scrap
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
@@ -16,29 +17,63 @@ _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "Target
 _NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "ReplacementContent")
 _EDITS = ("edits", "replacements", "ReplacementChunks")
 _MAX_LINE_CHARS = 110
+_MAX_LINES = 3
 _MAX_NAMED_CHARS = 40_000
 
 
-def changes_of(call: Event, path: str) -> Iterator[tuple[str, str]]:
-    """What a call replaces in a file by what; the whole text stands against nothing where the file is written."""
+def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, str]]:
+    """What a call replaces in a file by what; the whole text stands against nothing where the file is written.
+
+    ``window``: what SWE-agent's editor showed of the file before, whose lines an edit names by numbers.
+    """
     if (written := written_text(call, path)) is not None:
         yield "", written
         return
     if patch := patch_of(call):
         yield from _hunks(_patch_section(patch, path))
         return
+    if call.tool is ToolKind.COMMAND:
+        command = command_of(call.arguments)
+        if editor_step(call) == "edit":
+            yield _replaced_lines(command, window)
+        else:
+            yield from substitutions(command)
+            yield from work_of(python_script(command)).replaced
+        return
     edits: Sequence[Mapping[str, Any] | str] = objects(call.arguments, _EDITS) or (call.arguments,)
     for edit in edits:
-        old, new = argument(edit, _OLD), argument(edit, _NEW)
+        old, new = argument(edit, _OLD), argument(edit, _NEW if _is_whole(call) else (*_NEW, *_WRITTEN))
         if old or new:
             yield old, new
 
 
-def written_line(changes: Iterable[tuple[str, str]]) -> str:
-    """The longest of the new lines that reads alone, code before prose; empty where there is none."""
+def _is_whole(call: Event) -> bool:
+    """Whether a text that a call gives is the whole file, and not what it puts into one."""
+    return "insert" not in short_name(call.name)
+
+
+def _replaced_lines(command: str, window: str) -> tuple[str, str]:
+    """What ``edit 3:7`` replaces: the lines of these numbers in the window, which tells how many lines are above it."""
+    head, _, new = command.lstrip().partition("\n")
+    first, last = (int(number) for number in re.findall(r"\d+", head)[:2])
+    above = re.search(r"^\((\d+) more lines above\)\n", window, re.MULTILINE)
+    shown = window[above.end() :] if above else window.partition(" lines total)]\n")[2]
+    start = int(above[1]) if above else 0
+    old = shown.split("\n")[max(0, first - 1 - start) : max(0, last - start)]
+    return "\n".join(old), new.removesuffix("\nend_of_edit")
+
+
+def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:
+    """The longest of the new lines that read alone, code before prose, as they stand in a text; the longest last."""
     new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
-    telling = [line for line in new if 0 < len(line) <= _MAX_LINE_CHARS and not is_noise(line) and not is_scrap(line)]
-    return max(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)), default="")
+    telling = {
+        line: None
+        for line in new
+        if 0 < len(line) <= _MAX_LINE_CHARS
+        and line in source
+        and not (is_noise(line) or is_scrap(line.removeprefix("return ")))
+    }
+    return tuple(sorted(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)))[-_MAX_LINES:])
 
 
 def written_text(call: Event, path: str) -> str | None:
@@ -50,15 +85,17 @@ def written_text(call: Event, path: str) -> str | None:
         return None
     if call.tool is ToolKind.COMMAND:
         return _here_document(command_of(call.arguments), path)
-    if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS):
+    if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS) or not _is_whole(call):
         return None
     return argument(call.arguments, _WRITTEN) or None
 
 
 def _here_document(command: str, path: str) -> str | None:
-    """The text that ``cat > path << 'EOF'`` writes, where the command does this and nothing else."""
-    found = re.match(r"\s*cat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", command, re.DOTALL | re.M)
-    return found[4] if found and found[1].strip("'\"") == path else None
+    """The text that ``cat > path << 'EOF'`` writes."""
+    written = re.finditer(
+        r"\bcat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", command, re.DOTALL | re.M
+    )
+    return next((found[4] for found in written if found[1].strip("'\"") == path), None)
 
 
 def _patch_section(patch: str, path: str) -> str:
@@ -92,17 +129,22 @@ def _definition() -> re.Pattern[str]:
     )
 
 
-def added_names(changes: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The names that changes define and that what they replace did not, as ``name`` or ``name()``."""
+def added_names(changes: Iterable[tuple[str, str]], path: str = "") -> Iterator[str]:
+    """The names that changes define and that what they replace did not, as ``name`` or ``name()``; headings of prose.
+
+    What begins like a heading is a comment in code.
+    """
+    names_headings = not path or path.endswith(PROSE)
     for old, new in changes:
-        before = set(_defined(old[:_MAX_NAMED_CHARS]))
-        yield from (name for name in dict.fromkeys(_defined(new[:_MAX_NAMED_CHARS])) if name not in before)
+        before = set(_defined(old[:_MAX_NAMED_CHARS], names_headings))
+        new_names = dict.fromkeys(_defined(new[:_MAX_NAMED_CHARS], names_headings))
+        yield from (name for name in new_names if name not in before)
 
 
-def _defined(text: str) -> Iterator[str]:
+def _defined(text: str, names_headings: bool) -> Iterator[str]:
     for found in _definition().finditer(text):
         if name := found["name"]:
             is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
             yield f"{name}()" if is_call else name
-        elif name := found["set"] or found["head"]:
+        elif name := found["set"] or (names_headings and found["head"]):
             yield name

@@ -9,8 +9,15 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.commands import editor_step, patch_of, shell_operations, viewed_file
-from compactor_cli.digest.edits import MODIFIERS, added_names, changes_of, written_line, written_text
+from compactor_cli.digest.commands import (
+    ERROR_PATTERN,
+    editor_step,
+    failed_with_code,
+    patch_of,
+    shell_operations,
+    viewed_file,
+)
+from compactor_cli.digest.edits import MODIFIERS, added_names, changes_of, written_lines, written_text
 from compactor_cli.digest.events import (
     PATH_KEYS,
     Event,
@@ -36,7 +43,7 @@ class FileOperation:
     """One action on one file by the call ``event``. ``target``: where a MOVE went.
 
     ``written``: the path as a command wrote it below a directory that it entered. ``added``: names it defines;
-    ``line``: the most telling line that it wrote.
+    ``lines``: the most telling of those that it wrote, with which it ``replaced`` what.
     """
 
     action: FileAction
@@ -46,15 +53,16 @@ class FileOperation:
     target: str = ""
     written: str = ""
     added: tuple[str, ...] = ()
-    line: str = ""
+    lines: tuple[str, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class FileState:
     """What is known about a path. ``last`` is the position of the last action, ``changed`` of the last change.
 
-    ``added``: names that its edits define, newest last; ``line``: a line that the last of them wrote. ``commit``: the
-    hash of the commit that holds the last change.
+    ``added``: names that its edits define, ``lines``: those that they wrote and that still stand, newest last.
+    ``commit``: the hash of the commit that holds the last change.
     """
 
     path: str
@@ -67,7 +75,7 @@ class FileState:
     last: int = -1
     changed: int = -1
     added: dict[str, None] = field(default_factory=dict)
-    line: str = ""
+    lines: tuple[str, ...] = ()
     commit: str = ""
     is_reverted: bool = False
 
@@ -82,15 +90,17 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
     results = results_of(events)
     # Where results are recorded, a call at the end without one may not have run.
     pending = range(len(events) - _PENDING_EVENTS if results else len(events), len(events))
-    found = [
-        operation
-        for number, event in enumerate(events)
-        if event.kind is EventKind.CALL
-        if not ((result := results.get(number)) and (result.is_error or result.is_refusal))
-        if result is not None or number not in pending
-        for operation in _operations(event, number, result)
-        if _is_path(operation.path)
-    ]
+    windows: dict[str, str] = {}
+    found: list[FileOperation] = []
+    for number, event in enumerate(events):
+        result = results.get(number)
+        is_done = not _is_undone(event, result) if result else number not in pending
+        if event.kind is EventKind.CALL and is_done:
+            shown = viewed_file(result.text) if result else ""
+            one = _operations(event, number, result, shown, windows.get(shown, ""))
+            found += (operation for operation in one if _is_path(operation.path))
+            if shown and result:
+                windows[shown] = result.text
     known = {operation.path for operation in found if not operation.written}
     # A file for a try in a folder for tries: as it is written it would seem to be one of the work.
     lasting = (one for one in found if not (one.written and is_throwaway(one.path) and one.path not in known))
@@ -111,16 +121,41 @@ def _is_path(path: str) -> bool:
     return 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
 
 
-def _operations(event: Event, number: int, result: Event | None) -> Iterator[FileOperation]:
+def _is_undone(event: Event, result: Event) -> bool:
+    """Whether a call did nothing to files: refused, an error, or an edit whose result begins with one.
+
+    A chain of commands of which the last failed did what stands before that.
+    """
+    if event.tool is ToolKind.COMMAND and not editor_step(event) and failed_with_code(result):
+        return result.is_refusal
+    refused = "introduced new syntax error" in result.text
+    if event.tool is ToolKind.EDIT:
+        refused = refused or failed_with_code(result) or bool(ERROR_PATTERN.search(result.text.partition("\n")[0]))
+    return result.is_error or result.is_refusal or refused
+
+
+def _operations(event: Event, number: int, result: Event | None, shown: str, window: str) -> Iterator[FileOperation]:
+    """What a call does; ``shown``: the file that an editor shows in its result, ``window``: what it showed before."""
     done = partial(FileOperation, event=number, record=event.record)
+    source = command_of(event.arguments) if event.tool is ToolKind.COMMAND else event.text
+
+    def changed(path: str) -> FileOperation:
+        changes = tuple(changes_of(event, path, window))
+        added = tuple(added_names(changes, path))
+        return done(
+            action=FileAction.EDIT, path=path, added=added, lines=written_lines(changes, source), replaced=changes
+        )
+
     if event.tool is ToolKind.COMMAND and (step := editor_step(event)):
         # The file is the one that the result shows: an edit does not name it.
-        path = viewed_file(result.text) if result else ""
-        if result and path and not (step == "edit" and "introduced new syntax error" in result.text):
-            yield done(action=_EDITOR_ACTIONS[step], path=path)
+        yield changed(shown) if step == "edit" else done(action=_EDITOR_ACTIONS[step], path=shown)
     elif event.tool is ToolKind.COMMAND:
-        for action, path, target, written in shell_operations(command_of(event.arguments)):
-            yield done(action=action, path=path, target=target, written=written)
+        steps = list(shell_operations(source, failed=failed_with_code(result)))
+        written_paths = {path for action, path, *_ in steps if action in _WRITING and not is_throwaway(path)}
+        for action, path, target, written in steps:
+            # Of several files it is not known which the texts are of.
+            of_it = changed(path) if action in _WRITING and len(written_paths) == 1 else done(action=action, path=path)
+            yield replace(of_it, action=action, target=target, written=written)
     elif event.tool is ToolKind.EDIT and (patch := patch_of(event)):
         path = ""
         for action, named in patched_files(patch):
@@ -128,19 +163,18 @@ def _operations(event: Event, number: int, result: Event | None) -> Iterator[Fil
                 yield done(action=action, path=path, target=named)
             else:
                 path = named
-                yield done(action=action, path=path, added=tuple(added_names(changes_of(event, path))))
+                yield replace(changed(path), action=action, lines=())
     elif event.tool is ToolKind.EDIT:
-        name, path = short_name(event.name), argument(event.arguments, PATH_KEYS)
+        name, path = short_name(event.name), argument(event.arguments, PATH_KEYS) or shown
         is_creating = name in _CREATING or argument(event.arguments, ("command",)) == "create"
         action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
-        changes = list(changes_of(event, path))
-        line = written_line(changes) if action is FileAction.EDIT else ""
-        yield done(action=action, path=path, added=tuple(added_names(changes)), line=line)
+        one = changed(path)
+        yield replace(one, action=action, lines=one.lines if action is FileAction.EDIT else ())
     elif event.tool is ToolKind.READ and short_name(event.name) not in _SEARCHING:
         yield done(action=FileAction.READ, path=argument(event.arguments, PATH_KEYS))
 
 
-_EDITOR_ACTIONS = {"edit": FileAction.EDIT, "open": FileAction.READ, "create": FileAction.CREATE}
+_EDITOR_ACTIONS = {"open": FileAction.READ, "create": FileAction.CREATE}
 _PATCHED = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
 _PATCH_ACTIONS = {
     "Add File": FileAction.CREATE,
@@ -197,7 +231,9 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.added.pop(name, None)
         if len(state.added) < _MAX_ADDED:
             state.added[name] = None
-    state.line = operation.line
+    replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
+    standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
+    state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-_MAX_SHOWN_LINES:]
     state.is_reverted = operation.action is FileAction.REVERT
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
@@ -292,7 +328,8 @@ def _change(content: Content, old: str, new: str) -> None:
 _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
 _SEARCHING = frozenset(
     "grep glob ls listfiles listdirectory listdir searchfiles findfiles searchfilecontent grepsearch globsearch"
-    " filesearch find codebasesearch searchtext listcodedefinitionnames searchdir finddir grepfiles".split()
+    " filesearch find codebasesearch searchtext listcodedefinitionnames searchdir finddir findfile searchfile"
+    " grepfiles".split()
 )
 _MAX_PATH_CHARS = 200
 _NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
@@ -302,7 +339,7 @@ _PENDING_EVENTS = 8
 _READ_RATIO = 0.3
 _TIGHT_TOKENS = 100
 _PATHS_PER_LINE = 8
-_MAX_SHOWN_ADDED = 5
+_MAX_SHOWN_ADDED, _MAX_SHOWN_LINES = 5, 4
 _MIN_CONTENT_TOKENS = 30
 
 
@@ -350,9 +387,10 @@ def _changed_items(
 ) -> tuple[Item, ...]:
     items = [_item(state, words) for state in states]
     if sum(token_cache.item(item) for item in items) <= budget_tokens:
-        named = [_item(state, words, with_added=True) for state in states]
-        full = [_item(state, words, with_added=True, with_line=True) for state in states]
-        return _with_more(_with_more(items, named, budget_tokens, token_cache), full, budget_tokens, token_cache)
+        for number in (0, 1, _MAX_SHOWN_LINES):
+            full = [_item(state, words, with_added=True, lines=number) for state in states]
+            items = list(_with_more(items, full, budget_tokens, token_cache))
+        return tuple(items)
     together = _by_fate(states, budget_tokens // 2, token_cache, words)
     left = budget_tokens - sum(token_cache.item(item) for item in together)
     single = chosen(items, left, token_cache)
@@ -388,13 +426,14 @@ def _with_more(
     return tuple(items)
 
 
-def _item(state: FileState, words: FixedWords, *, with_added: bool = False, with_line: bool = False) -> Item:
+def _item(state: FileState, words: FixedWords, *, with_added: bool = False, lines: int = 0) -> Item:
     newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
     more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
     added = f"{words.colon}+ {', '.join(newest)}{more}" if newest else ""
     # What a commit holds is stated by its subject.
-    is_shown = with_line and state.line and not (state.commit or is_throwaway(state.path))
-    line = f"{words.colon if not added else ' · '}`{state.line}`" if is_shown else ""
+    is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))
+    line = " · ".join(f"`{one}`" for one in state.lines[-lines:]) if lines and is_shown else ""
+    line = f"{words.colon if not added else ' · '}{line}" if line else ""
     # What another name was moved to is given there.
     status = state_text(state, words)
     text = f"{state.path} — {status}{added}{line}" if status or added else state.path

@@ -76,6 +76,8 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         if row.section is Section.FILES:
             changed = sum(state.is_changed for state in analysis.files)
             room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * tokens)))
+            if not analysis.messages:  # a task done alone: its edits are what there is to tell
+                room += _share(Section.USER, tokens, analysis)
         if row.section is Section.TASK:
             room += lent
         if row.section is Section.USER:
@@ -101,7 +103,7 @@ def _lent(tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
     newest = newest_request(analysis)
     share = _share(Section.USER, tokens, analysis)
     if newest is None or len(analysis.messages) == 1:
-        return share
+        return share if newest else 0
     spare = now.request_tokens(_share(Section.TASK, tokens, analysis))
     return max(0, min(share // 2, token_cache.text(newest.text) - spare))
 

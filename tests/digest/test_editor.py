@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from conversation import digest, texts
 
 from compactor_cli.digest.commands import runs
@@ -47,9 +49,9 @@ HISTORY = [
 ]
 
 
-def _transcript() -> Transcript:
+def _transcript(history: Sequence[dict[str, object]] = HISTORY) -> Transcript:
     place = Place(path="-", line=1)
-    records = tuple(Record(raw=b"{}", ending=b"\n", value=value, place=place) for value in HISTORY)
+    records = tuple(Record(raw=b"{}", ending=b"\n", value=value, place=place) for value in history)
     return Transcript(dialect="swe-agent", records=records, messages=get("swe-agent").read(records))
 
 
@@ -60,6 +62,17 @@ def test_an_edit_is_of_the_file_that_the_editor_shows_and_a_refused_one_is_none(
         (FileAction.READ, "gauge.py"),
         (FileAction.EDIT, "gauge.py"),
     ]
+
+
+def test_what_an_edit_of_numbered_lines_brings_is_told_apart_from_what_it_writes_again() -> None:
+    text = "def shown(value):\n    return f'{value:.2f} bar'\n"
+    history = [
+        *HISTORY[:4],
+        *_step("First.", "open gauge.py 41", _window("41:def shown(value):", "42:    return str(value)")),
+        *_step("Both lines.", f"edit 41:42\n{text}end_of_edit", _window("41:def shown(value):")),
+    ]
+    found = file_operations(events(_transcript(history), range(len(history))))
+    assert [one.lines for one in found] == [(), ("return f'{value:.2f} bar'",)]
 
 
 def test_editing_is_no_command_that_was_run() -> None:

@@ -193,3 +193,50 @@ def test_names_that_edits_define_come_before_the_lines_that_they_wrote() -> None
     shown = [item.text for item in file_items(found, 90, token_cache(), EN)]
     assert len(shown) == 6
     assert all(f"load_{5 - place}()" in text for place, text in enumerate(shown))
+
+
+SCRIPT = """python - <<'PY'
+from pathlib import Path
+p = Path('drift.py')
+s = p.read_text()
+old = 'start = first(edges)'
+p.write_text(s.replace(old, old + "\\n    edges = sorted(edges)"))
+PY"""
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("sed -i 's/limit = 3/limit = 30  # bar/' drift.py && pytest", "limit = 30  # bar"),
+        (
+            r"perl -0777 -pe 's/(edges = x\n)(\s*)/$1$2edges = sorted(edges)\n/' -i.bak drift.py",
+            "edges = sorted(edges)",
+        ),
+        (SCRIPT, "edges = sorted(edges)"),
+        ("mkdir -p a && cat > drift.py <<'EOF'\nedges = sorted(edges)\nEOF", "edges = sorted(edges)"),
+    ],
+)
+def test_of_an_edit_by_a_command_the_line_that_it_puts_there_is_known(command: str, line: str) -> None:
+    found = file_operations(events_of(*ran(command, "")))
+    assert [(one.path, one.lines) for one in found if "." in one.path] == [("drift.py", (line,))]
+
+
+def test_of_a_chain_that_failed_what_stands_before_its_last_command_was_done() -> None:
+    failed = "<returncode>1</returncode>\nSyntaxError: invalid syntax"
+    assert states(*ran(f"cp drift.py old.py && {SCRIPT}", failed)) == {"old.py": "created"}
+    assert states(*ran("sed -i 's/a/b/' drift.py", failed)) == {}
+
+
+def test_a_file_that_could_not_be_written_is_not_created() -> None:
+    missing = "Ran into [Errno 2] No such file or directory: '/harbour/tide.py' while trying to write to it"
+    assert states(call("create", "1", path="/harbour/tide.py", file_text="x = 1"), answer(missing, "1")) == {}
+
+
+def test_lines_of_earlier_edits_are_shown_as_long_as_they_stand() -> None:
+    steps = [("", "limit = 3\nname = 'CAS-02'"), ("limit = 3", "limit = 45"), ("", "tries = 5")]
+    edits = [
+        part
+        for n, (old, new) in enumerate(steps)
+        for part in (call("Edit", str(n), file_path="a.py", old_string=old, new_string=new), answer("ok", str(n)))
+    ]
+    assert replay(file_operations(events_of(*edits)))[0].lines == ("name = 'CAS-02'", "limit = 45", "tries = 5")
