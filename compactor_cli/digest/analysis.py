@@ -95,7 +95,7 @@ def analyse(request: Request) -> Analysis:
     if stored:
         memory, state_used = Memory.from_json(stored.extra), "table"
     elif own:
-        memory, state_used = read_text(own[-1].text, request.render, request.read), "text"
+        memory, state_used = read_text(own[-1].text, request.read), "text"
     memory = replace(memory, users=(*memory.users, *_listed_by_client(found, request)))
     records = frozenset(event.record for event in own)
     shown = _reduced(found, records, () if stored else [line for _, line in memory.lines])

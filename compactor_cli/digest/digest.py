@@ -10,9 +10,9 @@ from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
 from compactor_cli.digest.facts import fact_items, remembered_commands
 from compactor_cli.digest.files import overwritten
-from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, line_of, remembered_items, turn_lines
+from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
-from compactor_cli.digest.memory import Memory, carried_files, serialise
+from compactor_cli.digest.memory import Memory, serialise
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.salience import focus_names
@@ -30,7 +30,6 @@ _MAX_ROUNDS = 3
 _MAX_TRIMS = 12
 _MIN_HISTORY_TOKENS = 24
 _MAX_REMEMBERED = 1_500
-_LINE_CHARS = 320
 _MIN_NAMED_TOKENS = 600
 
 Sections = dict[Section, tuple[Item, ...]]
@@ -73,10 +72,9 @@ def facts(request: Request, analysis: Analysis) -> tuple[Answer, Sequence[Statem
 
 def _memory(analysis: Analysis) -> Memory:
     """What the next digest is to know of these records: all that is small, not only what was shown."""
-    lines = (line_of(turn, analysis.events, _LINE_CHARS) for turn in analysis.turns)
     return Memory(
         users=tuple(message.text + outcome_of(message, analysis)[0] for message in analysis.messages if message.text),
-        files=carried_files(analysis.files),
+        files=tuple((s.path, s.is_created, s.edits, s.reads, s.is_deleted, s.moved_to) for s in analysis.files[::-1]),
         todos=tuple((todo.state.value, todo.text) for todo in analysis.plan.todos),
         plan=analysis.plan.text,
         commands=remembered_commands(analysis),
@@ -84,7 +82,6 @@ def _memory(analysis: Analysis) -> Memory:
         decisions=tuple(decision.text for decision in analysis.decisions),
         skills=tuple(name for name, _ in analysis.attached.skills),
         running=tuple((work.id, work.about) for work in analysis.attached.running),
-        turns=(*analysis.memory.turns, *filter(None, lines)),
     )
 
 

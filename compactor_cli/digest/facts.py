@@ -336,7 +336,9 @@ def _is_used(key: str, value: Any, analysis: Analysis) -> bool:
     text = key.replace("_", " ") if isinstance(value, bool) else _scalar(value, analysis)
     row = analysis.table.atoms.get(text)
     spoken, found = analysis.table.spoken.times, raw_terms(text)
-    return (row is not None and analysis.table.columns.calls[row] > 0) or (bool(found) and all(map(spoken.get, found)))
+    return (row is not None and analysis.table.columns["calls"][row] > 0) or (
+        bool(found) and all(map(spoken.get, found))
+    )
 
 
 def _is_brief(value: Any) -> bool:

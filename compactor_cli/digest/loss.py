@@ -15,46 +15,6 @@ from compactor_cli.digest.salience import KINDS
 from compactor_cli.digest.statements import ELLIPSIS, sentences
 from compactor_cli.model.value import dataclass
 
-# Letters or digits up to something else, and how many of them tell one from the others.
-_RUN = re.compile(r"[^\W\d_]+|\d+")
-_KEY_CHARS = 4
-# Through less text, and up to this many times, a search costs less than an index of the text.
-_LEAST_INDEXED_CHARS = 1 << 15
-_MOST_SEARCHES = 256
-
-
-class TextSearch:
-    """A text that is asked for many others: ``piece in shown`` is ``piece in text``."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._asked = 0
-        self._places: dict[str, list[int]] = {}
-
-    def __contains__(self, piece: str) -> bool:
-        self._asked += 1
-        if self._asked <= _MOST_SEARCHES or len(self._text) < _LEAST_INDEXED_CHARS:
-            return piece in self._text
-        if not self._places:
-            self._index()
-        anchors = [(self._places.get(run[0][:_KEY_CHARS], ()), run.start()) for run in _anchors(piece)]
-        if not anchors:
-            return piece in self._text
-        places, shift = min(anchors, key=lambda anchor: len(anchor[0]))
-        return any(self._text.startswith(piece, at - shift) for at in places if at >= shift)
-
-    def _index(self) -> None:
-        for run in _RUN.finditer(self._text):
-            self._places.setdefault(run[0][:_KEY_CHARS], []).append(run.start())
-
-
-def _anchors(piece: str) -> Iterator[re.Match[str]]:
-    """The runs of a piece that begin, and have the same key, in every text that holds it."""
-    for run in _RUN.finditer(piece):
-        if run.start() > 0 and (run.end() < len(piece) or len(run[0]) >= _KEY_CHARS):
-            yield run
-
-
 # A report names this many of each kind, the ones most likely to be missed first.
 MOST_NAMED = 50
 _NUMBERS = "numbers"
@@ -68,11 +28,10 @@ def loss(
     """What is not in the summary's text, and the retained share (0 to 1), by kind (if there is any)."""
     lost: list[tuple[str, tuple[str, ...]]] = []
     kept: list[tuple[str, float]] = []
-    line = squeezed(text)
-    shown_text, shown_numbers = TextSearch(line), TextSearch(" ".join(_DIGITS.findall(line)))
+    there = squeezed(text)
+    numbers = " ".join(_DIGITS.findall(there))
     for kind, things in _things(analysis).items():
-        haystack = shown_numbers if kind == _NUMBERS else shown_text
-        missing = tuple(thing for thing in things if squeezed(thing) not in haystack)
+        missing = tuple(one for one in things if squeezed(one) not in (numbers if kind == _NUMBERS else there))
         if things:
             kept.append((kind, round(1.0 - len(missing) / len(things), 4)))
         if missing:
@@ -117,7 +76,7 @@ def rules_in(text: str) -> list[str]:
 
 def _numbers(analysis: Analysis) -> tuple[str, ...]:
     code, p = KINDS.index(AtomKind.NUM), analysis.scores.rows
-    numbers = [row for row, kind in enumerate(analysis.table.columns.kinds) if kind == code]
+    numbers = [row for row, kind in enumerate(analysis.table.columns["kinds"]) if kind == code]
     atoms = list(analysis.table.atoms)
     return tuple(atoms[row] for row in sorted(numbers, key=p.__getitem__, reverse=True)[:_MOST_NUMBERS])
 
@@ -145,7 +104,7 @@ class Dropped:
 
 def dropped(analysis: Analysis, later: str) -> tuple[Dropped, ...]:
     """The things of the analysed records that ``later`` does not say, each once, the most likely needed first."""
-    there = TextSearch(squeezed(later))
+    there = squeezed(later)
     missing: dict[str, Dropped] = {}
     for thing in _droppable(analysis):
         text = squeezed(thing.text)
@@ -188,7 +147,7 @@ def _first(records: Sequence[int]) -> int:
 def _names(analysis: Analysis) -> Iterator[Dropped]:
     """The names and numbers that are most likely used again; paths are known as files, or were only looked at."""
     files = {KINDS.index(kind) for kind in _FILE_KINDS}
-    kinds = analysis.table.columns.kinds
+    kinds = analysis.table.columns["kinds"]
     tools = {event.name for event in analysis.events}
     ranked = (name for name in analysis.scores.top(len(kinds)) if name not in tools)
     names = [name for name in ranked if kinds[analysis.table.atoms[name]] not in files]

@@ -125,7 +125,7 @@ def _tokens(names: Iterable[str], files: Mapping[str, str], token_cache: TokenCa
 
 
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
-    atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns.kinds
+    atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns["kinds"]
     found: list[str] = []
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
     likely -= _only_in_passed_tests(analysis.table.lines, likely)

@@ -8,8 +8,8 @@ conversation names no files the fit does not hold, and p is blended with log-fre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain, count
@@ -36,17 +36,6 @@ class Lines:
     atoms: list[tuple[int, ...]] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
 
-    def add(self, lines: Sequence[str], atoms: Sequence[tuple[int, ...]], event: int) -> None:
-        """Enters lines of an event that were not there before, and their atoms."""
-        self.numbers.update(zip(lines, count(len(self.atoms))))
-        self.atoms.extend(atoms)
-        self.last.extend([event] * len(lines))
-
-    def renumbered(self, rows: Sequence[int]) -> Lines:
-        """The same lines with the rows of another table: ``rows[old]`` is the new one."""
-        atoms = [tuple([rows[atom] for atom in atoms]) for atoms in self.atoms]
-        return Lines(numbers=self.numbers, atoms=atoms, last=self.last)
-
 
 KINDS = tuple(AtomKind)
 _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
@@ -64,52 +53,15 @@ _MANY = 1 << 30
 _MOST_REMEMBERED = 1 << 19
 
 
-@dataclass(slots=True, kw_only=True)
-class Columns:
-    """One counter a column, one atom a row.
-
-    ``users`` … ``summaries``: events of that kind that hold the atom; ``edits`` … ``reads``: calls of such
-    tools; ``errors``: results that are errors; ``lines``: lines, repeated ones counted each time; ``first`` and
-    ``last``: tokens before the first and last event with it; ``fewest``: atoms in the event with fewest.
-    """
-
-    kinds: list[int] = field(default_factory=list)
-    users: list[int] = field(default_factory=list)
-    assistants: list[int] = field(default_factory=list)
-    calls: list[int] = field(default_factory=list)
-    results: list[int] = field(default_factory=list)
-    summaries: list[int] = field(default_factory=list)
-    edits: list[int] = field(default_factory=list)
-    commands: list[int] = field(default_factory=list)
-    reads: list[int] = field(default_factory=list)
-    errors: list[int] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    first: list[int] = field(default_factory=list)
-    last: list[int] = field(default_factory=list)
-    fewest: list[int] = field(default_factory=list)
-
-    def items(self) -> Iterator[tuple[str, list[int]]]:
-        """The columns by name, in order of definition."""
-        return ((name, getattr(self, name)) for name in _names())
-
-    def fill(self, at_tokens: int) -> None:
-        """Makes the counters as long as ``kinds``, where new atoms are entered: first seen at ``at_tokens``."""
-        missing = len(self.kinds) - len(self.first)
-        if missing:
-            for name in COUNTS:
-                getattr(self, name).extend([0] * missing)
-            self.first.extend([at_tokens] * missing)
-            self.last.extend([at_tokens] * missing)
-            self.fewest.extend([_MANY] * missing)
-
-    def row(self, at: int) -> tuple[int, ...]:
-        """The counters of one atom, in order of the columns."""
-        return tuple(column[at] for _, column in self.items())
+# One counter a column, one atom a row. ``users`` … ``summaries``: events of that kind that hold the atom; ``edits`` …
+# ``reads``: calls of such tools; ``errors``: results that are errors; ``lines``: lines, each time they come; ``first``
+# and ``last``: tokens before the first and last event with it; ``fewest``: atoms in the event with fewest.
+COLUMNS = ("kinds", *COUNTS, "first", "last", "fewest")
+Columns = dict[str, list[int]]
 
 
-@cache
-def _names() -> tuple[str, ...]:
-    return tuple(item.name for item in fields(Columns))
+def _columns() -> Columns:
+    return {name: [] for name in COLUMNS}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,7 +101,7 @@ class Table:
     """
 
     atoms: dict[str, int] = field(default_factory=dict)
-    columns: Columns = field(default_factory=Columns)
+    columns: Columns = field(default_factory=_columns)
     spoken: Spoken = field(default_factory=Spoken)
     length_tokens: int = 0
     events: int = 0
@@ -159,7 +111,7 @@ class Table:
         """The table of this part and the one after it, exactly as if both had been scanned as one."""
         merged = Table(
             atoms=dict(self.atoms),
-            columns=Columns(**{name: column[:] for name, column in self.columns.items()}),
+            columns={name: column[:] for name, column in self.columns.items()},
             spoken=self.spoken + newer.spoken,
             length_tokens=self.length_tokens + newer.length_tokens,
             events=self.events + newer.events,
@@ -172,20 +124,21 @@ def _merge_rows(merged: Table, newer: Table, shift: int) -> None:
     atoms, columns, found = merged.atoms, merged.columns, newer.columns
     known = len(atoms)
     rows = [atoms.setdefault(atom, len(atoms)) for atom in newer.atoms]
-    fresh = len(atoms) - known
-    columns.kinds.extend(kind for row, kind in zip(rows, found.kinds, strict=True) if row >= known)
-    columns.first.extend(first + shift for row, first in zip(rows, found.first, strict=True) if row >= known)
+    fresh = [place for place, row in enumerate(rows) if row >= known]
+    columns["kinds"] += [found["kinds"][place] for place in fresh]
+    columns["first"] += [found["first"][place] + shift for place in fresh]
+    for name, start in (*((name, 0) for name in COUNTS), ("last", 0), ("fewest", _MANY)):
+        columns[name] += [start] * len(fresh)
     for name in COUNTS:
-        column = getattr(columns, name)
-        column.extend([0] * fresh)
-        for row, times in zip(rows, getattr(found, name), strict=True):
+        column = columns[name]
+        for row, times in zip(rows, found[name], strict=True):
             column[row] += times
-    columns.last.extend([0] * fresh)
-    columns.fewest.extend([_MANY] * fresh)
-    for row, last, fewest in zip(rows, found.last, found.fewest, strict=True):
-        columns.last[row] = last + shift
-        columns.fewest[row] = min(columns.fewest[row], fewest)
-    merged.lines = newer.lines.renumbered(rows)
+    for row, last, fewest in zip(rows, found["last"], found["fewest"], strict=True):
+        columns["last"][row] = last + shift
+        columns["fewest"][row] = min(columns["fewest"][row], fewest)
+    lines = newer.lines
+    renumbered = [tuple([rows[atom] for atom in atoms]) for atoms in lines.atoms]
+    merged.lines = Lines(numbers=lines.numbers, atoms=renumbered, last=lines.last)
 
 
 def build(events: Sequence[Event]) -> Table:
@@ -201,7 +154,7 @@ class _ChunkRows(dict[bytes, tuple[int, ...]]):
 
     def __init__(self, table: Table) -> None:
         super().__init__()
-        self._atoms, self._kinds = table.atoms, table.columns.kinds
+        self._atoms, self._kinds = table.atoms, table.columns["kinds"]
 
     def __missing__(self, chunk: bytes) -> tuple[int, ...]:
         # Most chunks are words.
@@ -244,7 +197,9 @@ class _Scan:
         new = [line for line in dict.fromkeys(stripped) if line not in lines.numbers]
         is_new = len(new) == len(stripped)
         if new:
-            lines.add(new, self._rows_of(new), event)
+            lines.numbers.update(zip(new, count(len(lines.atoms))))
+            lines.atoms += self._rows_of(new)
+            lines.last += [event] * len(new)
             self.times.extend([int(is_new)] * len(new))
         if is_new:
             return set(chain.from_iterable(lines.atoms[-len(new) :]))
@@ -267,9 +222,12 @@ class _Scan:
         return found
 
     def _count(self, event: Event, found: set[int]) -> None:
-        self.columns.fill(self.at_tokens)
         columns, at, size = self.columns, self.at_tokens, len(found)
-        last, fewest = columns.last, columns.fewest
+        if missing := len(columns["kinds"]) - len(columns["first"]):
+            for name in COLUMNS[1:]:
+                start = at if name in ("first", "last") else _MANY if name == "fewest" else 0
+                columns[name] += [start] * missing
+        last, fewest = columns["last"], columns["fewest"]
         counter, *more = self._counters(event)
         for row in found:
             last[row] = at
@@ -286,10 +244,10 @@ class _Scan:
             names.append(_BY_TOOL[event.tool])
         if event.kind is EventKind.RESULT and event.is_error:
             names.append("errors")
-        return [getattr(self.columns, name) for name in names]
+        return [self.columns[name] for name in names]
 
     def _count_lines(self) -> None:
-        column = self.columns.lines
+        column = self.columns["lines"]
         for rows, times in zip(self.table.lines.atoms, self.times, strict=True):
             for row in rows:
                 column[row] += times
@@ -355,7 +313,7 @@ def _coding(table: Table) -> float:
     columns = table.columns
     files_seen = sum(
         calls > 0 or "." in atom or atom.count("/") != 1
-        for atom, kind, calls in zip(table.atoms, columns.kinds, columns.calls, strict=True)
+        for atom, kind, calls in zip(table.atoms, columns["kinds"], columns["calls"], strict=True)
         if kind in _WITH_PARTS
     )
     return min(1.0, files_seen / len(table.atoms) / _CODING_SHARE) if table.atoms else 0.0
@@ -376,7 +334,10 @@ def _focused(table: Table, focus: str) -> list[tuple[int, str]]:
 def _blended(table: Table, rows: list[float], coding: float) -> list[float]:
     """Scores with log-frequency, the best ranking where no fitted model holds: a little of it, in conversations all."""
     columns = table.columns
-    counts = [sum(row) for row in zip(columns.users, columns.assistants, columns.calls, columns.results, strict=True)]
+    counts = [
+        sum(row)
+        for row in zip(columns["users"], columns["assistants"], columns["calls"], columns["results"], strict=True)
+    ]
     most = log1p(max(counts, default=1)) or 1.0
     share = FREQUENCY_SHARE * coding + 1.0 - coding
     return [(1.0 - share) * p + share * log1p(n) / most for p, n in zip(rows, counts, strict=True)]
@@ -400,11 +361,11 @@ def features(table: Table, atom: str) -> dict[str, float]:
     """All features of one atom, by name: what the constants are fitted on."""
     row, length = table.atoms[atom], max(1, table.length_tokens)
     columns = table.columns
-    counts = tuple(getattr(columns, name)[row] for name in (*COUNTS, "fewest"))
+    counts = tuple(columns[name][row] for name in (*COUNTS, "fewest"))
     return {
-        **_of_text(atom, KINDS[columns.kinds[row]], columns.calls[row] > 0),
+        **_of_text(atom, KINDS[columns["kinds"][row]], columns["calls"][row] > 0),
         **dict(zip(_COUNT_FEATURES, _of_counts(counts), strict=True)),
-        **dict(zip(_PLACE_FEATURES, _of_place(columns.first[row], columns.last[row], length), strict=True)),
+        **dict(zip(_PLACE_FEATURES, _of_place(columns["first"][row], columns["last"][row], length), strict=True)),
     }
 
 
@@ -415,12 +376,12 @@ def _logits(table: Table) -> list[float]:
         _text_says(atom, kind, calls > 0)
         if kind in _WITH_PARTS
         else _shape_says(kind, len(atom), "test" in atom or "spec" in atom)
-        for atom, kind, calls in zip(table.atoms, columns.kinds, columns.calls, strict=True)
+        for atom, kind, calls in zip(table.atoms, columns["kinds"], columns["calls"], strict=True)
     )
-    counted = map(_counts_say, zip(*(getattr(columns, name) for name in (*COUNTS, "fewest")), strict=True))
+    counted = map(_counts_say, zip(*(columns[name] for name in (*COUNTS, "fewest")), strict=True))
     w, length = _weights_of(_PLACE_FEATURES), max(1, table.length_tokens)
     place_says = cache(lambda first, last: sum(map(mul, w, _of_place(first, last, length))))
-    placed = map(place_says, columns.first, columns.last)
+    placed = map(place_says, columns["first"], columns["last"])
     return [intercept + a + b + c for a, b, c in zip(worded, counted, placed, strict=True)]
 
 

@@ -23,7 +23,7 @@ from compactor_cli.model.transcript import (
     ToolResult,
     Transcript,
 )
-from compactor_cli.render.template import load_template, render
+from compactor_cli.render.template import load_template, read_ours, render
 
 MARKER = Marker(transcript="0" * 16, first=1, last=2, records=3, tokens=4, end="f" * 16)
 
@@ -88,7 +88,7 @@ def rendered(one: Summary) -> str:
 def request(transcript: Transcript, budget_tokens: int = 1_500, **more: Any) -> Request:
     covered: Sequence[int] = more.pop("covered", range(len(transcript.records)))
     renderer: Callable[[Summary], str] = partial(render, template=load_template("handover"), marker=MARKER)
-    fields = {"kept": (), "render": renderer, "count": count, **more}
+    fields = {"kept": (), "render": renderer, "count": count, "read": read_ours, **more}
     return Request(transcript=transcript, covered=tuple(covered), budget_tokens=budget_tokens, **fields)
 
 

@@ -71,7 +71,9 @@ def test_features_and_frequency_are_what_scores_are_made_of(events: list[Event])
     scores = score(table)
     w = weights("atom_salience")
     columns = table.columns
-    times = [sum(row) for row in zip(columns.users, columns.assistants, columns.calls, columns.results, strict=True)]
+    times = [
+        sum(row) for row in zip(*(columns[name] for name in ("users", "assistants", "calls", "results")), strict=True)
+    ]
     most = math.log1p(max(times, default=0)) or 1.0  # what a summary says is counted as nobody's words
     for atom, row in table.atoms.items():
         logit = w["intercept"] + sum(w[name] * value for name, value in features(table, atom).items())

@@ -13,7 +13,7 @@ from compactor_cli.digest.statements import Statement, StatementForm
 
 def facts_of(table: Table) -> dict[str, object]:
     """Everything a table says, without the order in which it came to say it."""
-    rows = {atom: table.columns.row(row) for atom, row in table.atoms.items()}
+    rows = {atom: [column[row] for column in table.columns.values()] for atom, row in table.atoms.items()}
     return {
         "rows": rows,
         "spoken": (table.spoken.times, table.spoken.events, table.spoken.names, table.spoken.total),
