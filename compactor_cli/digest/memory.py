@@ -111,10 +111,10 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
     # Of what is open, the lines that tell of an error: it is fixed later, or still is.
     marks = [f"— {mark}" for words in _WORDS for mark in (words.failing, words.changed)]
     errors = [*texts(Section.ERRORS), *(line for line in texts(Section.PLAN) if any(mark in line for mark in marks))]
-    said = [text for text in texts(Section.USER) if not _after([text], "stopped")]
+    spoken = [text for text in texts(Section.USER) if not _after([text], "stopped")]
     task = texts(Section.TASK)
     return Memory(
-        users=(*said, *_after(task, "earlier"), *_after(task, "request")),
+        users=(*spoken, *_after(task, "earlier"), *_after(task, "request")),
         files=tuple(file for line in texts(Section.FILES) for file in _files(line))[::-1],
         todos=todos,
         plan=plan,
