@@ -231,13 +231,15 @@ class _Case:
     def answer(self, refusals: list[Refusal]) -> Answer:
         """The accepted draft with its supplement; what was refused goes to ``refusals``. Raises `ModelFailure`."""
         task = self.task()
+        calls = {stage: self.call(stage) for stage in Stage}
         try:
-            draft = self.writer(refusals).write(task)
+            draft = self.writer(calls, refusals).write(task)
         except StillTooLong:
             # The line's own ladder asks the fallback call by call; spans too long for the first model may fit it.
-            if not self.line.fallback_of(self.call(Stage.LEAF)):
+            if not self.line.fallback_of(calls[Stage.LEAF]):
                 raise
-            draft = self.writer(refusals, lambda call: self.line.fallback_of(call) or call).write(task)
+            calls = {stage: self.line.fallback_of(call) or call for stage, call in calls.items()}
+            draft = self.writer(calls, refusals).write(task)
         text = _written(draft, task.wording, self.prose)
         answer = completed(
             self.request, text, self.language, analysis=self.facts.analysis, previous=self.earlier.previous
@@ -246,17 +248,16 @@ class _Case:
 
     def estimate(self) -> Estimate:
         """The leaves as they would be sent, the joining by its budgets."""
-        task, writer = self.task(), self.writer([])
-        merge = self.call(Stage.MERGE)
-        return estimated(task, writer.prompts(task), merge, verifies=self.model_options.verifies)
+        task, calls = self.task(), {stage: self.call(stage) for stage in Stage}
+        leaves = self.writer(calls, []).prompts(task)
+        return estimated(task, leaves, calls[Stage.MERGE], verifies=self.model_options.verifies)
 
-    def writer(self, refusals: list[Refusal], through: Callable[[Call], Call] = lambda call: call) -> SummaryWriter:
+    def writer(self, calls: Mapping[Stage, Call], refusals: list[Refusal]) -> SummaryWriter:
         return SummaryWriter(
             line=self.line,
             loop=self.loop,
-            calls={stage: self.call(stage) for stage in Stage},
+            calls=calls,
             redactor=self.redactor,
-            through=through,
             verifies=self.model_options.verifies,
             refusals=refusals,
         )
@@ -367,7 +368,7 @@ def _with_refusals(answer: Answer, refusals: Sequence[Refusal]) -> Answer:
     """The answer with the replies that were paid for and not taken."""
     if not refusals:
         return answer
-    faults = Counter(refusal.fault for refusal in refusals)
+    faults = Counter(refusal.fault.value for refusal in refusals)
     tokens = sum(refusal.tokens for refusal in refusals)
     why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
     plural = "reply was" if len(refusals) == 1 else "replies were"

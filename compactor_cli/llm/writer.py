@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from compactor_cli.llm.model_calls import Call, ChatMessage, ContextTooLong, Gav
 from compactor_cli.llm.model_client import SHRINK_ROUNDS
 from compactor_cli.llm.outline import Outline, as_text
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
-from compactor_cli.llm.quoting import Strand, encodable, quoter
+from compactor_cli.llm.quoting import Strand, quoter
 from compactor_cli.llm.supplement import RecordFacts, joined_outline, not_shown
 from compactor_cli.model.summary import Section
 from compactor_cli.model.value import dataclass
@@ -37,9 +37,8 @@ class Rejected(ModelFailure):
 class Refusal:
     """A reply that was paid for and not taken. ``why``: the fault and its measure, without texts of the transcript."""
 
-    fault: str
+    fault: ReplyFault
     why: str
-    stage: str
     tokens: int
 
 
@@ -68,90 +67,61 @@ class SummaryTask:
     goal: str = ""
     latest: str = ""
 
-    @property
-    def source_tokens(self) -> int:
-        """What the quoted records take."""
-        return sum(piece.tokens for piece in self.pieces)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryDraft:
-    """A summary that was accepted.
+    """A summary that was accepted, of some pieces or of all of them; ``text``: as a prompt shows it.
 
     ``invented``: names and quotations without a source, marked in it or taken out; ``numbers``: counts and sums that
-    no record shows; ``healed``: parts that the digest wrote, as the model twice gave no summary of them.
+    no record shows; ``healed``: of its ``leaves``, those that the digest wrote, as the model twice gave no summary.
     """
 
     outline: Outline
-    invented: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
+    text: str
+    tokens: int
+    pieces: quoting.Leaf
+    invented: tuple[str, ...]
+    numbers: tuple[str, ...]
     leaves: int = 1
     healed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """An accepted summary on its way up; ``parts``: the pieces it stands for; ``is_healed``: not by a model."""
-
-    outline: Outline
-    text: str
-    tokens: int
-    parts: quoting.Leaf
-    invented: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    is_healed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """One prompt with what its reply is held against; ``parts``: the pieces it stands for.
+    """One prompt with what its reply is held against, and the pieces it is about.
 
     ``joins``: the summaries that it joins; none where it is about records.
     """
 
     call: Call
     ground: CheckInput
-    parts: quoting.Leaf
-    joins: tuple[_Part, ...] = ()
-
-    @property
-    def prompt(self) -> str:
-        """What the model is shown."""
-        return self.call.messages[-1].text
+    pieces: quoting.Leaf
+    joins: tuple[SummaryDraft, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class SummaryWriter:
     """Asks through one line. ``calls`` holds for each stage what is the same in all its calls.
 
-    ``through`` turns a call into the one that is really sent (for the fallback model); ``verifies``: the model is asked
-    once more what its summary left out; ``refusals``: every reply that was not taken, in order. Not for several
-    threads.
+    ``verifies``: the model is asked once more what its summary left out; ``refusals``: every reply that was not taken,
+    in order. Not for several threads.
     """
 
     line: ModelClient
     loop: BackgroundEventLoop
-    calls: dict[Stage, Call]
+    calls: Mapping[Stage, Call]
     redactor: Redactor | None
-    through: Callable[[Call], Call] = field(default=lambda call: call)
-    verifies: bool = False
-    refusals: list[Refusal] = field(default_factory=list)
+    verifies: bool
+    refusals: list[Refusal]
 
     def write(self, task: SummaryTask) -> SummaryDraft:
         """The summary. Raises the failures of `ModelClient.ask`, and `Rejected`; `CoverageError` for a defect of this
         package.
         """
-        jobs, parts = self._leaves(task)
-        if all(part.is_healed for part in parts):
+        drafts = self._leaves(task)
+        if all(draft.healed for draft in drafts):
             raise Rejected(f"no reply was accepted: {self.refusals[-1].why}")
-        top = self._joined(task, parts)
-        return SummaryDraft(
-            outline=top.outline,
-            invented=top.invented,
-            numbers=top.numbers,
-            leaves=len(jobs),
-            healed=sum(part.is_healed for part in parts),
-        )
+        return self._joined(task, drafts)
 
     def prompts(self, task: SummaryTask) -> list[Call]:
         """The calls of the leaves, none of them sent."""
@@ -161,40 +131,42 @@ class SummaryWriter:
         leaves = quoting.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
         return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
-    def _leaves(self, task: SummaryTask) -> tuple[list[_Job], list[_Part]]:
-        """The leaves with their accepted summaries. One that is too long is cut again, three times at most."""
-        places: list[tuple[_Job, _Part | None]] = [(job, None) for job in self._jobs(task)]
+    def _leaves(self, task: SummaryTask) -> list[SummaryDraft]:
+        """The accepted summaries of the leaves. One that is too long is cut again, three times at most."""
+        places: list[tuple[_Job, SummaryDraft | None]] = [(job, None) for job in self._jobs(task)]
         for _ in range(SHRINK_ROUNDS + 1):
-            quoting.check_coverage((piece.block.name for piece in task.pieces), _marks(job for job, _ in places))
-            asked = self._accepted([job for job, part in places if part is None], task)
-            answers = iter(asked)
-            places = [(job, part or next(answers)) for job, part in places]
-            if None not in asked:
-                return [job for job, _ in places], [part for _, part in places if part]
+            shown = [name for job, _ in places for name in prompts.marks(job.call.messages[-1].text)]
+            quoting.check_coverage([piece.block.name for piece in task.pieces], shown)
+            asked = iter(self._accepted([job for job, draft in places if draft is None], task))
+            places = [(job, draft or next(asked)) for job, draft in places]
+            drafts = [draft for _, draft in places if draft]
+            if len(drafts) == len(places):
+                return drafts
             places = [half for at, place in enumerate(places) for half in self._halved(task, place, at, len(places))]
         raise StillTooLong(f"still too long after {SHRINK_ROUNDS} rounds of smaller spans")
 
     def _halved(
-        self, task: SummaryTask, place: tuple[_Job, _Part | None], at: int, places: int
-    ) -> list[tuple[_Job, _Part | None]]:
+        self, task: SummaryTask, place: tuple[_Job, SummaryDraft | None], at: int, places: int
+    ) -> list[tuple[_Job, SummaryDraft | None]]:
         """A leaf that the model found too long, in two; any other as it is."""
-        job, part = place
-        if part:
+        job, draft = place
+        if draft:
             return [place]
-        halves = quoting.split(job.parts, task.count)
+        halves = quoting.split(job.pieces, task.count)
         total = max(places + len(halves) - 1, 2)
         return [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
 
     def _rooms(self, task: SummaryTask, stage: Stage) -> quoting.Rooms:
         prompt_parts = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
         fixed = task.count(prompt_parts) + task.count(task.previous) + 2_000
-        return quoting.rooms(self.through(self.calls[stage]).model, task.budget_tokens, fixed)
+        return quoting.rooms(self.calls[stage].model, task.budget_tokens, fixed)
 
     def _budget(self, task: SummaryTask, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
         """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one."""
         reply_tokens = self._rooms(task, stage).reply_tokens
-        whole = min(task.budget_tokens, reply_tokens)
-        return whole if is_whole else quoting.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
+        if is_whole:
+            return min(task.budget_tokens, reply_tokens)
+        return quoting.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
 
     def _leaf(self, task: SummaryTask, leaf: quoting.Leaf, part: int, parts: int) -> _Job:
         """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
@@ -219,9 +191,9 @@ class SummaryWriter:
 
     def _check_list(self, task: SummaryTask, leaf: quoting.Leaf, essentials: tuple[Essential, ...]) -> str:
         tokens = sum(piece.tokens for piece in leaf)
-        share = tokens / max(task.source_tokens, 1)
+        share = tokens / max(sum(piece.tokens for piece in task.pieces), 1)
         text = task.facts.check_list(_strands(task, leaf), tokens, essentials, share)
-        return encodable(quoter(task.forbidden)(self._clean(text)))
+        return quoter(task.forbidden)(self._clean(text))
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(text) if self.redactor else text
@@ -230,10 +202,10 @@ class SummaryWriter:
         self,
         task: SummaryTask,
         prompt_input: PromptInput,
-        parts: quoting.Leaf,
+        pieces: quoting.Leaf,
         source_tokens: int,
         essentials: tuple[Essential, ...],
-        joins: tuple[_Part, ...] = (),
+        joins: tuple[SummaryDraft, ...] = (),
     ) -> _Job:
         text = prompts.prompt(task.wording, prompt_input)
         rules = prompts.rules(task.wording, prompt_input.stage)
@@ -254,31 +226,31 @@ class SummaryWriter:
             headings=task.wording.headings,
             covered=task.covered,
             known=task.known,
-            is_part=len(parts) < len(task.pieces),
+            is_part=len(pieces) < len(task.pieces),
         )
-        return _Job(call=call, ground=ground, parts=parts, joins=joins)
+        return _Job(call=call, ground=ground, pieces=pieces, joins=joins)
 
-    def _joined(self, task: SummaryTask, parts: list[_Part]) -> _Part:
-        """The parts joined, level by level, the earlier summary with the last of them."""
+    def _joined(self, task: SummaryTask, drafts: list[SummaryDraft]) -> SummaryDraft:
+        """The summaries joined, level by level, the earlier summary with the last of them."""
         room = self._rooms(task, Stage.MERGE).leaf_tokens
-        while len(parts) > 1:
-            groups = quoting.merge_groups([part.tokens for part in parts], room)
+        while len(drafts) > 1:
+            groups = quoting.merge_groups([draft.tokens for draft in drafts], room)
             wanted = [(start, stop) for start, stop in groups if stop - start > 1]
-            jobs = [self._merge(task, parts[start:stop], is_last=len(groups) == 1) for start, stop in wanted]
+            jobs = [self._merge(task, drafts[start:stop], is_last=len(groups) == 1) for start, stop in wanted]
             done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
-            if any(part is None for part in done.values()):
-                if room <= 2 * min(part.tokens for part in parts):
-                    raise StillTooLong("the summaries of the parts are too long to be joined")
+            if None not in done.values():
+                drafts = [done.get(place) or drafts[place[0]] for place in groups]
+            elif room > 2 * min(draft.tokens for draft in drafts):
                 room //= 2
-                continue
-            parts = [done.get(place) or parts[place[0]] for place in groups]
-        return parts[0]
+            else:
+                raise StillTooLong("the summaries of the parts are too long to be joined")
+        return drafts[0]
 
-    def _merge(self, task: SummaryTask, parts: Sequence[_Part], *, is_last: bool) -> _Job:
-        pieces = tuple(piece for part in parts for piece in part.parts)
+    def _merge(self, task: SummaryTask, drafts: Sequence[SummaryDraft], *, is_last: bool) -> _Job:
+        pieces = tuple(piece for draft in drafts for piece in draft.pieces)
         sizes = sum(piece.tokens for piece in pieces)
         essentials = task.facts.essentials(_strands(task, pieces))
-        texts = tuple(part.text for part in parts)
+        texts = tuple(draft.text for draft in drafts)
         prompt_input = PromptInput(
             stage=Stage.MERGE,
             texts=texts,
@@ -286,71 +258,66 @@ class SummaryWriter:
             ledger=not_shown(self._check_list(task, pieces, essentials), texts),
             previous=task.previous if is_last else "",
         )
-        return self._job(task, prompt_input, pieces, sizes, essentials, joins=tuple(parts))
+        return self._job(task, prompt_input, pieces, sizes, essentials, joins=tuple(drafts))
 
-    def _accepted(self, jobs: Sequence[_Job], task: SummaryTask) -> list[_Part | None]:
-        """The parts that the jobs come to, in order; None for one whose prompt is too long for the model."""
-        verdicts = self._asked([self.through(job.call) for job in jobs], jobs, task)
-        faulty = [n for n, verdict in enumerate(verdicts) if verdict and verdict.fault]
-        again = [self.through(_again(jobs[n].call, verdicts[n], task.wording)) for n in faulty]
-        faulty = self._replaced(faulty, again, verdicts, jobs, task)
-        others = [self.line.fallback_of(jobs[n].call) for n in faulty]
-        if all(others):
-            faulty = self._replaced(
-                faulty, [replace(call, is_repeat=True) for call in others if call], verdicts, jobs, task
-            )
-        healed = {n: self._healed(jobs[n], verdicts[n], task) for n in faulty}
-        parts = [
-            healed.get(n) or (_part(verdict, job, task) if verdict else None)
-            for n, (verdict, job) in enumerate(zip(verdicts, jobs, strict=True))
-        ]
+    def _accepted(self, jobs: Sequence[_Job], task: SummaryTask) -> list[SummaryDraft | None]:
+        """What the jobs come to, in order; None for one whose prompt is too long for the model."""
+        verdicts = self._asked([job.call for job in jobs], jobs, task)
+        self._ask_again(verdicts, jobs, task, lambda call, verdict: _again(call, verdict, task.wording))
+        self._ask_again(verdicts, jobs, task, lambda call, _: self.line.fallback_of(call))
+        results = zip(verdicts, jobs, strict=True)
+        drafts = [self._taken(verdict, job, task) if verdict else None for verdict, job in results]
         is_whole = self.verifies and len(jobs) == 1 and not jobs[0].ground.is_part
-        return [self._verified(jobs[0], parts[0], task)] if is_whole and parts[0] and not healed else parts
+        is_taken = bool(verdicts and verdicts[0] and not verdicts[0].fault)
+        return [self._verified(jobs[0], drafts[0], task)] if is_whole and drafts[0] and is_taken else drafts
 
-    def _verified(self, job: _Job, part: _Part, task: SummaryTask) -> _Part:
+    def _verified(self, job: _Job, draft: SummaryDraft, task: SummaryTask) -> SummaryDraft:
         """The summary that the model gives when it is asked what this one left out; this one, if that is not taken."""
         prompt_parts = (
-            ChatMessage(speaker=Speaker.ASSISTANT, text=part.text),
+            ChatMessage(speaker=Speaker.ASSISTANT, text=draft.text),
             ChatMessage(speaker=Speaker.USER, text=prompts.verify(task.wording)),
         )
         call = replace(job.call, messages=(*job.call.messages, *prompt_parts))
         try:
-            (verdict,) = self._asked([self.through(call)], [job], task)
+            (verdict,) = self._asked([call], [job], task)
         except ModelFailure:
-            return part
-        return _part(verdict, job, task) if verdict and not verdict.fault else part
+            return draft
+        return _draft(verdict, job, task) if verdict and not verdict.fault else draft
 
-    def _healed(self, job: _Job, verdict: Verdict | None, task: SummaryTask) -> _Part:
-        """What stands for a job whose replies were refused: the reply cut, its parts side by side, or a digest.
+    def _taken(self, verdict: Verdict, job: _Job, task: SummaryTask) -> SummaryDraft:
+        """What a job comes to: its reply; where that was refused, the reply cut, its parts side by side, or a digest.
 
         Raises `Rejected` where nothing that a model wrote would be left.
         """
-        if verdict and (verdict.fault is ReplyFault.TOO_LONG or is_enough(verdict, job.ground)):
-            return _part(shortened(verdict, job.ground, task.count), job, task)
+        if not verdict.fault:
+            return _draft(verdict, job, task)
+        if verdict.fault is ReplyFault.TOO_LONG or is_enough(verdict, job.ground):
+            return _draft(shortened(verdict, job.ground, task.count), job, task)
         if job.joins:
-            outline = joined_outline([part.outline for part in job.joins])
-            whole = Verdict(outline=outline, invented=tuple(name for part in job.joins for name in part.invented))
-            return _part(shortened(whole, job.ground, task.count), job, task)
-        if len(job.parts) == len(task.pieces):
+            outline = joined_outline([draft.outline for draft in job.joins])
+            whole = Verdict(outline=outline, invented=tuple(name for draft in job.joins for name in draft.invented))
+            return _draft(shortened(whole, job.ground, task.count), job, task)
+        if not job.ground.is_part:
             raise Rejected(f"the reply was not accepted: {verdict}")
-        headings = task.wording.headings
-        outline = task.facts.outline(_strands(task, job.parts), job.ground.room_tokens, headings)
-        part = _part(Verdict(outline=outline), job, task)
-        return replace(part, text=self._clean(part.text), is_healed=True)
+        outline = task.facts.outline(_strands(task, job.pieces), job.ground.room_tokens, task.wording.headings)
+        draft = _draft(Verdict(outline=outline), job, task)
+        return replace(draft, text=self._clean(draft.text), healed=1)
 
-    def _replaced(
+    def _ask_again(
         self,
-        places: list[int],
-        calls: list[Call],
         verdicts: list[Verdict | None],
         jobs: Sequence[_Job],
         task: SummaryTask,
-    ) -> list[int]:
-        """Asks again at these places; those that are still faulty."""
-        new = self._asked(calls, [jobs[n] for n in places], task)
-        for n, verdict in zip(places, new, strict=True):
-            verdicts[n] = verdict or verdicts[n]
-        return [n for n in places if (verdict := verdicts[n]) and verdict.fault]
+        new_call: Callable[[Call, Verdict], Call | None],
+    ) -> None:
+        """Asks once more what is faulty, and puts in the new verdicts; nothing where one of them has no new call."""
+        faulty = {n: verdict for n, verdict in enumerate(verdicts) if verdict and verdict.fault}
+        calls = [call for n, verdict in faulty.items() if (call := new_call(jobs[n].call, verdict))]
+        if len(calls) == len(faulty):
+            calls = [replace(call, is_repeat=True) for call in calls]
+            new = self._asked(calls, [jobs[n] for n in faulty], task)
+            for n, verdict in zip(faulty, new, strict=True):
+                verdicts[n] = verdict or verdicts[n]
 
     def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job], task: SummaryTask) -> list[Verdict | None]:
         replies = self.loop.run(_all(self.line, calls, self.redactor)) if calls else []
@@ -360,9 +327,7 @@ class SummaryWriter:
             verdicts.append(verdict)
             if reply and verdict and verdict.fault:
                 tokens = reply.input_tokens + reply.output_tokens
-                stage = Stage.MERGE if job.joins else Stage.LEAF
-                refusal = Refusal(fault=verdict.fault.value, why=str(verdict), stage=stage.value, tokens=tokens)
-                self.refusals.append(refusal)
+                self.refusals.append(Refusal(fault=verdict.fault, why=str(verdict), tokens=tokens))
         return verdicts
 
 
@@ -385,25 +350,24 @@ async def _all(line: ModelClient, calls: Sequence[Call], redactor: Redactor | No
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _again(call: Call, verdict: Verdict | None, wording: PromptWording) -> Call:
+def _again(call: Call, verdict: Verdict, wording: PromptWording) -> Call:
     """The call with what was wrong with the first reply after the prompt, which stays as it is for the cache."""
-    if verdict is None or verdict.fault is None:
-        return call
     *before, last = call.messages
-    note = prompts.retry(wording, verdict.fault.value, verdict.details)
-    again = replace(last, text=f"{last.text}\n\n{note}", is_redacted=False)
-    return replace(call, messages=(*before, again), is_repeat=True)
+    note = prompts.retry(wording, str(verdict.fault), verdict.details)
+    return replace(call, messages=(*before, replace(last, text=f"{last.text}\n\n{note}", is_redacted=False)))
 
 
-def _part(verdict: Verdict, job: _Job, task: SummaryTask) -> _Part:
+def _draft(verdict: Verdict, job: _Job, task: SummaryTask) -> SummaryDraft:
     text = verdict.outline.prose or as_text(verdict.outline.sections, task.wording.headings)
-    return _Part(
+    return SummaryDraft(
         outline=verdict.outline,
         text=text,
         tokens=task.count(text),
-        parts=job.parts,
+        pieces=job.pieces,
         invented=verdict.invented,
         numbers=verdict.numbers,
+        leaves=sum(draft.leaves for draft in job.joins) or 1,
+        healed=sum(draft.healed for draft in job.joins),
     )
 
 
@@ -413,10 +377,6 @@ def _strands(task: SummaryTask, leaf: quoting.Leaf) -> list[Strand]:
     for piece in leaf:
         by_strand.setdefault(piece.strand, []).append(piece.block.record)
     return [replace(task.strands[number], indices=tuple(records)) for number, records in by_strand.items()]
-
-
-def _marks(jobs: Iterable[_Job]) -> list[str]:
-    return [name for job in jobs for name in prompts.marks(job.prompt)]
 
 
 def _reasoning_tokens(model: str) -> int:
