@@ -30,11 +30,12 @@ from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_
 from compactor_cli.evaluate.run_eval import DIGEST, Progress, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.llm.check_reply import CheckInput, SourceRecords, Verdict, check, essentials
+from compactor_cli.llm.check_reply import CheckInput, Verdict, check
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of, own_words
 from compactor_cli.llm.prompts import asked
-from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, completed
+from compactor_cli.llm.quoting import Strand
+from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
 from compactor_cli.model.summary import Request
@@ -485,11 +486,23 @@ def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
 
 def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
     """The summary that a run would write with this reply, and the verdict on it."""
-    parts = [(case.prefix, case.middle)]
     text = own_words(text)
+    request = Request(
+        transcript=case.prefix,
+        covered=case.middle,
+        kept=(),
+        budget_tokens=int(count(text) / (1 - MOST_RATIO)) + 100,
+        render=body,
+        count=count,
+        language="en",
+        read=read_ours,
+        read_client=read_client,
+    )
+    strands = (Strand(transcript=case.prefix, indices=case.middle),)
+    facts = RecordFacts(request, strands)
     ground = CheckInput(
-        records=SourceRecords(parts),
-        essentials=essentials([(case.prefix, case.middle, "")]),
+        records=facts.records,
+        essentials=facts.essentials(strands),
         source_tokens=max(case.middle_tokens, count(text)),
         room_tokens=count(text),
         headings=asked(headings_of(body, "en")),
@@ -500,20 +513,10 @@ def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
         for name in template_names()
     ]
     verdict = max(verdicts, key=lambda one: (one.fault is None, len(one.outline.present)))
-    request = Request(
-        transcript=case.prefix,
-        covered=case.middle,
-        kept=(),
-        budget_tokens=int(count(text) / (1 - MOST_RATIO)) + 100,
-        render=body,
-        count=count,
-        read=read_ours,
-        read_client=read_client,
-    )
     outline = verdict.outline
     missing = frozenset() if outline.prose else frozenset(h.section for h in ground.headings) - outline.present
     written = CompletedText(sections=outline.sections, prose=outline.prose, missing=missing)
-    return body(completed(request, written, "en").summary), verdict
+    return body(completed(request, written, "en", analysis=facts.analysis).summary), verdict
 
 
 def _measured(

@@ -17,9 +17,8 @@ from functools import cached_property
 from itertools import islice
 
 from compactor_cli.digest.atoms import AtomKind, atom_kinds, atom_texts
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, events, parameters
+from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, parameters
 from compactor_cli.digest.open import plan_state
-from compactor_cli.digest.salience import build, score
 from compactor_cli.formats.harness import user_text
 from compactor_cli.group.todos import State
 from compactor_cli.llm.model_calls import Reply
@@ -69,20 +68,19 @@ class Named:
 
 
 class SourceRecords:
-    """Full records, searched for what a text names. The texts are put together when first needed, once for all prompts.
+    """Full records, searched for what a text names, and what a model was shown besides.
 
-    ``shown``: texts that a model was given besides (its instructions, a list of facts, an earlier summary).
+    The texts are put together when they are first needed, once for all prompts.
     """
 
-    def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]], shown: Sequence[str] = ()) -> None:
-        self._sources = _Sources(tuple(parts))
-        self._shown = "\n".join(shown)
-        self._folded_shown = self._shown.casefold()
+    def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]]) -> None:
+        known = tuple(parts)
+        self._texts: tuple[_Searched, ...] = (_Searched(lambda: _text_of(known), lambda: _user_texts(known)),)
 
     def with_shown(self, *texts: str) -> SourceRecords:
-        """The same records, and these texts."""
-        other = SourceRecords((), texts)
-        other._sources = self._sources
+        """The same records, and these texts (instructions, a list of facts, an earlier summary)."""
+        other = SourceRecords(())
+        other._texts = (*self._texts, _Searched(lambda: "\n".join(texts), lambda: texts))
         return other
 
     def named(self, text: str) -> Named:
@@ -93,7 +91,8 @@ class SourceRecords:
         for name, kind in atom_kinds(_TAG.sub(" ", text)).items():
             if name in _REMARK_NAMES or (kind is AtomKind.PATH and _WORDS_AND_SLASHES.fullmatch(name)):
                 continue
-            is_number = kind is AtomKind.DATE or (kind is AtomKind.NUM and not _is_long(name))
+            is_long = name.isdigit() and len(name) >= _LONG_NUMBER_DIGITS
+            is_number = kind is AtomKind.DATE or (kind is AtomKind.NUM and not is_long)
             names += not is_number
             if not self.holds(name):
                 (numbers if is_number else unfound).append(name)
@@ -101,7 +100,7 @@ class SourceRecords:
 
     def holds(self, name: str) -> bool:
         """Whether a name stands somewhere, in whatever case, as a whole or (a path) in two pieces."""
-        if name in self._shown or name in self._sources.text:
+        if any(name in one.text for one in self._texts):
             return True
         folded = _LINE_NUMBER.sub("", name).casefold()
         # A pull request or an issue is known by its address too.
@@ -116,40 +115,30 @@ class SourceRecords:
         return any(rest and self._has(rest) and (not folder or self._has(folder)) for folder, rest in cuts)
 
     def _has(self, folded: str) -> bool:
-        return folded in self._folded_shown or folded in self._sources.folded
+        return any(folded in one.folded for one in self._texts)
 
     def is_by_user(self, text: str) -> bool:
         """Whether most of a text are words that a user said."""
         runs = _runs(text)
-        known = sum(run in self._sources.user_runs or run in self._shown_runs for run in runs)
+        known = sum(any(run in one.user_runs for one in self._texts) for run in runs)
         return not runs or known >= _LEAST_QUOTED_RATIO * len(runs)
 
     def is_quoted(self, quotation: str) -> bool:
         """Whether a quotation is mostly the user's words, or else stands in the records: what was left out aside."""
         pieces = [words for piece in _LEFT_OUT.split(quotation) if (words := " ".join(_WORD.findall(piece.casefold())))]
-        return all(
-            self.is_by_user(piece) or f" {piece} " in self._sources.spaced or f" {piece} " in self._spaced_shown
-            for piece in pieces
-        )
-
-    @cached_property
-    def _shown_runs(self) -> frozenset[tuple[str, ...]]:
-        return frozenset(_runs(self._shown))
-
-    @cached_property
-    def _spaced_shown(self) -> str:
-        return _spaced(self._folded_shown)
+        return all(self.is_by_user(piece) or any(f" {piece} " in one.spaced for one in self._texts) for piece in pieces)
 
 
-class _Sources:
-    """The texts of records, each form of them made when it is first needed."""
+class _Searched:
+    """A text, each form of it made when it is first needed, and the runs of words in it that a user may have said."""
 
-    def __init__(self, parts: tuple[tuple[Transcript, Sequence[int]], ...]) -> None:
-        self._parts = parts
+    def __init__(self, text: Callable[[], str], user_texts: Callable[[], Iterable[str]]) -> None:
+        self._make_text = text
+        self._user_texts = user_texts
 
     @cached_property
     def text(self) -> str:
-        return "\n".join(text for transcript, indices in self._parts for text in _texts(transcript, indices))
+        return self._make_text()
 
     @cached_property
     def folded(self) -> str:
@@ -157,39 +146,36 @@ class _Sources:
 
     @cached_property
     def spaced(self) -> str:
-        return _spaced(self.folded)
+        """The words alone, with a blank between them and at both ends."""
+        return f" {' '.join(_WORD.findall(self.folded.replace(chr(92) + 'n', ' ')))} "
 
     @cached_property
     def user_runs(self) -> frozenset[tuple[str, ...]]:
-        known_runs: set[tuple[str, ...]] = set()
-        for message in (transcript.messages[index] for transcript, indices in self._parts for index in indices):
-            if message.role is Role.USER or message.results:
-                known_runs.update(_runs(user_text(message)))
-                known_runs.update(run for result in message.results if result.is_error for run in _runs(result.text))
-            if message.summary is not None:
-                known_runs.update(_runs(message.summary.text))
-        return frozenset(known_runs)
+        return frozenset(run for text in self._user_texts() for run in _runs(text))
 
 
-def _spaced(folded: str) -> str:
-    """The words alone, with a blank between them and at both ends."""
-    return f" {' '.join(_WORD.findall(folded.replace(chr(92) + 'n', ' ')))} "
+def _user_texts(parts: Sequence[tuple[Transcript, Sequence[int]]]) -> Iterator[str]:
+    """What users said in records, refusals of calls and earlier summaries included."""
+    for message in (transcript.messages[index] for transcript, indices in parts for index in indices):
+        if message.role is Role.USER or message.results:
+            yield user_text(message)
+            yield from (result.text for result in message.results if result.is_error)
+        if message.summary is not None:
+            yield message.summary.text
 
 
-def _is_long(number: str) -> bool:
-    return number.isdigit() and len(number) >= _LONG_NUMBER_DIGITS
-
-
-def _texts(transcript: Transcript, indices: Sequence[int]) -> Iterable[str]:
-    """The texts of records, then the records as they were written: bookkeeping names directories and branches."""
-    for index in indices:
+def _text_of(parts: Sequence[tuple[Transcript, Sequence[int]]]) -> str:
+    """The texts of records, each with its record as it was written: bookkeeping names directories and branches."""
+    texts: list[str] = []
+    for transcript, index in ((transcript, index) for transcript, indices in parts for index in indices):
         for part in transcript.messages[index].parts:
             if isinstance(part, Text | ToolResult):
-                yield part.text
+                texts.append(part.text)
             elif isinstance(part, ToolCall):
-                yield call_text(part)
+                texts.append(call_text(part))
         if index < len(transcript.records):
-            yield transcript.records[index].raw.decode("utf-8", "replace")
+            texts.append(transcript.records[index].raw.decode("utf-8", "replace"))
+    return "\n".join(texts)
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:
@@ -235,11 +221,11 @@ _STEP_WORD_CHARS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Essential:
-    """One of them. ``words``: what a text must hold to tell it, in lower case; ``records``: where it stands last."""
+    """What a summary has to name. ``words``: what a text must hold then, in lower case; ``record``: its last place."""
 
     name: str
     words: tuple[str, ...]
-    record: str
+    record: str = ""
     weight: float = 1.0
 
     def is_in(self, folded: str) -> bool:
@@ -251,22 +237,8 @@ class Essential:
         return f"{self.name} [{self.record}]" if self.record else self.name
 
 
-# An event with the number of its record, as prompts show it.
+# Events with the numbers of their records, as prompts show them.
 NumberedEvents = Sequence[tuple[str, Event]]
-
-
-def essentials(parts: Iterable[tuple[Transcript, Sequence[int], str]], focus: str = "") -> tuple[Essential, ...]:
-    """Those of these records (each with the prefix of its numbers), the weightiest first. Linear in their text."""
-    numbered = [one for transcript, indices, prefix in parts for one in numbered_events(transcript, indices, prefix)]
-    scores = score(build([event for _, event in numbered]), focus=focus)
-    return essentials_of(numbered, scores.top(MOST_RANKED), scores.terms)
-
-
-def numbered_events(transcript: Transcript, indices: Sequence[int], prefix: str) -> Iterator[tuple[str, Event]]:
-    """The events of these records, those of earlier summaries aside."""
-    for event in events(transcript, indices):
-        if event.kind is not EventKind.SUMMARY:
-            yield f"{prefix}{event.record + 1}", event
 
 
 def essentials_of(numbered: NumberedEvents, ranked: Iterable[str], terms: Mapping[str, float]) -> tuple[Essential, ...]:
@@ -277,7 +249,9 @@ def essentials_of(numbered: NumberedEvents, ranked: Iterable[str], terms: Mappin
     found = [event for _, event in numbered]
     schema = {name for event in found if event.kind is EventKind.CALL for name, _ in parameters(event.arguments)}
     names = [name for name in ranked if name not in schema]
-    wanted = _unique((*_changed_files(found), *_open_steps(found), *_of_user(found, names), *names[:MOST_SALIENT]))
+    user_names = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
+    of_user = [name for name in names if name in user_names][:_MOST_OF_USER]
+    wanted = _unique((*_changed_files(found), *_open_steps(found), *of_user, *names[:MOST_SALIENT]))
     if len(wanted) < _LEAST_NAMES:
         spoken = "\n".join(event.text for event in found).casefold()
         words = [term for term in sorted(terms, key=lambda term: (-terms[term], term)) if term in spoken]
@@ -291,27 +265,21 @@ def _changed_files(found: Sequence[Event]) -> Iterator[Essential]:
     paths = dict.fromkeys(path for edit in edits if (path := argument(edit.arguments, PATH_KEYS)))
     for path in islice(paths, _MOST_FILES):
         word = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].casefold()
-        yield Essential(name=path, words=(word,), record="", weight=_FILE_WEIGHT)
+        yield Essential(name=path, words=(word,), weight=_FILE_WEIGHT)
 
 
 def _open_steps(found: Sequence[Event]) -> Iterator[Essential]:
     state = plan_state(found)
     for step in (*state.of(State.DOING), *state.of(State.OPEN))[:_MOST_STEPS]:
         words = tuple(dict.fromkeys(w for w in step.text.casefold().split() if len(w) >= _STEP_WORD_CHARS))
-        yield Essential(name=step.text, words=words or (step.text.casefold(),), record="", weight=_STEP_WEIGHT)
-
-
-def _of_user(found: Sequence[Event], names: Sequence[str]) -> list[str]:
-    """The names that the user used, the most salient first."""
-    user_names = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
-    return [name for name in names if name in user_names][:_MOST_OF_USER]
+        yield Essential(name=step.text, words=words or (step.text.casefold(),), weight=_STEP_WEIGHT)
 
 
 def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:
     """Each thing once, names as essentials of their own."""
     unique: dict[tuple[str, ...], Essential] = {}
     for one in found:
-        fact = one if isinstance(one, Essential) else Essential(name=one, words=(one.casefold(),), record="")
+        fact = one if isinstance(one, Essential) else Essential(name=one, words=(one.casefold(),))
         unique.setdefault(fact.words, fact)
     return tuple(unique.values())
 

@@ -2,22 +2,30 @@ from __future__ import annotations
 
 import pytest
 from conversation import WORK, answer, call, conversation, count, rendered, says, user
+from model_cases import request
 
-from compactor_cli.llm.check_reply import CheckInput, ReplyFault, SourceRecords, check, essentials
+from compactor_cli.llm.check_reply import CheckInput, Essential, ReplyFault, SourceRecords, check
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of
 from compactor_cli.llm.prompts import asked
+from compactor_cli.llm.quoting import Strand
+from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Transcript
 
 HEADINGS = asked(headings_of(rendered, "en"))
 
 
+def essentials(transcript: Transcript) -> tuple[Essential, ...]:
+    strands = (Strand(transcript=transcript, indices=tuple(range(len(transcript.records)))),)
+    return RecordFacts(request(transcript), strands).essentials(strands)
+
+
 def ground(transcript: Transcript = WORK, **more: object) -> CheckInput:
     every = range(len(transcript.records))
     fields = {
         "records": SourceRecords([(transcript, every)]),
-        "essentials": essentials([(transcript, every, "")]),
+        "essentials": essentials(transcript),
         "source_tokens": 1_000,
         "room_tokens": 400,
         "headings": HEADINGS,
@@ -143,8 +151,7 @@ def test_the_model_is_given_what_it_left_out_with_its_records() -> None:
 
 def test_names_of_tools_parameters_are_nothing_a_summary_must_state() -> None:
     edits = [call("Edit", f"e{n}", file_path=f"src/part_{n}.py", old_string="a", new_string="b") for n in range(30)]
-    every = range(30)
-    names = {fact.name for fact in essentials([(conversation(*edits), every, "")])}
+    names = {fact.name for fact in essentials(conversation(*edits))}
     assert "src/part_7.py" in names
     assert names.isdisjoint({"file_path", "old_string", "new_string"})
 
@@ -153,7 +160,7 @@ def test_talk_without_names_is_held_to_its_words() -> None:
     chat = conversation(
         user("My daughter wants a bicycle for her birthday."), says("A bicycle in her favourite colour, blue.")
     )
-    found = {fact.name for fact in essentials([(chat, range(2), "")])}
+    found = {fact.name for fact in essentials(chat)}
     assert len(found & {"daughter", "bicycle", "birthday", "colour", "blue"}) >= 3
 
 

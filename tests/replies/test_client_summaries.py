@@ -16,10 +16,12 @@ from llm_server.client import LlmServer
 from model_cases import summariser
 
 from compactor_cli.llm import quoting
-from compactor_cli.llm.check_reply import CheckInput, ReplyFault, SourceRecords, Verdict, check, essentials
+from compactor_cli.llm.check_reply import CheckInput, ReplyFault, Verdict, check
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import OutlineHeading, as_text, headings_of, own_words
 from compactor_cli.llm.prompts import asked
+from compactor_cli.llm.quoting import Strand
+from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Request, Source
 from compactor_cli.model.transcript import Role
 from compactor_cli.plan.tokens import counter_for
@@ -59,10 +61,12 @@ def headings(template: str) -> tuple[OutlineHeading, ...]:
 
 
 def ground(one: ClientSummary, template: str) -> CheckInput:
-    every = range(len(one.covered.messages))
+    every = tuple(range(len(one.covered.messages)))
+    strands = (Strand(transcript=one.covered, indices=every),)
+    facts = RecordFacts(request_for(one, template, 10_000), strands)
     return CheckInput(
-        records=SourceRecords([(one.covered, every)]),
-        essentials=essentials([(one.covered, every, "")]),
+        records=facts.records,
+        essentials=facts.essentials(strands),
         source_tokens=1_000_000,
         room_tokens=COUNT(own_words(one.text)),
         headings=headings(template),
