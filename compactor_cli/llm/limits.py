@@ -8,8 +8,8 @@ import os
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -183,8 +183,9 @@ class Breaker:
 
     def _enter(self, server: str) -> bool:
         """Whether a call may go now; if so it is counted as under way. Raises `CircuitOpen`."""
-        with self._turned(server) as turn:
-            state, now = turn.state, self._clock()
+        now = self._clock()
+        with self._changing(server) as states:
+            state = states[server]
             if not state.opened:
                 is_trusted = not state.failures and server in self._answered
                 goes = is_trusted or self._under_way[server] < self._failures - state.failures
@@ -194,7 +195,7 @@ class Breaker:
                 # A clock set back must not keep it open for ever.
                 if abs(now - max(state.opened, state.probed)) < self._cool_down_seconds:
                     raise CircuitOpen(self._why(server, state))
-                turn.state, goes = replace(state, probed=now), True
+                states[server], goes = replace(state, probed=now), True
                 self._probing.add(server)
                 self._stopped.pop(server, None)
         self._under_way[server] += goes
@@ -202,17 +203,17 @@ class Breaker:
 
     def _succeeded(self, server: str) -> None:
         self._answered.add(server)
-        with self._turned(server) as turn:
-            turn.state = _State()
+        with self._changing(server) as states:
+            states[server] = _State()
         self._stopped.pop(server, None)
 
     def _failed(self, server: str, reason: str) -> None:
-        with self._turned(server) as turn:
-            count = turn.state.failures + 1
+        with self._changing(server) as states:
+            count = states[server].failures + 1
             opened = self._clock() if count >= self._failures else 0.0
-            turn.state = _State(failures=count, opened=opened, reason=reason)
+            states[server] = state = _State(failures=count, opened=opened, reason=reason)
         if opened:
-            self._stopped[server] = self._why(server, turn.state)
+            self._stopped[server] = self._why(server, state)
 
     def _why(self, server: str, state: _State) -> str:
         ends = max(state.opened, state.probed) + self._cool_down_seconds
@@ -235,71 +236,51 @@ class Breaker:
                 future.set_result(None)
 
     @contextmanager
-    def _turned(self, server: str) -> Iterator[_Turn]:
-        """The state now; what it is set to is kept, also when the block raises."""
+    def _changing(self, server: str) -> Iterator[dict[str, _State]]:
+        """The states now, that of the server among them; what it is set to is kept."""
         with self._lock, _locked(self._file) as file:
-            states = _read(file) if file else {}
-            turn = _Turn(_state(states.get(server)) if file else self._states.get(server, _State()))
-            before = turn.state
-            try:
-                yield turn
-            finally:
-                self._states[server] = turn.state
-                if file and turn.state != before:
-                    states[server] = asdict(turn.state)
-                    _write(file, {name: value for name, value in states.items() if _state(value) != _State()})
-
-
-class _Turn:
-    """A state that is being changed."""
-
-    __slots__ = ("state",)
-
-    def __init__(self, state: _State) -> None:
-        self.state = state
+            if file:
+                self._states = _read(file)
+            before = self._states.setdefault(server, _State())
+            yield self._states
+            if file and self._states[server] != before:
+                _write(file, {name: asdict(state) for name, state in self._states.items() if state != _State()})
 
 
 @contextmanager
 def _locked(path: Path | None) -> Iterator[IO[str] | None]:
     """The file, for this process alone; None if there is none to be had."""
-    file = _opened(path) if path else None
-    if file is None:
-        yield None
-        return
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        file = None
+        if path:
+            with suppress(OSError):
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                file = stack.enter_context(os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace"))
+        if file:
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield file
 
 
-def _opened(path: Path) -> IO[str] | None:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        return None
-    return os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace")
-
-
-def _read(file: IO[str]) -> dict[str, Any]:
+def _read(file: IO[str]) -> dict[str, _State]:
+    """The states in a file; what makes no sense in it is left out."""
     try:
         states = json.loads(file.read() or "{}")
     except ValueError:
         return {}
-    return states if isinstance(states, dict) else {}
+    return {name: _state(value) for name, value in states.items()} if isinstance(states, dict) else {}
 
 
-def _write(file: IO[str], states: dict[str, Any]) -> None:
-    try:
+def _write(file: IO[str], states: Mapping[str, Any]) -> None:
+    with suppress(OSError):  # a full disk: this run knows what it knows
         file.seek(0)
         file.truncate()
         file.write(json.dumps(states, indent=1) + "\n")
         file.flush()
-    except OSError:  # a full disk: this run knows what it knows
-        return
 
 
 def _state(value: object) -> _State:
-    """What a file says of a model; closed if it makes no sense."""
+    """What a file holds of a server; closed if it makes no sense."""
     if not isinstance(value, dict):
         return _State()
     failures, opened, probed, reason = (value.get(name) for name in ("failures", "opened", "probed", "reason"))
@@ -348,13 +329,6 @@ class Charge(StrEnum):
     POSSIBLE = "possible"
 
 
-class Try(StrEnum):
-    """Whether a request is the first for what is asked."""
-
-    FIRST = "first"
-    AGAIN = "again"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
     """The most that one request may use, set aside until it is settled."""
@@ -383,7 +357,7 @@ class Spend:
         with self._lock:
             return self._spent
 
-    def reserve(self, call: Call, which: Try = Try.FIRST) -> Reservation:
+    def reserve(self, call: Call) -> Reservation:
         """Set aside what a request may use, and count it. Raises `LimitReached`; then nothing is counted."""
         tokens = call.expected_input_tokens
         price = call.known_price
@@ -394,7 +368,7 @@ class Spend:
             self._check(tokens, cost_usd)
             self._held_tokens += tokens
             self._held_usd += cost_usd
-            self._count(requests=1, retries=int(which is Try.AGAIN))
+            self._count(requests=1, retries=int(call.is_repeat))
         return Reservation(tokens=tokens, cost_usd=cost_usd)
 
     def settle(self, reservation: Reservation, reply: Reply) -> None:

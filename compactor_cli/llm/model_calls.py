@@ -171,7 +171,7 @@ class Call:
     ``input_tokens``: the size of the prompt where the caller counted it, else it is estimated.
     ``prompt_version`` names the wording of the prompt in the key of the reply cache. ``extra`` goes to litellm
     as it is and is part of that key too. ``about``: the hash of the transcript, for those who hear of the call.
-    ``is_repeat``: it is asked because the reply to an earlier call was refused; no part of the key.
+    ``is_repeat``: it is asked because an earlier one failed, or its reply was refused; no part of the key.
     """
 
     model: str
@@ -205,13 +205,6 @@ class Call:
         )
 
 
-class Origin(StrEnum):
-    """Where a reply comes from."""
-
-    MODEL = "model"
-    CACHE = "cache"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What a model answered.
@@ -232,7 +225,6 @@ class Reply:
     cost_usd: float | None = None
     has_tool_call: bool = False
     request_id: str = ""
-    origin: Origin = Origin.MODEL
 
 
 _LINE = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$")

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Sleep, Spend, Try, sleep_seconds
+from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Sleep, Spend, sleep_seconds
 from compactor_cli.llm.model_calls import (
     NO_KEYS,
     NO_SECRET,
@@ -165,21 +165,21 @@ class ModelClient:
         attempt = 0
         while True:
             try:
-                which = Try.AGAIN if attempt or call.is_repeat else Try.FIRST
-                return await self._send(call, server, which)
+                return await self._send(call, server)
             except Passing as failure:
                 attempt += 1
                 if attempt >= self._retries.attempts or self._is_far_off(failure):
                     raise
                 seconds = self._wait_seconds(attempt, failure)
             await self._sleep(seconds)
+            call = replace(call, is_repeat=True)
 
-    async def _send(self, call: Call, server: str, which: Try) -> Reply:
+    async def _send(self, call: Call, server: str) -> Reply:
         async with self._rate_limiter.turn(call.expected_input_tokens + call.max_tokens):
             self._breaker.check(server)
             if failed := self._unusable.get((server, call.model)):
                 raise type(failed)(failed.reason)
-            reservation = self.spend.reserve(call, which)
+            reservation = self.spend.reserve(call)
             started = time.monotonic()
             try:
                 reply = await self._complete(call)

@@ -12,11 +12,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from compactor_cli.llm.model_calls import Call, Origin, Reply, Wanted
+from compactor_cli.llm.model_calls import Call, Reply, Wanted
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.user_folders import cache_folder, state_folder
 
@@ -82,14 +82,14 @@ class ReplyCache:
             if row is None:
                 return None
             database.execute("UPDATE replies SET used = ? WHERE key = ?", (int(self._clock()), key))
-            return replace(Reply(**json.loads(row[0])), origin=Origin.CACHE)
+            return Reply(**json.loads(row[0]))
 
         return self._do(look, None)
 
     def put(self, call: Call, reply: Reply) -> None:
         """Store a reply, durably against the death of this process. Its text must be redacted already."""
         now = int(self._clock())
-        row = (key_of(call), call.model, now, now, json.dumps(_body(reply)))
+        row = (key_of(call), call.model, now, now, json.dumps(asdict(reply)))
         self._do(lambda database: database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", row), None)
 
     def stats(self) -> CacheStats:
@@ -100,7 +100,7 @@ class ReplyCache:
                 "SELECT count(*), sum(coalesce(json_extract(body, '$.cost_usd'), 0)), min(used), max(used) FROM replies"
             )
             count, cost_usd, oldest, newest = database.execute(query).fetchone()
-            size = _size_bytes(database)
+            (size,) = database.execute(_SIZE_BYTES).fetchone()
             return CacheStats(
                 replies=count, bytes=size, cost_usd=cost_usd or 0.0, oldest=oldest or 0, newest=newest or 0
             )
@@ -172,6 +172,7 @@ class ReplyCache:
                 old.replace(self._file.with_name(self._file.name + ".broken" + end))
 
 
+_SIZE_BYTES = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 _LONGEST_UNUSED = """
 DELETE FROM replies WHERE key IN (
     SELECT key FROM (
@@ -194,25 +195,6 @@ def _log_ahead(database: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > give_up:
                 raise
             time.sleep(0.02)
-
-
-def _size_bytes(database: sqlite3.Connection) -> int:
-    pages: int = database.execute("PRAGMA page_count").fetchone()[0]
-    page_bytes: int = database.execute("PRAGMA page_size").fetchone()[0]
-    return pages * page_bytes
-
-
-def _body(reply: Reply) -> dict[str, object]:
-    return {
-        "text": reply.text,
-        "model": reply.model,
-        "finish_reason": reply.finish_reason,
-        "input_tokens": reply.input_tokens,
-        "output_tokens": reply.output_tokens,
-        "cached_tokens": reply.cached_tokens,
-        "cost_usd": reply.cost_usd,
-        "request_id": reply.request_id,
-    }
 
 
 def replies_file(environ: Mapping[str, str] = os.environ) -> Path:

@@ -34,7 +34,6 @@ from compactor_cli.llm.limits import (
     Spend,
     SpendLimits,
     Spent,
-    Try,
 )
 from compactor_cli.llm.model import AUTO, SAME, ModelOptions, ModelSummariser
 from compactor_cli.llm.model_calls import (
@@ -318,10 +317,10 @@ class Gate:
         """Nobody sends anything for this long."""
         self._rate_limiter.pause(seconds)
 
-    async def reserve(self, call: Call, which: Try) -> Reservation | str:
+    async def reserve(self, call: Call) -> Reservation | str:
         """As `Spend.reserve`; the reason, where a limit is reached: exceptions do not travel well."""
         try:
-            return self._spend.reserve(call, which)
+            return self._spend.reserve(call)
         except LimitReached as reached:
             return reached.reason
 
@@ -375,10 +374,10 @@ class SharedSpend(Spend):
         found: Spent = self._wait(self._gate.spent.remote())
         return found
 
-    def reserve(self, call: Call, which: Try = Try.FIRST) -> Reservation:
+    def reserve(self, call: Call) -> Reservation:
         """As `Spend.reserve`, for the cluster. The prompt stays here."""
         size = replace(call, messages=(), input_tokens=call.expected_input_tokens, key=NO_SECRET)
-        found: Reservation | str = self._wait(self._gate.reserve.remote(size, which))
+        found: Reservation | str = self._wait(self._gate.reserve.remote(size))
         if isinstance(found, str):
             raise LimitReached(found)
         return found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.llm.model_calls import Call, ChatMessage, Origin, Reply, Secret, Speaker
+from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Secret, Speaker
 from compactor_cli.llm.reply_cache import CacheStats, ReplyCache, breaker_file, replies_file
 
 CALL = Call(
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_reply_is_found_again_by_another_run(file: Path) -> None:
     ReplyCache(file).put(CALL, REPLY)
-    assert ReplyCache(file).get(CALL) == replace(REPLY, origin=Origin.CACHE)
+    assert ReplyCache(file).get(CALL) == REPLY
 
 
 @pytest.mark.parametrize(

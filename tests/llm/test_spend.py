@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from compactor_cli.llm.limits import Charge, Spend, SpendLimits, Spent, Try
+from compactor_cli.llm.limits import Charge, Spend, SpendLimits, Spent
 from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Reply, Speaker, price_of
 
 SAID = (ChatMessage(speaker=Speaker.USER, text="x" * 3_000),)
 PRICED = Call(model="anthropic/claude-haiku-4-5", messages=SAID, max_tokens=200, input_tokens=1_000)
+AGAIN = replace(PRICED, is_repeat=True)
 UNPRICED = Call(model="openai/of-ones-own", messages=SAID, max_tokens=200)
 
 
@@ -32,7 +34,7 @@ def test_prices_come_from_the_table_without_importing_litellm() -> None:
 def test_everything_that_was_sent_is_counted() -> None:
     spend = Spend()
     spend.failed(spend.reserve(PRICED))
-    spend.settle(spend.reserve(PRICED, Try.AGAIN), replied(cached_tokens=500))
+    spend.settle(spend.reserve(AGAIN), replied(cached_tokens=500))
     spend.hit(replied())
     assert spend.spent == Spent(
         requests=2,
@@ -63,9 +65,9 @@ def test_a_failed_request_that_may_be_charged_is_counted_in_full() -> None:
 def test_the_limit_of_requests_counts_retries() -> None:
     spend = Spend(SpendLimits(requests=2))
     spend.failed(spend.reserve(PRICED))
-    spend.failed(spend.reserve(PRICED, Try.AGAIN))
+    spend.failed(spend.reserve(AGAIN))
     with pytest.raises(LimitReached, match="2 requests"):
-        spend.reserve(PRICED, Try.AGAIN)
+        spend.reserve(AGAIN)
     assert spend.spent.requests == 2
 
 

@@ -9,7 +9,7 @@ import pytest
 from llm_server.client import LlmServer
 from scale_cases import Batch, joined, row
 
-from compactor_cli.llm.limits import RateLimits, SpendLimits, Try
+from compactor_cli.llm.limits import RateLimits, SpendLimits
 from compactor_cli.llm.model_calls import Call, LimitReached
 from compactor_cli.run.model_run import SharedSpend, local_gate, wait
 
@@ -22,7 +22,7 @@ def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:
                 wait(one.turn.remote(10))
                 SharedSpend(two, wait).reserve(call)
         with address.connected() as three, pytest.raises(LimitReached):
-            SharedSpend(three, wait).reserve(call, Try.AGAIN)
+            SharedSpend(three, wait).reserve(call)
         assert address.spent().requests == 2
 
 
