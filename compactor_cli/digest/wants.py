@@ -59,7 +59,7 @@ _ANSWERED_RECORDS = 30
 # What rules may take of the section, and the length from which a message may not be quoted whole.
 _RULES_RATIO, _LONG_CHARS = 0.2, 400
 # What the requests of a long message may take of its room.
-_ASKED_RATIO = 0.7
+_ASKED_RATIO = 0.8
 # Shorter replies (yes, go on) are shown with what they reply to only.
 _MIN_SHORT_CHARS = 14
 
@@ -261,8 +261,9 @@ def is_rule(sentence: str) -> bool:
 
 
 _RULE_CHARS = range(12, 240)
+_TAG = re.compile(r"</?[\w-]+>")
 # How a long message begins says what it is about, before rules that every message of its kind ends with.
-_OPENING_SENTENCES = 4
+_OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
 
 
 def rules_of(analysis: Analysis) -> Iterator[Item]:
@@ -303,16 +304,16 @@ def condensed(
     pieces = [
         Statement(text=piece, event=0, place=place, form=form)
         for place, (piece, form, _) in enumerate(statements_of(text))
-        if not is_noise(piece)
+        if not (is_noise(piece) or _TAG.fullmatch(piece))
     ]
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
     asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
     if not asked:
         return cut
     budget_tokens = int(tokens * _ASKED_RATIO)
-    first = _fitting(spoken[:_OPENING_SENTENCES], budget_tokens // 2, token_cache)
+    first = _opening(spoken[:_OPENING_SENTENCES], int(tokens * _OPENING_RATIO), budget_tokens, token_cache)
     left = budget_tokens - sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in first)
-    first += _fitting((one for one in asked if one not in first), left, token_cache)
+    first += more([one for one in asked if one not in first], " ".join(one.text for one in first), left)
     if not first:
         return cut
     shown_text = " ".join(one.text for one in first)
@@ -320,6 +321,18 @@ def condensed(
     telling = (one for one in pieces if one.form is not StatementForm.CODE or ERROR_PATTERN.search(one.text))
     rest = more([one for one in telling if one not in first], shown_text, left)
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
+
+
+def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: TokenCache) -> list[Statement]:
+    """The first of the pieces without a gap, until they take this many tokens, and never more than ``most``."""
+    first: list[Statement] = []
+    for one in pieces:
+        cost = token_cache.text(f"{one.text} {ELLIPSIS} ")
+        if tokens <= 0 or cost > most:
+            break
+        first.append(one)
+        tokens, most = tokens - cost, most - cost
+    return first
 
 
 def _fitting(pieces: Iterable[Statement], tokens: int, token_cache: TokenCache) -> list[Statement]:

@@ -186,6 +186,16 @@ LISTED = says(
 )
 
 
+def test_a_bug_is_told_on_from_its_title_and_not_by_whichever_sentences_are_short_enough() -> None:
+    title = "Naming a gauge by its harbour and number drops the second zero of every reading that the feed sends."
+    cause = "The reader strips zeros from both ends of the text. The easy way is to strip them in front only."
+    rules = "1. Look into the code first.\n2. Write one command.\n3. Then fix it.\n4. Check every change again. "
+    one = digest(conversation(user(f"<report>\n{title}\n{cause}\n</report>\n{rules * 8}"), says("I look.")), 420)
+    request = texts(one, Section.TASK)[0]
+    assert f"{title} {cause}" in request
+    assert "report>" not in request
+
+
 def test_a_request_that_points_at_an_entry_of_a_list_is_shown_with_the_entry() -> None:
     one = digest(conversation(user("what is wrong with it?"), LISTED, user("can you fix issue 2"), says("Yes.")), 1_500)
     shown = texts(one, Section.TASK)
