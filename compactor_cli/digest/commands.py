@@ -81,7 +81,7 @@ _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 
 # A line that says that something went wrong.
 ERROR_PATTERN = re.compile(
-    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
+    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
     r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
@@ -327,8 +327,12 @@ def error_line(text: str) -> str:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
     elif conflicts := _CONFLICT.findall(text[:200_000]):
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
-    elif places := [line.strip() for line in lines if _PLACE.match(line) and ": # " not in line][:_MAX_PLACES]:
-        return _short(" · ".join(places))
+    elif places := [line.strip() for line in lines if _PLACE.match(line) and ": # " not in line]:
+        failed = list(dict.fromkeys(_FAILED_TEST.findall(text[:200_000])))[:_MAX_PLACES]
+        if failed:
+            # A test prints what it did in the same form as what was wrong, which it says last.
+            places = ([line for line in places if _WRONG.search(line)] or places)[-_MAX_PLACES:]
+        return _short(" · ".join((*failed, *places[:_MAX_PLACES])))
     found = next((line for line in lines if _says_why(line)), "")
     last = found or next((line for line in reversed(lines) if not exit_code().search(line)), "")
     return _short(last.strip())
@@ -346,7 +350,9 @@ _CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MUL
 
 
 # As compilers and linters name the place of an error.
-_PLACE = re.compile(r"\s*[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )")
+_PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )")
+_FAILED_TEST = re.compile(r"^\s*(--- FAIL: \S+)", re.MULTILINE)
+_WRONG = re.compile(r"\b(?:should|expect|want|got\b|fail|error|missing|unexpected|not\b|no\b|\w+n't\b)", re.IGNORECASE)
 
 
 def _says_why(line: str) -> bool:

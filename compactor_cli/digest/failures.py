@@ -45,6 +45,10 @@ _SLIPS = re.compile(
 )
 
 
+# Lines of a runner that say that something failed, and not what.
+_SAYS_ONLY_THAT = re.compile(r"^FAIL\b(?!.*/)\S*$|\btask failed$|^exit status \d+$|mise ERROR Run with ")
+
+
 class Status(StrEnum):
     """What became of an error."""
 
@@ -58,8 +62,9 @@ class ErrorRecord:
     """An error line of a command or tool, the record that shows it, and its status at the end.
 
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
-    where nothing ran. ``other_way``: the command that did it after this one failed. ``records``: of error, change, run.
-    ``explained``: what the assistant said of one that was let be.
+    where nothing ran. ``other_way``: the command that did it after this one failed, or that ran its tests alone.
+    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be, or what it
+    found to be the cause before it changed something.
     """
 
     line: str
@@ -79,7 +84,8 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     """
     if error.status is Status.FIXED:
         return False
-    return is_test(error.command) or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
+    is_check = is_test(error.command) and not _NEVER_RAN.search(error.line)
+    return is_check or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
 
 
 def is_shown(error: ErrorRecord, number_of_events: int) -> bool:
@@ -92,10 +98,15 @@ def find_errors(
 ) -> tuple[ErrorRecord, ...]:
     """Every error of a command that does something, and of tools that are neither commands nor file work, in order."""
     acting = sorted((*_tool_runs(events), *(run for run in runs if not run.is_look)), key=lambda run: run.event)
+    telling = {
+        run.key for run in acting if run.outcome is CommandOutcome.FAILED and not _SAYS_ONLY_THAT.search(run.line)
+    }
     changes = [operation for operation in operations if operation.action is not FileAction.READ]
     newest: dict[tuple[str, str], ErrorRecord] = {}
     for number, run in enumerate(acting):
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
+            if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
+                continue  # another run of it says what failed
             later = acting[number + 1 : number + 1 + _MAX_LATER]
             if any(other.line == run.line and other.outcome is CommandOutcome.FAILED for other in later):
                 continue  # seen again: its last sight decides
@@ -119,6 +130,11 @@ def _explained(events: Sequence[Event], start: int) -> str:
     return next((one for text in islice(spoken, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
 
 
+_NEVER_RAN = re.compile(
+    r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
+)
+
+
 def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> ErrorRecord:
     passed = next(
         (other for other in later if other.outcome is CommandOutcome.OK and contains(other.key, run.key)), None
@@ -139,6 +155,8 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     other = None if passed else _wider_check(run, later) or instead or _other_lookup(run, later)
     if other:
         status, records = Status.FIXED, [run.result_record, other.result_record]
+    elif status is Status.CHANGED_SINCE:
+        other = _alone(run, later)
     return ErrorRecord(
         line=run.line,
         command=run.command,
@@ -150,15 +168,34 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     )
 
 
+def _alone(run: Run, later: Sequence[Run]) -> Run | None:
+    """The newest run that chose all tests that failed, by names or how they begin, and passed."""
+    tests = _TEST_NAME.findall(run.line)
+    for one in reversed(later if tests else ()):
+        chosen = _CHOSEN_TESTS.findall(one.command) if one.outcome is CommandOutcome.OK else ()
+        begins = tuple(re.findall(r"\w+", " ".join(chosen)))
+        if begins and all(name.startswith(begins) for name in tests):
+            return one
+    return None
+
+
+_TEST_NAME = re.compile(r"(?:--- FAIL: |::)(\w+)")
+_CHOSEN_TESTS = re.compile(r"(?:\s--?(?:run|k|t)[ =]+[\"']?|::)([^\s\"']+)")
+
+
 def _suggested(run: Run, later: Sequence[Run]) -> Run | None:
-    """The run that an error line asks for: `use: cargo autopilot`."""
-    found = re.search(
-        r"\b(?:use|try|run|did you mean)\b:?\s+[`'\"]?([a-z][\w.-]*(?: [a-z][\w.:-]*)?)", run.line, re.IGNORECASE
-    )
-    asked = found[1] if found else ""
-    return next(
-        (one for one in later if asked and one.outcome is CommandOutcome.OK and one.key.startswith(asked)), None
-    )
+    """The run of what an error line asks for (`use: cargo autopilot`), or did not find where it looked."""
+    found = _ASKS_FOR.search(run.line)
+    asked = rf"(?:^|\s){re.escape(''.join(filter(None, found.groups())))}(?:\s|$)" if found else ""
+    passed = (one for one in later if asked and one.outcome is CommandOutcome.OK)
+    return next((one for one in passed if re.search(asked, one.key)), None)
+
+
+_ASKS_FOR = re.compile(
+    r"\b(?:use|try|run|did you mean)\b:?\s+[`'\"]?([a-z][\w.-]*(?: [a-z][\w.:-]*)?)"
+    r"|\bcommand not found: (\S+)|([a-z][\w.-]*): command not found",
+    re.IGNORECASE,
+)
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:

@@ -9,7 +9,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.events import Event, EventKind, ToolKind, is_lookup, is_own, parameters
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, is_own, parameters
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -140,10 +140,12 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         label = words.earlier_state if is_acted else words.stood
         yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
     if step := analysis.plan.next_step:
-        # A step that the user stopped is not simply the next one.
-        stops = [m for m in analysis.messages if m.stopped and step.record < m.record]
-        stopped = f" ({words.stopped}{words.colon}`{stops[-1].stopped}`)" if stops else ""
-        records = records_of((step.record, *(m.record for m in stops[-1:])))
+        # A step that the user stopped is not simply the next one, until the work goes on.
+        changed = [one.record for one in analysis.operations if one.action is not FileAction.READ]
+        acted = max((step.record, *changed[-1:], *(commit.record for commit in analysis.work.commits[-1:])))
+        stops = [m for m in analysis.messages if m.stopped and acted < m.record][-1:]
+        stopped = f" ({words.stopped}{words.colon}`{stops[0].stopped}`)" if stops else ""
+        records = records_of((step.record, *(m.record for m in stops)))
         yield Item(text=f"{words.step}{words.colon}{step.text}{stopped}", records=records)
     if steps:
         yield steps
@@ -228,7 +230,8 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
     done: dict[str, None] = {}
     is_acted, record = False, -1
     for event in analysis.events:
-        if event.record <= since or event is last or id(event) in open_calls:
+        is_newest = event is newest_words and event.record >= since
+        if (event.record <= since and not is_newest) or id(event) in open_calls:
             continue
         if event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
             run = ran.get(event.record)
@@ -236,7 +239,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
             acts = acts or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
             is_acted, record = is_acted or acts, event.record
             text = _call_words(event) + (_ended(run, analysis) if acts and run else "")
-        elif event.kind is EventKind.ASSISTANT and (stated := _telling(event.text) or _announced(event, newest_words)):
+        elif event.kind is EventKind.ASSISTANT and (stated := _stated(event, is_newest, event is last)):
             text, record = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), event.record
         else:
             continue
@@ -247,9 +250,13 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
     return (Item(text=text, records=records_of((record,))) if newest else None), is_acted
 
 
-def _announced(event: Event, newest: Event | None) -> list[str]:
-    """What the assistant's newest words announce: where work stopped."""
-    return [one for one in sentences(event.text) if not is_courtesy(one)] if event is newest else []
+def _stated(event: Event, is_newest: bool, is_quoted: bool) -> list[str]:
+    """What a message tells beyond what is quoted; of the newest also what it announces: where work stopped."""
+    pieces = [one for one in sentences(event.text) if not is_courtesy(one)]
+    stated = [one for one in pieces if not is_narration(one)]
+    if is_quoted:
+        return [one for one in pieces if is_newest and stated and one not in stated]
+    return pieces if is_newest else stated
 
 
 def _ended(run: Run, analysis: Analysis) -> str:

@@ -295,7 +295,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending = f"— {words.failing if is_test(error.command) else words.failed}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
-        ending = f"— {changed if is_test(error.command) else words.failed}"
+        alone = f"{words.stop}{words.passed}{words.colon}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
+        ending = f"— {changed if is_test(error.command) else words.failed}{alone if error.other_way else ''}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"

@@ -236,3 +236,44 @@ def test_an_error_that_the_assistant_lets_be_stands_with_its_reason() -> None:
     one = digest(conversation(user("fix the clock"), failed, says(f"I see. {reason}"), ran("git add .", "")), 2_000)
     (item,) = [text for text in texts(one, Section.PLAN) if "test_page" in text]
     assert item.endswith(f'— "{reason}"')
+
+
+def test_of_a_failing_test_its_name_and_what_it_said_last_are_told_and_not_what_it_logged() -> None:
+    output = (
+        "    feed_test.go:35: Phase 1: start the feed\n    feed_test.go:90: count should be 0 after close, got 1\n"
+        "--- FAIL: TestFeed_Close (0.15s)\nFAIL\nFAIL\tharbour/feed\t1.6s"
+    )
+    (found,) = errors(ran("go test ./feed/ -v", output, is_error=True))
+    assert found.line == "--- FAIL: TestFeed_Close · feed_test.go:90: count should be 0 after close, got 1"
+
+
+def test_the_place_that_a_linter_names_is_told_behind_the_name_of_its_task() -> None:
+    place = "[lint:go] feed/feed.go:13:2: Error return value is not checked (errcheck)"
+    output = f"[lint:gofmt] Finished in 63ms\n{place}\n[lint:go] ERROR task failed"
+    assert [one.line for one in errors(ran("mise run lint", output, is_error=True))] == [place]
+
+
+def test_a_run_that_says_only_that_it_failed_is_left_to_the_one_that_says_what() -> None:
+    whole = ran("make test | tail -1", "FAIL")
+    assert [one.line for one in errors(whole, ran("make test | grep FAIL", "FAIL: test_tide, 1 failed"))] == [
+        "FAIL: test_tide, 1 failed"
+    ]
+    assert [one.line for one in errors(whole)] == ["FAIL"]
+
+
+def test_the_failing_test_run_alone_with_success_is_told_beside_the_suite_not_run_since() -> None:
+    failed = ran("go test ./...", "--- FAIL: TestTide (0.1s)\n    tide_test.go:9: want 3, got 4\nFAIL", is_error=True)
+    unfixed, _ = shown(failed, EDIT, ran("go test ./tide/ -run 'TestTide$' -v", "ok  \tharbour/tide\t0.2s"))
+    assert unfixed[0].endswith(
+        "not run again since changes to src/a.py; passed later: `go test ./tide/ -run 'TestTide$' -v`"
+    )
+    other, _ = shown(failed, EDIT, ran("go test ./tide/ -run TestFlood", "ok  \tharbour/tide\t0.2s"))
+    assert other[0].endswith("not run again since changes to src/a.py")
+
+
+def test_a_checker_that_was_not_found_is_settled_by_the_way_it_was_found_and_no_failing_check() -> None:
+    failed = ran("golangci-lint run ./...", "(eval):1: command not found: golangci-lint", is_error=True)
+    looks = [ran(f"./look.sh {number}", "fine") for number in range(4)]
+    unfixed, fixed = shown(failed, *looks, ran("mise exec -- golangci-lint run ./...", "0 issues."))
+    assert unfixed == []
+    assert fixed[0].endswith("→ passed later: `mise exec -- golangci-lint run ./...`")

@@ -207,3 +207,20 @@ def test_where_work_stopped_is_stated_by_what_was_announced_last() -> None:
         digest(conversation(user(ASKED), *store, says("Now let me update the clock."), *looked), 900), Section.TASK
     )
     assert told[1:] == ['since then: Edit store.py · "Now let me update the clock." · Read clock.py']
+
+
+def test_what_was_announced_last_is_told_behind_what_was_found() -> None:
+    edit = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
+    for found in ("Clean lint.", "The hour is dropped by the key of the readings, which is their local time."):
+        words = says(f"{found} Now let me check the test that named `drop_hour`.")
+        told = texts(digest(conversation(user(ASKED), *edit, words), 900), Section.TASK)
+        assert found in "".join(told)
+        assert "Now let me check the test that named `drop_hour`." in told[-1]
+
+
+def test_a_stop_that_the_work_went_on_from_is_not_set_beside_the_next_step() -> None:
+    todos = call("TodoWrite", "t", todos=[{"content": "Edit the clock", "status": "in_progress"}])
+    refused = ran("make export", "The user doesn't want to proceed with this tool use.", is_error=True)
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    session = conversation(user(ASKED), todos, answer("ok", "t"), *refused, user("the clock first"), *edit)
+    assert "Next open step: Edit the clock" in texts(digest(session, 1_500), Section.TASK)
