@@ -19,7 +19,7 @@ from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, read_text
 from compactor_cli.digest.open import Attached, PlanState, attached, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
-from compactor_cli.digest.salience import Scores, Table, score
+from compactor_cli.digest.salience import Scores, Table, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
@@ -43,7 +43,8 @@ class Analysis:
     ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
     ``taken_back``: of those that were overturned, with the places of the statements. ``outcomes``: what came of the
     user's messages, by turn. ``checklists``: lists of the assistant that were worked off. ``remembered``: statements of
-    records that are gone. ``is_dialogue``: a conversation over what calls of a service look up and change.
+    records that are gone. ``is_dialogue``: a conversation over what calls of a service look up and change. ``focus``:
+    names in lower case.
     """
 
     events: tuple[Event, ...]
@@ -72,6 +73,7 @@ class Analysis:
     checklists: tuple[Checklist, ...]
     attached: Attached
     is_dialogue: bool
+    focus: frozenset[str] = frozenset()
     restore_files: int = 0
     kept_by: str = ""
 
@@ -172,6 +174,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         checklists=checklists(found, ran, operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
         is_dialogue=scores.coding < _CODING and any(map(is_service_call, found)),
+        focus=focus_names(request.focus),
         restore_files=request.restore_files,
         kept_by=request.kept_by,
     )

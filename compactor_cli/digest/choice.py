@@ -10,16 +10,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from heapq import heapify, heappop, heappush, nlargest
 from itertools import chain, repeat
 from math import log
+from typing import TYPE_CHECKING
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, short_name
-from compactor_cli.digest.names import Labels
+from compactor_cli.digest.files import overwritten
+from compactor_cli.digest.names import Label, Labels
 from compactor_cli.digest.salience import Scores, Spoken
+from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
@@ -35,6 +37,9 @@ from compactor_cli.digest.statements import (
     windowed,
 )
 from compactor_cli.digest.wants import last_question, options_of
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
 
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
@@ -155,7 +160,6 @@ class Choice:
         ]
         self.led = {one.event for one in candidates if one.lead}
         self.chars = [len(one.text) for one in candidates]
-        self.tokens = [0] * len(candidates)
         self.focused = frozenset(i for i, one in enumerate(candidates) if names(one.text, focus))
         # The item of a line of output, of which only some are taken.
         self.bounded = [
@@ -179,13 +183,6 @@ class Choice:
         self.is_exhausted = not run.is_short
         return sorted((self.candidates[number] for number in run.taken), key=order)
 
-    def text_tokens(self, number: int) -> int:
-        """Tokens of a candidate's text."""
-        tokens = self.tokens[number]
-        if not tokens:
-            tokens = self.tokens[number] = self.count(self.candidates[number].text)
-        return tokens
-
 
 class _Round:
     """A choice under way: what is taken, what that covers, the tokens left; ``is_short``: something did not fit."""
@@ -204,7 +201,7 @@ class _Round:
 
     def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
         """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
-        tokens, bounded = self.choice.text_tokens, self.choice.bounded
+        count, candidates, bounded = self.choice.count, self.choice.candidates, self.choice.bounded
         self.full = {item for item, number in self.outputs.items() if number >= max_outputs}
         while heap:
             if self.left <= ITEM_TOKENS:
@@ -213,7 +210,7 @@ class _Round:
             bound, number = heappop(heap)
             if bounded[number] in self.full:
                 continue
-            if tokens(number) >= self.left:
+            if count(candidates[number].text) >= self.left:
                 self.is_short = True
                 continue  # what is left only shrinks
             gain = -bound if self.weighed[number] == len(self.taken) else self.gain(number)
@@ -227,7 +224,7 @@ class _Round:
         if self.left <= ITEM_TOKENS:
             return []
         rest = [i for i in range(len(self.fresh)) if i not in self.taken]
-        fitting = [i for i in rest if self.choice.text_tokens(i) < self.left]
+        fitting = [i for i in rest if self.choice.count(self.choice.candidates[i].text) < self.left]
         self.is_short |= len(fitting) < len(rest)
         heap = [(-gain, i) for i in fitting if (gain := self.gain(i)) > 0.0]
         heapify(heap)
@@ -256,7 +253,7 @@ class _Round:
         choice, candidate = self.choice, self.choice.candidates[number]
         item = choice.items[number]
         leads = [(lead, line) for lead, line in choice.leads[number] if lead not in self.opened]
-        cost = choice.text_tokens(number) + 1
+        cost = choice.count(candidate.text) + 1
         if item not in self.opened:
             cost += ITEM_TOKENS + (choice.count(candidate.label) + 1 if candidate.label else 0)
         cost += sum(choice.count(line) + 1 for _, line in leads)
@@ -305,52 +302,46 @@ def order(statement: Statement) -> tuple[bool, int, int, int, str]:
     return is_new, statement.event, 0 if is_new else statement.at_tokens, statement.place, statement.text
 
 
-def candidates_of(
-    events: Sequence[Event],
-    scores: Scores,
-    budget_tokens: int,
-    *,
-    finals: frozenset[int],
-    taken_back: Mapping[int, frozenset[int]],
-    cues: Callable[[str], bool],
-    is_gone: Callable[[int, str], bool] = lambda number, line: False,
-    focus: frozenset[str] = frozenset(),
-) -> list[Statement]:
+def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     """The statements worth weighing: what was said (turn ends first, then the newest), and the telling lines of output.
 
-    ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were
-    overturned, with the places of what is in doubt.
-    ``is_gone``: whether a line of the event at a position is out of date. Whatever names
-    the ``focus`` is among them, however old.
+    Whatever names the focus is among them, however old; lines of files that were changed there since are not.
     """
-    starts = starts_of(events, scores.table.length_tokens)
+    events, scores, focus = analysis.events, analysis.scores, analysis.focus
+    wordless, labels = _wordless(events, scores.table.length_tokens), Labels(events)
     found: list[Statement] = []
-    left = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
+    left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
-    for number in sorted(spoken, key=lambda number: (number not in finals, -number)):
-        if left <= 0 and not names(events[number].text, focus):
+    for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
+        text, base, is_final = events[number].text, wordless[number], number in analysis.finals
+        if left <= 0 and not names(text, focus):
             continue
-        left -= len(events[number].text)
-        weight = _event_weight(events[number], number / len(events))
-        is_final, doubted = number in finals, taken_back.get(number, ())
-        weight *= FINAL_FACTOR if is_final else 1.0
-        is_answered = number < last_user
-        for one in _spoken_statements(
-            events[number], number, starts[number], weight, cues, scores, is_final, focus, is_answered
-        ):
+        left -= len(text)
+        base = base._replace(weight=base.weight * (FINAL_FACTOR if is_final else 1.0))
+        doubted = analysis.taken_back.get(number, ())
+        for one in _pieces(text, base, scores, focus, is_final=is_final, is_answered=number < last_user):
             found.append(one._replace(weight=one.weight * TAKEN_BACK_FACTOR) if one.place in doubted else one)
-    labels = Labels(events)
-    reports = _reports(events, budget_tokens * _SPOKEN_CHARS_PER_TOKEN)
+    reports = _reports(events, chars)
     for number, text in reports.items():
         # What another model reported to the agent: its statements stand under the label of the call.
-        weight = REPORT_FACTOR * _event_weight(events[number], number / len(events))
-        report = replace(events[number], text=text)
-        pieces = _spoken_statements(report, number, starts[number], weight, cues, scores, False, focus)
-        found.extend(piece._replace(label=labels[number].text) for piece in pieces)
-    most = max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN))
-    outputs = _outputs(events, scores, starts, most, labels, focus)
+        base = wordless[number]
+        base = base._replace(label=labels[number].text, weight=REPORT_FACTOR * base.weight)
+        found.extend(_pieces(text, base, scores, focus))
+    is_gone = overwritten(events, analysis.operations)
+    outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless, labels)
     found.extend(one for one in outputs if one.event not in reports and not is_gone(one.event, one.text))
+    return found
+
+
+def _wordless(events: Sequence[Event], length_tokens: int) -> list[Statement]:
+    """For each event a statement without words: its record, its place in the table, what its age makes of its worth."""
+    at = length_tokens - sum(len(event.text) // 4 + 1 for event in events)
+    found: list[Statement] = []
+    for number, event in enumerate(events):
+        weight = (1.0 + RECENCY * (number / len(events))) * (SUMMARY_FACTOR if event.kind is EventKind.SUMMARY else 1.0)
+        found.append(Statement("", number, 0, record=event.record, at_tokens=at, weight=weight))
+        at += len(event.text) // 4 + 1
     return found
 
 
@@ -377,49 +368,42 @@ def _report_words(event: Event) -> str:
     return text if len(text) >= _MIN_REPORT_CHARS else ""
 
 
-def _event_weight(event: Event, age: float) -> float:
-    return (1.0 + RECENCY * age) * (SUMMARY_FACTOR if event.kind is EventKind.SUMMARY else 1.0)
-
-
-def _spoken_statements(
-    event: Event,
-    number: int,
-    start: int,
-    weight: float,
-    cues: Callable[[str], bool],
+def _pieces(
+    text: str,
+    base: Statement,
     scores: Scores,
-    is_final: bool,
     focus: frozenset[str],
+    *,
+    is_final: bool = False,
     is_answered: bool = False,
 ) -> Iterator[Statement]:
+    """The statements of a spoken text that tell something."""
     # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
-    options = [text[:_SAME_CHARS] for text in options_of(event.text).values()] if last_question(event.text) else []
-    for place, (text, form, lead) in enumerate(statements_of(event.text)):
-        if is_noise(text) or (form is StatementForm.SENTENCE and is_narration(text)):
+    options = [option[:_SAME_CHARS] for option in options_of(text).values()] if last_question(text) else []
+    for place, (piece, form, lead) in enumerate(statements_of(text)):
+        if is_noise(piece) or (form is StatementForm.SENTENCE and is_narration(piece)):
             continue
-        if form is StatementForm.ITEM and any(option in text for option in options):
+        if form is StatementForm.ITEM and any(option in piece for option in options):
             continue
-        factor = CODE_FACTOR if form is StatementForm.CODE else CUE_FACTOR if cues(text) else 1.0
-        if form is StatementForm.SENTENCE and not is_final and len(text) <= MAX_REMARK_CHARS and not lead:
+        factor = 1.0
+        if form is StatementForm.CODE:
+            factor = CODE_FACTOR
+        elif chooses(piece) or gives_reason(piece):
+            factor = CUE_FACTOR
+        if form is StatementForm.SENTENCE and not is_final and len(piece) <= MAX_REMARK_CHARS and not lead:
             factor *= REMARK_FACTOR
-        if is_answered and asks_the_user(text):
+        if is_answered and asks_the_user(piece):
             factor *= ANSWERED_FACTOR
-        yield Statement(
-            text if len(text) <= _FOCUS_CHARS else shortened(text, scores, focus),
-            number,
-            place,
-            form,
-            lead,
-            "",
-            event.record,
-            start,
-            weight * factor,
+        yield base._replace(
+            text=_shortened(piece, scores, focus), place=place, form=form, lead=lead, weight=base.weight * factor
         )
 
 
-def shortened(text: str, scores: Scores, focus: frozenset[str] = frozenset()) -> str:
+def _shortened(text: str, scores: Scores, focus: frozenset[str]) -> str:
     """A long text as its parts around the names most likely to be used again; around the focus, where it names it."""
-    lowered = text.lower() if focus and len(text) > _FOCUS_CHARS else ""
+    if len(text) <= _FOCUS_CHARS:
+        return text
+    lowered = text.lower() if focus else ""
     spots = [(at, at + len(name)) for name in sorted(focus) if (at := lowered.find(name)) >= 0]
     if spots and len(lowered) == len(text):
         return windowed(text, spots, _FOCUS_CHARS)
@@ -430,40 +414,26 @@ def shortened(text: str, scores: Scores, focus: frozenset[str] = frozenset()) ->
 
 
 def _outputs(
-    events: Sequence[Event],
-    scores: Scores,
-    starts: Sequence[int],
-    number: int,
-    labels: Labels,
-    focus: frozenset[str],
+    analysis: Analysis, number: int, wordless: Sequence[Statement], labels: Mapping[int, Label]
 ) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
-    last = scores.table.lines.last
-    weights = [OUTPUT_FACTOR * _event_weight(event, place / len(events)) for place, event in enumerate(events)]
-    found = chain(_telling_lines(events, scores, number, focus), _naming_lines(events, scores, focus) if focus else ())
-    for text, place in found:
-        event_number = last[place]
-        event = events[event_number]
+    events, scores, focus = analysis.events, analysis.scores, analysis.focus
+    for text, place in _telling_lines(events, scores, number, focus):
+        base = wordless[scores.table.lines.last[place]]
+        event, label = events[base.event], labels[base.event].text
         is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
-        if is_steering or event.refusal is not None:
-            continue
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
+        if is_steering or event.refusal is not None or text == event.name or text in label or is_noise(text):
+            continue
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         if (is_label or is_progress(text)) and not names(text, focus):
             continue
-        label = labels[event_number].text
-        if text == event.name or text in label or is_noise(text):
-            continue
-        yield Statement(
-            text if len(text) <= _FOCUS_CHARS else shortened(text, scores, focus),
-            event_number,
-            place,
-            StatementForm.OUTPUT,
-            "",
-            label,
-            event.record,
-            starts[event_number],
-            weights[event_number] * _legibility(text, event),
+        yield base._replace(
+            text=_shortened(text, scores, focus),
+            place=place,
+            form=StatementForm.OUTPUT,
+            label=label,
+            weight=OUTPUT_FACTOR * base.weight * _legibility(text, event),
         )
 
 
@@ -476,26 +446,25 @@ def _legibility(text: str, event: Event) -> float:
     return SOURCE_FACTOR if event.tool is ToolKind.READ and not is_signature(text) else 1.0
 
 
-def _naming_lines(events: Sequence[Event], scores: Scores, focus: frozenset[str]) -> Iterator[tuple[str, int]]:
-    """The distinct lines of calls and results that name the focus, with their places."""
-    lines = scores.table.lines
-    for place, text in enumerate(lines.numbers):
-        if events[lines.last[place]].kind in _OUTPUT and names(text, focus):
-            yield text, place
-
-
 def _telling_lines(
     events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str]
 ) -> Iterator[tuple[str, int]]:
-    """The distinct lines of calls and results by the chances of their names, a few for each name; with their places."""
+    """The distinct lines of calls and results by the chances of their names, a few for each name; with their places.
+
+    After them those that name the focus, whatever their chances.
+    """
     lines, chance = scores.table.lines, scores.rows.__getitem__
     texts, used = list(lines.numbers), bytearray(len(scores.rows))
     is_output = [event.kind in _OUTPUT for event in events]
     values = map(sum, map(map, repeat(chance), lines.atoms))
+    naming = [
+        place for place, text in enumerate(texts) if focus and is_output[lines.last[place]] and names(text, focus)
+    ]
+    apart = set(naming)
     heap = [
         (-value / _LINE_COST[min(len(text), MAX_CHARS)], -place)
         for place, (value, text, last) in enumerate(zip(values, texts, lines.last, strict=True))
-        if value >= _MIN_ATOM_CHANCE and is_output[last] and not (focus and names(text, focus))
+        if value >= _MIN_ATOM_CHANCE and is_output[last] and place not in apart
     ]
     heapify(heap)
     while heap and number > 0:
@@ -507,14 +476,4 @@ def _telling_lines(
             used[row] += 1
         number -= 1
         yield texts[place], place
-
-
-def starts_of(events: Sequence[Event], length_tokens: int) -> list[int]:
-    """Where each event starts, in the tokens of a table that ends with these events."""
-    sizes = [len(event.text) // 4 + 1 for event in events]
-    at = length_tokens - sum(sizes)
-    starts: list[int] = []
-    for size in sizes:
-        starts.append(at)
-        at += size
-    return starts
+    yield from ((texts[place], place) for place in naming)

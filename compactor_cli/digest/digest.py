@@ -9,15 +9,12 @@ from itertools import zip_longest
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
 from compactor_cli.digest.facts import fact_items, remembered_commands
-from compactor_cli.digest.files import overwritten
 from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, serialise
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.open import remembered_errors
-from compactor_cli.digest.salience import focus_names
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
-from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import Statement, TokenCache
 from compactor_cli.digest.wants import outcome_of
 from compactor_cli.model.settings import HIERARCHICAL
@@ -85,10 +82,6 @@ def _memory(analysis: Analysis) -> Memory:
     )
 
 
-def _has_cue(text: str) -> bool:
-    return chooses(text) or gives_reason(text)
-
-
 def _words_of(item: Item) -> str:
     """What was asked, without quotation marks and what came of it."""
     return item.text.partition(" → ")[0].replace('"', "")
@@ -142,11 +135,10 @@ class _Writer:
             names_tokens = min(names_tokens, left // 6)
         candidates = self._candidates(left)
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
-        focus = focus_names(self.request.focus)
         # What a service answered stands among the facts, as whole objects.
         is_dialogue = self.analysis.is_dialogue
         offered = [one for one in candidates if one.event < 0 or not is_dialogue or not one.label]
-        choice = Choice(offered, shown, self.analysis.worth, self.token_cache.text, focus=focus)
+        choice = Choice(offered, shown, self.analysis.worth, self.token_cache.text, focus=self.analysis.focus)
         room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
         self.remembered = self._to_remember(candidates)
@@ -178,19 +170,9 @@ class _Writer:
         return best, most
 
     def _candidates(self, tokens: int) -> list[Statement]:
-        analysis = self.analysis
-        new = candidates_of(
-            analysis.events,
-            analysis.scores,
-            tokens,
-            finals=analysis.finals,
-            taken_back=analysis.taken_back,
-            cues=_has_cue,
-            is_gone=overwritten(analysis.events, analysis.operations),
-            focus=focus_names(self.request.focus),
-        )
+        new = candidates_of(self.analysis, tokens)
         known = {statement.text for statement in new}
-        return [*(statement for statement in analysis.remembered if statement.text not in known), *new]
+        return [*(one for one in self.analysis.remembered if one.text not in known), *new]
 
     def _with_history(self, sections: Sections, chosen: Sequence[Statement], lines: dict[int, Item]) -> Sections:
         previous = (*remembered_items(chosen), *sections.get(Section.PREVIOUS, ()))

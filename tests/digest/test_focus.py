@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, count, digest, events_of, says, texts, user
+from conversation import answer, call, conversation, count, digest, request, says, texts, user
 
-from compactor_cli.digest.choice import FOCUS_RATIO, Choice, Worth, candidates_of
-from compactor_cli.digest.salience import build, focus_names, score
+from compactor_cli.digest.analysis import analyse
+from compactor_cli.digest.choice import FOCUS_RATIO, Choice, candidates_of
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
@@ -45,10 +45,8 @@ def test_a_focus_that_nothing_names_changes_nothing() -> None:
 
 
 def test_the_choice_holds_its_budget_with_a_focus() -> None:
-    found = events_of(*session())
-    scores, focus = score(build(found), focus="exporter"), focus_names("exporter")
-    candidates = candidates_of(found, scores, 200, finals=frozenset(), taken_back={}, cues=lambda _: False, focus=focus)
-    taken = Choice(candidates, (), Worth(scores), count, focus=focus).choose(200)
+    analysis = analyse(request(conversation(*session()), focus="exporter"))
+    taken = Choice(candidates_of(analysis, 200), (), analysis.worth, count, focus=analysis.focus).choose(200)
     named = [one for one in taken if "exporter" in one.text]
     assert sum(count(one.text) + 1 for one in taken) <= 200
     assert named

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, count, digest, events_of, ran, rendered, request, says, texts, user
+from conversation import answer, call, conversation, count, digest, ran, rendered, request, says, texts, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.choice import ITEM_TOKENS, Choice, Worth, candidates_of
-from compactor_cli.digest.events import Event
+from compactor_cli.digest.analysis import Analysis, analyse
+from compactor_cli.digest.choice import ITEM_TOKENS, Choice, candidates_of
 from compactor_cli.digest.history import history_items, running_text
-from compactor_cli.digest.salience import build, score
 from compactor_cli.digest.statements import Statement, StatementForm, statements_of
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 SENTENCES = (
     "The clock drifts by two seconds a day.",
@@ -23,38 +22,35 @@ SENTENCES = (
 )
 
 
-def chosen(found: tuple[Event, ...], budget_tokens: int, shown: tuple[str, ...] = ()) -> list[Statement]:
-    scores = score(build(found))
-    candidates = candidates_of(
-        found, scores, budget_tokens, finals=frozenset(), taken_back={}, cues=lambda text: "because" in text
-    )
-    return Choice(candidates, shown, Worth(scores), count).choose(budget_tokens)
+def read(*messages: Message) -> Analysis:
+    return analyse(request(conversation(*messages)))
+
+
+def chosen(analysis: Analysis, budget_tokens: int, shown: tuple[str, ...] = ()) -> list[Statement]:
+    return Choice(candidates_of(analysis, budget_tokens), shown, analysis.worth, count).choose(budget_tokens)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4), max_size=8), st.integers(0, 200))
 def test_the_choice_holds_its_budget_and_says_nothing_twice(messages: list[list[str]], budget_tokens: int) -> None:
-    found = events_of(*(says("\n".join(lines)) for lines in messages))
+    found = read(*(says("\n".join(lines)) for lines in messages))
     taken = chosen(found, budget_tokens)
     texts = [statement.text for statement in taken]
     assert len(texts) == len(set(texts))
     items = {statement.event for statement in taken}
     assert sum(count(text) + 1 for text in texts) + ITEM_TOKENS * len(items) <= budget_tokens or not texts
-    assert all(statement.text in found[statement.event].text for statement in taken)
+    assert all(statement.text in found.events[statement.event].text for statement in taken)
 
 
 def test_facts_are_weighed_in_the_order_of_their_text_so_that_every_process_chooses_alike() -> None:
     words = "gauge drift reconnect october export duplicate clock hour seconds limits".split()
-    found = events_of(user("why?"), says(" ".join(words)))
-    told = Worth(score(build(found))).facts(" ".join(reversed(words)))
+    told = read(user("why?"), says(" ".join(words))).worth.facts(" ".join(reversed(words)))
     assert list(told) == words[::-1]
 
 
 def test_a_larger_budget_chooses_no_less() -> None:
-    found = events_of(*(says(sentence) for sentence in SENTENCES))
-    scores = score(build(found))
-    candidates = candidates_of(found, scores, 100, finals=frozenset(), taken_back={}, cues=lambda _: False)
-    choice = Choice(candidates, (), Worth(scores), count)
+    found = read(*(says(sentence) for sentence in SENTENCES))
+    choice = Choice(candidates_of(found, 100), (), found.worth, count)
     few, is_all = choice.choose(30), choice.is_exhausted
     assert not is_all
     more = choice.choose(500)
@@ -66,27 +62,20 @@ def test_a_larger_budget_chooses_no_less() -> None:
 
 def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
     report = "Gauge CAS-{} resends three lines after a reconnect, because its clock drifts. " * 8
-    found = events_of(
-        *(
-            entry
-            for n in range(200)
-            for entry in (call("Task", str(n), prompt="look"), answer(report.format(*[n] * 8), str(n)))
-        )
-    )
-    scores = score(build(found))
-    weighed = candidates_of(found, scores, 40, finals=frozenset(), taken_back={}, cues=lambda _: False)
-    told = {one.event for one in weighed if one.form is not StatementForm.OUTPUT}
+    calls = ((call("Task", str(n), prompt="look"), answer(report.format(*[n] * 8), str(n))) for n in range(200))
+    found = read(*(message for pair in calls for message in pair))
+    told = {one.event for one in candidates_of(found, 40) if one.form is not StatementForm.OUTPUT}
     assert told
-    assert min(told) > len(found) // 2
+    assert min(told) > len(found.events) // 2
 
 
 def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
-    found = events_of(user("why?"), says(SENTENCES[0]), says(SENTENCES[3]))
+    found = read(user("why?"), says(SENTENCES[0]), says(SENTENCES[3]))
     assert [one.text for one in chosen(found, 100, (SENTENCES[0],))] == [SENTENCES[3]]
 
 
 def test_an_announcement_loses_against_an_outcome() -> None:
-    found = events_of(user("why?"), says(SENTENCES[1]), says(SENTENCES[2]))
+    found = read(user("why?"), says(SENTENCES[1]), says(SENTENCES[2]))
     assert [one.text for one in chosen(found, 30)] == [SENTENCES[2]]
 
 
@@ -178,7 +167,7 @@ def test_of_the_options_of_a_question_none_stands_alone_in_the_history() -> None
         "The gauges overlap since both write at once.\n\nTwo ways:\nA) a lock on the table of the gauges\n"
         "B) one run for each gauge of the harbour\n\nWhich one?"
     )
-    found = events_of(user("two gauges at once?"), says(offer), user("B"), says("Each gauge has a run now."))
+    found = read(user("two gauges at once?"), says(offer), user("B"), says("Each gauge has a run now."))
     shown_text = " ".join(one.text for one in chosen(found, 2_000))
     assert "both write at once" in shown_text
     assert "a lock on the table" not in shown_text
