@@ -265,11 +265,16 @@ def read_client(text: str) -> tuple[SectionItems, ...]:
 
     Lines and list entries are items; what precedes the first heading is left out.
     """
-    best = max(template_names(), key=lambda name: (_headings_in(text, load_template(name)), name))
-    template = load_template(best)
-    if _headings_in(text, template) < _LEAST_HEADINGS:
-        return ()
-    return _sections(_read_foreign(text, template), template)
+    lines = set(text.split("\n"))
+    # Nearly all templates read headings in the same way: each line is looked at once for all of them.
+    found = {is_xml: {_name_of(line, is_xml) for line in lines} for is_xml in (True, False)}
+
+    def headings(name: str) -> int:
+        names = _known_names(name)
+        return len({names[each] for each in names.keys() & found[load_template(name).style is Style.XML]})
+
+    best = max(template_names(), key=lambda name: (headings(name), name))
+    return _sections(_read_foreign(text, best), load_template(best)) if headings(best) >= _LEAST_HEADINGS else ()
 
 
 def _heads(template: Template) -> dict[str, Section]:
@@ -278,17 +283,12 @@ def _heads(template: Template) -> dict[str, Section]:
     return {template.head(section, language): section for language in LANGUAGES for section in order}
 
 
-def _headings_in(text: str, template: Template) -> int:
-    names = _known_names(template)
-    return len({names[name] for line in text.split("\n") if (name := _name_of(line, template)) in names})
-
-
-def _read_foreign(text: str, template: Template) -> dict[Section, list[Item]]:
-    names = _known_names(template)
+def _read_foreign(text: str, template_name: str) -> dict[Section, list[Item]]:
+    names, is_xml = _known_names(template_name), load_template(template_name).style is Style.XML
     found: dict[Section, list[Item]] = {}
     current: list[Item] | None = None
     for line in text.split("\n"):
-        name = _name_of(line, template)
+        name = _name_of(line, is_xml)
         if name in names:
             current = found.setdefault(names[name], [])
         elif line.startswith("#"):
@@ -305,23 +305,24 @@ def heading_names(template_name: str) -> Mapping[str, Section]:
     A model that knows a client's format may answer in it, whatever was asked for. Of headings that sections share, the
     first counts.
     """
-    others = (_known_names(load_template(name)) for name in template_names())
+    others = map(_known_names, template_names())
     phrases = {name: section for names in others for name, section in names.items() if re.search(r"[ _]", name)}
-    return {**phrases, **_known_names(load_template(template_name))}
+    return {**phrases, **_known_names(template_name)}
 
 
-def _known_names(template: Template) -> Mapping[str, Section]:
-    """All names of the template's headings, lower case; of headings that sections share, the first one's."""
+@cache
+def _known_names(template_name: str) -> Mapping[str, Section]:
+    """All names of a template's headings, lower case; of headings that sections share, the first one's."""
     found: dict[str, Section] = {}
-    for section, heading in template.headings.items():
+    for section, heading in load_template(template_name).headings.items():
         for name in (*heading.name.values(), *heading.known):
             found.setdefault(name.lower(), section)
     return found
 
 
-def _name_of(line: str, template: Template) -> str:
+def _name_of(line: str, is_xml: bool) -> str:
     """What a line would be called if it is a heading, without a remark in brackets; empty if it cannot be one."""
-    found = _TAG.match(line) if template.style is Style.XML else _AROUND_HEADING.match(line)
+    found = (_TAG if is_xml else _AROUND_HEADING).match(line)
     return re.sub(r"\s*\([^()]*\)$", "", found["name"].strip()).lower() if found else ""
 
 
