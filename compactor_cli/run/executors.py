@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.errors import TryLater, UsageError
+from compactor_cli.run.columns import is_parquet
 from compactor_cli.run.jobs import RunConfig
 from compactor_cli.run.shards import Shard, ShardMetrics, ShardResult, failed_shard, try_shard
 
@@ -79,9 +80,13 @@ def _in_processes(
     shards: Sequence[Shard], options: RunConfig, processes: int, work: Callable[[Shard], ShardResult]
 ) -> Generator[ShardResult, None, None]:
     from compactor_cli.plan.tokens import PAYS_FROM_BYTES, load_vocabulary
+    from compactor_cli.run.runner import affordable, memory_at_hand
     from compactor_cli.run.workers import Workers
 
     load_vocabulary(options.settings.tokenizer, PAYS_FROM_BYTES)  # shards are not small
+    # Of parts, tables and columns a few rows are held, whatever their size.
+    held = ((s.input, 0 if s.part or options.column or is_parquet(s.input) else s.size_bytes) for s in shards)
+    processes = affordable(held, processes, memory_at_hand())
     yield from Workers(work, processes, _lost).results((shard,) for shard in shards)
 
 

@@ -73,18 +73,21 @@ def run_batch(
     if models and models.threads > 1 and len(jobs) > 1:
         return _in_threads(jobs, run_config, models, given, after_failure)
     processes = 1 if models or run_config.review else processes
-    at_once = affordable(jobs, processes, memory_at_hand()) if processes > 1 < len(jobs) else 1
+    sizes = ((job.source.path, _size_bytes(job)) for job in jobs)
+    at_once = affordable(sizes, processes, memory_at_hand()) if processes > 1 < len(jobs) else 1
     if at_once <= 1:
         return _in_order(jobs, run_config, given, after_failure, processes)
     return _in_processes(jobs, run_config, at_once, given, after_failure)
 
 
-def affordable(jobs: Sequence[Job], processes: int, memory_bytes: int) -> int:
-    """In how many processes these inputs are worked on, at least 1: there is memory for that many of the largest.
+def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: int) -> int:
+    """In how many processes these inputs, of such sizes, are worked on, at least 1: there is memory for that many of
+    the largest.
 
     Sessions are held whole; of datasets a few rows are, so that their size does not count.
     """
-    largest = nlargest(processes, ((MEMORY_PER_BYTE * _unpacked_bytes(job), job.source.path) for job in jobs))
+    needed = ((MEMORY_PER_BYTE * _unpacked_bytes(path, size), path) for path, size in inputs)
+    largest = nlargest(processes, needed)
     sizes = [size for size, _ in largest]
     if sum(sizes) > memory_bytes:
         sizes = sorted((0 if _is_dataset(path) else size for size, path in largest), reverse=True)
@@ -101,10 +104,9 @@ def memory_at_hand() -> int:
     return min(found)
 
 
-def _unpacked_bytes(job: Job) -> int:
+def _unpacked_bytes(path: str, size_bytes: int) -> int:
     """The size of an input, of a packed one as large as text commonly is."""
-    ratio = 1 if compression_named(job.source.path) is Compression.NONE else COMMON_RATIO
-    return _size_bytes(job) * ratio
+    return size_bytes * (1 if compression_named(path) is Compression.NONE else COMMON_RATIO)
 
 
 def _is_dataset(path: str) -> bool:

@@ -12,9 +12,12 @@ import pytest
 from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
-from compactor_cli.read.sources import InputSource
+from compactor_cli.read.sources import InputSource, find_sources
+from compactor_cli.run.executors import run_here
 from compactor_cli.run.jobs import Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.runner import MEMORY_PER_BYTE, AfterFailure, affordable, memory_at_hand, run_batch
+from compactor_cli.run.shards import plan_shards
+from compactor_cli.run.workers import Workers
 
 
 def _session(steps: int) -> bytes:
@@ -159,22 +162,23 @@ def test_a_line_among_rows_that_is_no_conversation_is_passed_on_and_counted(
 def test_as_many_sessions_are_worked_on_at_once_as_memory_has_room_for(tmp_path: Path) -> None:
     session = _session(3)
     needed = MEMORY_PER_BYTE * len(session)
-    jobs = [_job(_write(tmp_path, f"{number}.jsonl", session)) for number in range(5)]
-    assert [affordable(jobs, 4, memory) for memory in (0, needed, 2 * needed, 3 * needed + 1, 99 * needed)] == [
+    inputs = [(str(_write(tmp_path, f"{number}.jsonl", session)), len(session)) for number in range(5)]
+    assert [affordable(inputs, 4, memory) for memory in (0, needed, 2 * needed, 3 * needed + 1, 99 * needed)] == [
         1,
         1,
         2,
         3,
         4,
     ]
-    assert affordable(jobs[:2], 4, 99 * needed) == 2
+    assert affordable(inputs[:2], 4, 99 * needed) == 2
 
 
 def test_the_size_of_a_dataset_limits_no_processes(tmp_path: Path) -> None:
     row = json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}).encode()
-    datasets = [_job(_write(tmp_path, f"rows-{number}.jsonl", (row + b"\n") * 50)) for number in range(4)]
-    session = _job(_write(tmp_path, "session.jsonl", _session(30)))
-    assert affordable([*datasets, session], 8, MEMORY_PER_BYTE * len(_session(30))) == 5
+    datasets = [_write(tmp_path, f"rows-{number}.jsonl", (row + b"\n") * 50) for number in range(4)]
+    session = _write(tmp_path, "session.jsonl", _session(30))
+    sizes = [(str(path), path.stat().st_size) for path in (*datasets, session)]
+    assert affordable(sizes, 8, MEMORY_PER_BYTE * len(_session(30))) == 5
 
 
 def test_sessions_that_do_not_fit_together_are_done_one_after_another(
@@ -185,3 +189,17 @@ def test_sessions_that_do_not_fit_together_are_done_one_after_another(
     monkeypatch.setattr("compactor_cli.run.workers.Workers._new", lambda team: pytest.fail("a process was started"))
     jobs = [_job(_write(tmp_path, f"{number}.jsonl", _session(20))) for number in range(3)]
     assert [report.outcome for report in _reports(jobs, run_config, processes=3)] == [Outcome.COMPACTED] * 3
+
+
+def test_shards_that_are_sessions_do_not_take_more_processes_than_memory_has_room_for(
+    tmp_path: Path, run_config: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    paths = [str(_write(tmp_path / "in", f"{number}.jsonl", _session(20))) for number in range(3)]
+    shards = plan_shards(find_sources(paths), str(tmp_path / "out"))
+    started: list[object] = []
+    start = Workers._new
+    monkeypatch.setattr(Workers, "_new", lambda team: (started.append(team), start(team))[1])
+    monkeypatch.setattr("compactor_cli.run.runner.memory_at_hand", lambda: 0)
+    assert [result.error for result in run_here(shards, run_config, processes=3)] == [""] * 3
+    assert len(started) == 1
