@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
 NAME_FACTOR = 1.5
+# That a call said so, whatever its words.
+CALL_VALUE = 3.0
+# What calls that did something, with what came of them, take at most before anything else.
+ACTIONS_RATIO = 0.3
 COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
@@ -147,6 +151,9 @@ class Choice:
         covered = set[Fact]().union(*map(worth.facts, shown))
         self.candidates, self.count = candidates, count
         self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]
+        for number, one in enumerate(candidates):
+            if one.place < 0:
+                self.fresh[number][-1 - number] = CALL_VALUE
         self.values = [sum(facts.values()) for facts in self.fresh]
         # What is opened once, an item or a lead in an event, by number; a lead with its text.
         self.numbers: dict[Hashable, int] = {}
@@ -160,6 +167,7 @@ class Choice:
         ]
         self.led = {one.event for one in candidates if one.lead}
         self.chars = [len(one.text) for one in candidates]
+        self.actions = [i for i, one in enumerate(candidates) if one.form is StatementForm.ACTION]
         self.focused = frozenset(i for i, one in enumerate(candidates) if names(one.text, focus))
         # The item of a line of output, of which only some are taken.
         self.bounded = [
@@ -177,7 +185,11 @@ class Choice:
         Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
         ``budget_tokens`` by ``count``; the same input gives the same choice.
         """
-        run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
+        reserved = int(budget_tokens * (1.0 - ACTIONS_RATIO))
+        run = _Round(choice=self, left=budget_tokens - reserved, focus_left=budget_tokens * FOCUS_RATIO)
+        for number in sorted(self.actions, key=lambda number: -self.candidates[number].event):
+            run.enter(number, MAX_OUTPUTS[0])
+        run.left += reserved
         run.take(self.heap.copy(), MAX_OUTPUTS[0])
         run.take(run.affordable(), MAX_OUTPUTS[1])
         self.is_exhausted = not run.is_short
@@ -217,7 +229,7 @@ class _Round:
             if heap and -gain > heap[0][0]:
                 heappush(heap, (-gain, number))
             elif gain > 0.0:
-                self._enter(number, max_outputs)
+                self.enter(number, max_outputs)
 
     def affordable(self) -> list[tuple[float, int]]:
         """A heap of the candidates that are not taken and might fit."""
@@ -248,7 +260,7 @@ class _Round:
         self.weighed[number] = len(self.taken)
         return candidate.weight * value / (_COST[quarters] if quarters < len(_COST) else _cost(quarters))
 
-    def _enter(self, number: int, max_outputs: int) -> None:
+    def enter(self, number: int, max_outputs: int) -> None:
         """Takes a candidate where it fits."""
         choice, candidate = self.choice, self.choice.candidates[number]
         item = choice.items[number]

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
-from compactor_cli.digest.facts import fact_items, remembered_commands
+from compactor_cli.digest.facts import dialogue_statements, remembered_commands
 from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, serialise
@@ -135,19 +135,14 @@ class _Writer:
             names_tokens = min(names_tokens, left // 6)
         candidates = self._candidates(left)
         shown = [*texts_of(sections), *(item.text for item in lines.values())]
-        # What a service answered stands among the facts, as whole objects.
-        is_dialogue = self.analysis.is_dialogue
-        offered = [one for one in candidates if one.event < 0 or not is_dialogue or not one.label]
+        offered = candidates
+        if self.analysis.is_dialogue:
+            offered = list(dialogue_statements(self.analysis, candidates, left * 3))
         choice = Choice(offered, shown, self.analysis.worth, self.token_cache.text, focus=self.analysis.focus)
         room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
         self.remembered = self._to_remember(candidates)
         unused = self.request.budget_tokens - tokens - HEADING_TOKENS
-        if self.analysis.is_dialogue and unused > names_tokens:
-            facts = best.get(Section.COMMANDS, ())
-            room = sum(map(self.token_cache.item, facts)) + unused - names_tokens
-            best = {**best, Section.COMMANDS: fact_items(self.analysis, room, self.token_cache)}
-            unused = self.request.budget_tokens - self._tokens(best) - HEADING_TOKENS
         most = min(unused, max(names_tokens, int(available * share)))
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
 
@@ -176,9 +171,9 @@ class _Writer:
 
     def _with_history(self, sections: Sections, chosen: Sequence[Statement], lines: dict[int, Item]) -> Sections:
         previous = (*remembered_items(chosen), *sections.get(Section.PREVIOUS, ()))
-        history = history_items(
-            self.analysis, chosen, lines, with_names=self.request.budget_tokens >= _MIN_NAMED_TOKENS
-        )
+        # Of a dialogue the user's words are chosen with the rest.
+        with_names = self.request.budget_tokens >= _MIN_NAMED_TOKENS and not self.analysis.is_dialogue
+        history = history_items(self.analysis, chosen, lines, with_names=with_names)
         history = _without_repeats(history, texts_of(sections))
         # What a turn is opened by is quoted there, with what came of it.
         opened = {_words_of(item) for item in history if item.depth == 0}

@@ -8,23 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.checks import is_test
-from compactor_cli.digest.choice import ITEM_TOKENS, Choice
+from compactor_cli.digest.choice import RECENCY, Choice
 from compactor_cli.digest.commands import ERROR_PATTERN, CommandOutcome, Run, error_line, shown
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.failures import is_shown
-from compactor_cli.digest.language import FixedWords, raw_terms
+from compactor_cli.digest.language import FixedWords, names, raw_terms
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     Statement,
     StatementForm,
     TokenCache,
     chosen,
+    is_courtesy,
     is_noise,
     opening,
     records_of,
     statements_of,
 )
-from compactor_cli.digest.wants import joined
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ _SIZES_CHARS = (80, 400)
 _CHARS_PER_TOKEN = 3
 # What calls of other tools may take of the section where commands were run.
 _CALLS_RATIO = 0.5
-# What actions may take of that, and what their answers show for the first time is worth against what was looked up.
-_ACTIONS_RATIO, NEW_FACTOR = 0.7, 2.0
+# What the answer of an action shows for the first time, and any other object, is worth against a sentence.
+NEW_FACTOR, OBJECT_FACTOR = 4.0, 3.0
 _CALL_PLACE = -1
 _MAX_FLOAT_CHARS = 10
 _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
@@ -45,6 +45,8 @@ _MAX_COMMAND_CHARS = 120
 _MAX_LINES = 200
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 240
+# What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
+USER_FACTOR, GIVING_FACTOR = 1.2, 2.0
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -66,9 +68,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ]
     world = [item for run, item in items if run.changes_world]
     rest = [item for run, item in items if not run.changes_world]
-    calls = call_items(
-        analysis, int(budget_tokens * (_CALLS_RATIO if ranked else 1.0)), token_cache, with_lookups=not ranked
-    )
+    room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
+    calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
         text = f"{words.branch} {analysis.work.branch}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
@@ -76,21 +77,19 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
 
 
-def spoken_items(
-    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[str] = ()
-) -> tuple[Item, ...]:
-    """Of a dialogue the user's sentences that say most beyond what is ``shown``, each message an item, in order."""
-    messages = analysis.messages
-    pieces = [
-        Statement(piece, number, place, form, record=message.record, weight=1.0 + number / len(messages))
-        for number, message in enumerate(messages)
-        for place, (piece, form, _) in enumerate(statements_of(message.text))
-        if not is_noise(piece)
-    ]
-    by_message: dict[int, list[Statement]] = {}
-    for piece in Choice(pieces, shown, analysis.worth, token_cache.text).choose(budget_tokens):
-        by_message.setdefault(piece.event, []).append(piece)
-    return tuple(Item(text=joined(group), records=records_of((group[0].record,))) for group in by_message.values())
+def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: int) -> Iterator[Statement]:
+    """What a summary of a dialogue is chosen from: ``spoken`` by the assistant, the user's words, calls and answers."""
+    yield from (one for one in spoken if one.event < 0 or not one.label)
+    places = {event.record: number for number, event in enumerate(analysis.events) if event.kind is EventKind.USER}
+    for message in analysis.messages:
+        number = places.get(message.record, -1)
+        for place, (piece, form, _) in enumerate(statements_of(message.text)):
+            if is_noise(piece) or is_courtesy(piece):
+                continue
+            text = piece if number >= 0 else analysis.words.quoted(piece)
+            weight = (GIVING_FACTOR if names(piece) else USER_FACTOR) * (1.0 + RECENCY * number / len(analysis.events))
+            yield Statement(text, number, place, form, record=message.record, weight=weight)
+    yield from call_statements(analysis, chars, with_lookups=True)
 
 
 def _is_shown_elsewhere(run: Run, analysis: Analysis) -> bool:
@@ -149,30 +148,23 @@ def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, 
     ``name(arguments) → outcome · object · object``: the objects that hold most of what the conversation speaks of, or
     will need again, each as it was shown last. A call that failed is left out where a later one of its tool went well.
     """
-    statements = list(_call_statements(analysis, budget_tokens * _CHARS_PER_TOKEN, with_lookups=with_lookups))
+    statements = list(call_statements(analysis, budget_tokens * _CHARS_PER_TOKEN, with_lookups=with_lookups))
     by_call: dict[int, list[Statement]] = {}
-    left, reserved = budget_tokens, 0
-    for action in (one for one in statements if one.place == _CALL_PLACE):
-        cost = token_cache.text(f"{action.label}{action.text}") + ITEM_TOKENS
-        if cost <= left - reserved:
-            by_call[action.event] = [action]
-            left, reserved = left - cost, int(budget_tokens * (1.0 - _ACTIONS_RATIO))
-    objects = [one for one in statements if one.place != _CALL_PLACE]
-    done = [one.text for group in by_call.values() for one in group]
-    for statement in Choice(objects, done, analysis.worth, token_cache.text).choose(left):
+    for statement in Choice(statements, (), analysis.worth, token_cache.text).choose(budget_tokens):
         by_call.setdefault(statement.event, []).append(statement)
     return [
-        Item(text=_call_text(group), records=records_of((analysis.events[number].record, group[0].record)))
+        Item(text=call_text(group), records=records_of((analysis.events[number].record, group[0].record)))
         for number, group in sorted(by_call.items(), reverse=True)
     ]
 
 
-def _call_text(group: Sequence[Statement]) -> str:
+def call_text(group: Sequence[Statement]) -> str:
+    """What was chosen of a call, as one text."""
     texts = " · ".join(one.text for one in group)
     return f"{group[0].label}{texts}" if group[0].place == _CALL_PLACE else f"{group[0].label}: {texts}"
 
 
-def _call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
+def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
     """Of every call what it did, and of every answer the objects that no newer one shows; newest first."""
     events, words = analysis.events, analysis.words
     results = results_of(events)
@@ -194,14 +186,20 @@ def _call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> I
         if failed and (not acts or call.name in went_well):
             continue
         age = 1.0 + number / len(events)
-        base = Statement("", number, _CALL_PLACE, StatementForm.ITEM, "", call.name, (result or call).record)
+        form = StatementForm.ACTION if acts else StatementForm.OUTPUT
+        base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
         outcome = ""
-        if acts:
+        if acts or (result and _is_line(result.text)):
             outcome = _outcome(call, result, chars, words, failed=failed)
-            text = f"({words.comma.join(_fitting(_given(call.arguments), chars))}) → {outcome}".removesuffix(" → ")
-            if text not in known:
+            given = words.comma.join(_fitting(_given(call.arguments), chars))
+            text = f"({given}) → {outcome}".removesuffix(" → ")
+            # Of a look-up made twice the newest answer stands.
+            key = f"{call.name}{text if acts else given}"
+            if key not in known:
                 yield base._replace(text=text)
-            known.add(text)
+            known.add(key)
+            if not acts:
+                continue
         if result is None or failed:
             continue
         went_well.add(call.name)
@@ -213,9 +211,15 @@ def _call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> I
             if text and text not in known:
                 known.add(text)
                 is_new = acts and shown_first[repr(node)] == number
-                weight = age * (NEW_FACTOR if is_new else 1.0)
+                weight = age * (NEW_FACTOR if is_new else OBJECT_FACTOR)
                 yield base._replace(text=text, place=place, form=StatementForm.OUTPUT, label=label, weight=weight)
         records |= own_records
+
+
+def _is_line(answer: str) -> bool:
+    """Whether an answer is a line that tells by itself, of which a call is shown with it."""
+    line = answer.strip()
+    return 3 < len(line) <= _MAX_REPORTED_CHARS and "\n" not in line and line[0] not in "{["
 
 
 def _is_failure(result: Event) -> bool:

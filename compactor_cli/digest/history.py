@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
 from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.corrections import gives_verdict
 from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.facts import call_text
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.settled import is_assent
@@ -28,6 +30,7 @@ from compactor_cli.digest.statements import (
     plain_line,
     records_of,
 )
+from compactor_cli.digest.wants import joined
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -139,8 +142,23 @@ def history_items(
             line = Item(text=text, records=records_of((analysis.events[turn.first].record,)))
         if line is not None:
             items.append(line)
-        items.extend(_grouped(statements, 1 if line else 0, analysis))
+        grouped = _exchange if analysis.is_dialogue else _grouped
+        items.extend(grouped(statements, 1 if line else 0, analysis))
     return tuple(items)
+
+
+def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -> list[Item]:
+    """One item: the user's words, quoted, and what was done, shown and said after them, in order."""
+    groups = [list(pieces) for _, pieces in groupby(statements, key=lambda one: one.event)]
+    marks, parts = _marks(groups, analysis), list[str]()
+    for group in groups:
+        kind = analysis.events[group[0].event].kind
+        if kind is EventKind.USER:
+            parts.append(analysis.words.quoted(joined(group)))
+        else:
+            parts.append(call_text(group) if kind is EventKind.CALL else running_text(group, marks))
+    records = records_of(one.record for one in statements)
+    return [Item(text=" → ".join(parts), records=records, depth=depth)] if parts else []
 
 
 def remembered_items(chosen: Sequence[Statement]) -> tuple[Item, ...]:

@@ -11,6 +11,7 @@ from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, is_own, parameters
 from compactor_cli.digest.history import running_text
+from compactor_cli.digest.settled import begins_with_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
@@ -90,6 +91,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     newest = newest_request(analysis)
     if newest is None:
         return
+    if analysis.is_dialogue and begins_with_assent(newest.text) and _is_dealt_with(newest, analysis):
+        return  # what was done then stands among what happened
     yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     is_answered = any(e.kind is EventKind.ASSISTANT and e.record > newest.record for e in analysis.events)
     if newest.points_at:
@@ -97,7 +100,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
         shown_text = marked(newest.points_at, newest.asked, analysis.checklists, words)
         yield Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
-    elif newest.replies_to and not (analysis.is_dialogue and is_answered):
+    elif newest.replies_to and not (analysis.is_dialogue and (is_answered or not newest.is_short)):
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
         replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
@@ -109,6 +112,11 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     longer = [m for m in analysis.messages if m.text and not (m.is_short or m.stopped) and m is not newest]
     if (newest.is_short or newest.stopped) and longer:
         yield _quoted(words.earlier, longer[-1], budget_tokens // 2, analysis, token_cache)
+
+
+def _is_dealt_with(message: UserMessage, analysis: Analysis) -> bool:
+    """Whether something was said or done after a message."""
+    return analysis.events[-1].record > message.record
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
@@ -167,6 +175,8 @@ def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenC
     if ELLIPSIS not in whole:
         return whole
     question = last_question(text)
+    if analysis.is_dialogue:
+        return question  # the rest is chosen with what happened
     options = [f"{key}. {opening(option, _MAX_OPTION_CHARS)}" for key, option in options_of(text).items()]
     asked = [*(options if question else ()), *([question] if question else [])]
     if sum(map(token_cache.text, asked)) > budget_tokens * _ASKED_RATIO:

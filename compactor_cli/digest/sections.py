@@ -12,7 +12,7 @@ from functools import partial
 
 from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
-from compactor_cli.digest.facts import fact_items, spoken_items
+from compactor_cli.digest.facts import fact_items
 from compactor_cli.digest.files import content_items, file_items
 from compactor_cli.digest.history import whole_summaries
 from compactor_cli.digest.open import attached_items, fixed_items, open_items
@@ -37,7 +37,7 @@ _PREVIOUS_RATIO = 0.3
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
 # What the index of names may take: where nothing is about files, names and numbers are what was looked up.
-_NAMES_RATIO, _NAMES_RATIO_OF_CHAT = 0.08, 0.15
+_NAMES_RATIO, _NAMES_RATIO_OF_CHAT = 0.08, 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,9 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
             room += max(0, _unused(found, tokens, analysis, token_cache)) // 3 - lent
         build = row.build
         if row.section is Section.USER:
-            build = partial(spoken_items if analysis.is_dialogue else wants_items, shown=texts_of(found))
+            build = partial(wants_items, shown=texts_of(found))
+        if analysis.is_dialogue and row.section is Section.USER:
+            room = 0  # chosen with what was said
         found[row.section] = build(analysis, room, token_cache) if room > _MIN_TOKENS else ()
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
     if analysis.restore_files:

@@ -269,6 +269,11 @@ def is_assent(words: str) -> bool:
     return _assent().fullmatch(one_line(words)) is not None
 
 
+def begins_with_assent(words: str) -> bool:
+    """Whether a message begins by agreeing, whatever it adds."""
+    return _assent().match(words) is not None
+
+
 def declines(words: str) -> bool:
     """Whether a message begins with a no; after a question, that is its answer."""
     return _NO.match(words) is not None

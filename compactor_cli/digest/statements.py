@@ -262,6 +262,7 @@ class StatementForm(StrEnum):
     ROW = "row"  # of a table
     CODE = "code"  # a line inside a fence
     OUTPUT = "output"  # a line of a tool's answer
+    ACTION = "action"  # what a call did, with what came of it
 
 
 class Statement(NamedTuple):
@@ -291,7 +292,7 @@ _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
 
 
 # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
-_PIECE_END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
+_PIECE_END = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
 
 
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:

@@ -13,6 +13,11 @@ def facts(*messages: object) -> list[str]:
     return texts(digest(conversation(user("ship it"), *messages), 3_000), Section.COMMANDS)  # type: ignore[arg-type]
 
 
+def told(*messages: object) -> str:
+    """The summary of a dialogue over a service."""
+    return rendered(digest(conversation(user("ship it"), *messages), 3_000).summary)  # type: ignore[arg-type]
+
+
 def test_a_commit_is_stated_with_its_branch_and_hash() -> None:
     assert facts(ran("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")) == [
         "branch main",
@@ -39,8 +44,8 @@ def test_what_changed_the_world_goes_before_tests_and_builds() -> None:
 
 
 def test_a_ticket_that_a_tool_made_is_stated_with_its_answer() -> None:
-    shown = facts(call("create_issue", "1", project="Gauges"), answer("created TIDE-41", "1"))
-    assert shown == ["create_issue(Gauges) → created TIDE-41"]
+    shown = told(call("create_issue", "1", project="Gauges"), answer("created TIDE-41", "1"))
+    assert "- create_issue(Gauges) → created TIDE-41 [" in shown
 
 
 def test_values_that_were_looked_up_stand_with_what_they_belong_to() -> None:
@@ -123,17 +128,17 @@ def test_a_booking_that_is_too_long_keeps_what_it_is_paid_with_and_what_came_of_
         "book_trip", "1", user_id="ana_li_12", cabin="economy", passengers=passengers, remarks="window " * 60,
         payment_methods=[{"payment_id": "credit_card_9074831", "amount": 628}],
     )  # fmt: skip
-    told = '{"reservation_id": "HATHAT", "user_id": "ana_li_12", "payments": [{"amount": 628}], "status": "booked"}'
-    (shown,) = facts(booked, answer(told, "1"))
+    said = '{"reservation_id": "HATHAT", "user_id": "ana_li_12", "payments": [{"amount": 628}], "status": "booked"}'
+    shown = told(booked, answer(said, "1"))
     assert "payment_methods credit_card_9074831 amount 628" in shown
-    assert shown.endswith(" → reservation_id HATHAT, booked")
+    assert " → reservation_id HATHAT, booked" in shown
 
 
 def test_a_call_that_failed_gives_way_to_a_later_one_of_the_same_tool_that_went_well() -> None:
     tried = [call("book_trip", "1", amount=274), answer("Error: the payment does not add up", "1")]
-    assert facts(*tried, call("book_trip", "2", amount=628), answer("booked", "2")) == [
-        "book_trip(amount 628) → booked"
-    ]
+    shown = told(*tried, call("book_trip", "2", amount=628), answer("booked", "2"))
+    assert "- book_trip(amount 628) → booked [" in shown
+    assert "274" not in shown
 
 
 def test_a_run_of_the_code_before_it_was_edited_is_stated_to_be_older() -> None:
@@ -154,16 +159,16 @@ ORDER = '{"id": "W67", "owner": "li_72", "status": "pending", "address": {"city"
 
 def test_of_an_action_the_answer_states_the_new_state_and_what_it_brought() -> None:
     changed = ORDER.replace("LA", "NY").replace("pending", "pending (item modified)").replace("}}", '}, "refund": 3.7}')
-    shown = facts(
+    shown = told(
         (call("order_get", "1", id="W67"), answer(ORDER, "1")),
         (
             call("modify_order", "2", id="W67", city="NY"),
             answer(changed.replace("547.62}", '547.62, "refund": 3.7}'), "2"),
         ),
     )
-    assert shown[0].startswith("modify_order(id W67, city NY) → pending (item modified) · ")
-    assert shown[0].endswith(", refund 3.7")
-    assert len(shown) == 1, "what the look-up showed, the newer answer shows again"
+    assert "modify_order(id W67, city NY) → pending (item modified) · " in shown
+    assert ", refund 3.7 [" in shown
+    assert "order_get" not in shown, "what the look-up showed, the newer answer shows again"
 
 
 def test_where_no_tool_works_on_files_half_of_a_sum_like_gift_card_is_no_file() -> None:
@@ -175,14 +180,14 @@ def test_where_no_tool_works_on_files_half_of_a_sum_like_gift_card_is_no_file() 
         (call("get_lamp", f"l{n}", id=f"L{n}"), answer(f'{{"price": 8{n}, "stock": {n}}}', f"l{n}")) for n in range(9)
     ]
     one = digest(conversation(user("which lamp?"), *looked, said, user("the white one"), bought), 400)
-    assert texts(one, Section.COMMANDS) == ["buy_lamp(colour white, price 81) → status paid"]
+    assert "buy_lamp(colour white, price 81) → status paid" in rendered(one.summary)
 
 
 CAMERA = '{"order_id": "#W7464385", "status": "%s", "items": [{"item_id": "%s", "name": "Camera", "price": %s}]}'
 
 
-def ordered(*more: object) -> list[str]:
-    return facts(
+def ordered(*more: object) -> str:
+    return told(
         call("get_order_details", "1", order_id="#W7464385"),
         answer(CAMERA % ("pending", "1810466394", "502.28"), "1"),
         says("The camera of your order is pending; the waterproof one costs 466.75."),
@@ -193,22 +198,20 @@ def ordered(*more: object) -> list[str]:
 
 def test_an_object_is_shown_as_it_was_last_and_not_as_it_was_before_a_change() -> None:
     changed = call("modify_order", "2", order_id="#W7464385", new_item_ids=["6700049080"])
-    shown = "\n".join(ordered(changed, answer(CAMERA % ("pending (modified)", "6700049080", "466.75"), "2")))
+    shown = ordered(changed, answer(CAMERA % ("pending (modified)", "6700049080", "466.75"), "2"))
     assert "modify_order(#W7464385, new_item_ids 6700049080) → pending (modified)" in shown
     assert "466.75" in shown
     assert "502.28" not in shown
 
 
 def test_words_with_a_slash_between_them_make_no_dialogue_a_session_about_files() -> None:
-    assert any(text.startswith("get_order_details(#W7464385): ") for text in ordered())
+    assert "get_order_details(#W7464385): " in ordered()
 
 
 def test_an_amount_stands_as_it_was_spoken_of() -> None:
     refund = (
-        '{"parts": [{"kind": "refund", "amount": 35.52999999999997}, {"kind": "fee", "amount": 0.30000000000000004}]}'
+        '{"parts": [{"id": "RF-20881", "amount": 35.52999999999997}, {"kind": "fee", "amount": 0.30000000000000004}]}'
     )
-    shown = "\n".join(
-        facts(call("cancel", "1"), answer(refund, "1"), says("You get 35.53 back."), user("thanks a lot"))
-    )
+    shown = told(call("cancel", "1"), answer(refund, "1"), says("You get 35.53 back."), user("thanks a lot"))
     assert "amount 35.53" in shown
     assert "0.30000000000000004" in shown
