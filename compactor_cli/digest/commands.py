@@ -27,6 +27,7 @@ class CommandOutcome(StrEnum):
 class Run:
     """One run of a command. ``key`` is the same for runs that do the same; ``code`` is -1 where it is not shown.
 
+    ``echoed``: the commands that a task runner names as those that it runs, as a chain.
     ``line`` is the first line that says what went wrong, or what a test, build or commit that went well reports.
     """
 
@@ -39,6 +40,7 @@ class Run:
     code: int = -1
     line: str = ""
     is_look: bool = False
+    echoed: str = ""
 
     @property
     def changes_world(self) -> bool:
@@ -150,7 +152,13 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         code=code,
         line=_line(result.text, outcome, look) if result and not result.is_refusal else "",
         is_look=look,
+        echoed=" && ".join(_ECHO.findall(result.text[:_MAX_ECHO_CHARS])) if result else "",
     )
+
+
+# mise: `[test] $ go test ./...` · yarn, task: `$ jest` · npm, pnpm: `> jest`
+_ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[$>] (\w\S* .*)$", re.MULTILINE)
+_MAX_ECHO_CHARS = 2_000
 
 
 def command_key(command: str) -> str:

@@ -76,7 +76,7 @@ def _memory(analysis: Analysis) -> Memory:
         plan=analysis.plan.text,
         commands=remembered_commands(analysis),
         errors=remembered_errors(analysis),
-        decisions=tuple(decision.text for decision in analysis.decisions),
+        decisions=tuple(decision.text for decision in analysis.decisions if decision.decides),
         skills=tuple(name for name, _ in analysis.attached.skills),
         running=tuple((work.id, work.about) for work in analysis.attached.running),
     )

@@ -41,7 +41,7 @@ _SLIPS = re.compile(
     r"|Found \d+ matches of the string|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
-    r"|unknown flag|illegal option|parse error near|no matches found: "
+    r"|unknown flag|illegal option|parse error near|jq: error|no matches found: "
 )
 
 
@@ -136,9 +136,8 @@ _NEVER_RAN = re.compile(
 
 
 def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> ErrorRecord:
-    passed = next(
-        (other for other in later if other.outcome is CommandOutcome.OK and contains(other.key, run.key)), None
-    )
+    went_well = (other for other in later if other.outcome is CommandOutcome.OK)
+    passed = next((other for other in went_well if contains(f"{other.key} && {other.echoed}", run.key)), None)
     end = passed.event if passed else None
     between = [change for change in changes if change.event > run.event and (end is None or change.event < end)]
     fixes = tuple(dict.fromkeys(change.path for change in between))

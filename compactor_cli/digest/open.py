@@ -48,8 +48,9 @@ class PlanState:
 
     @property
     def next_step(self) -> Todo | None:
-        """The step in progress, else the first open one."""
-        return next(iter((*self.of(State.DOING), *self.of(State.OPEN))), None)
+        """The step that was begun last and is in progress, else the first open one."""
+        begun = max(self.of(State.DOING), key=lambda todo: todo.record, default=None)
+        return begun or next(iter(self.of(State.OPEN)), None)
 
 
 _MOST_STEP_CHARS = 240

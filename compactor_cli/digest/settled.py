@@ -12,13 +12,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.language import terms
+from compactor_cli.digest.language import dense_share, terms
 from compactor_cli.digest.statements import (
     COLONS,
     QUESTION_MARKS,
     StatementForm,
     TokenCache,
     chosen,
+    is_narration,
     one_line,
     opening,
     records_of,
@@ -38,6 +39,8 @@ _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS = 220
 _MAX_SHORT_ANSWER_WORDS = 5
 _MAX_PER_MESSAGE = 3
+# A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
+_MIN_AGREED_TERMS = 3
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
@@ -52,6 +55,11 @@ class Decision:
     records: tuple[int, ...]
     weight: float
     given_up: tuple[str, ...] = ()
+
+    @property
+    def decides(self) -> bool:
+        """Whether it does more than give a reason."""
+        return self.weight >= 2.0
 
 
 # Patterns of cues, each by a part that every text with the cue has in lower case.
@@ -181,7 +189,7 @@ def _of_assistant(event: Event) -> Iterator[Decision]:
         if form is StatementForm.CODE or (is_listed and (proposes(lead) or _FAULTS.search(lead))):
             continue
         for sentence in sentences(text):
-            if (weight := _weight(sentence)) and number < _MAX_PER_MESSAGE:
+            if number < _MAX_PER_MESSAGE and (weight := _weight(sentence, lead)):
                 number += 1
                 yield Decision(text=sentence, records=(event.record,), weight=weight)
 
@@ -191,8 +199,10 @@ _FAULTS = re.compile(
 )
 
 
-def _weight(sentence: str) -> float:
+def _weight(sentence: str, lead: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
+        return 0.0
+    if is_narration(sentence) or sentence[0].islower():
         return 0.0
     chosen, reasoned = chooses(sentence), gives_reason(sentence)
     if not (chosen or reasoned):
@@ -200,21 +210,18 @@ def _weight(sentence: str) -> float:
     # What would happen otherwise is a reason, not a proposal.
     if proposes(_before_reason(sentence)) or sentence.startswith(_SUGGESTS):
         return 0.0
-    # What does a thing wrongly is no choice, whatever it does it instead of.
-    if _DEFECT.search(_before_reason(sentence)) and not _FIRST_PERSON.search(sentence):
-        return 1.0 * reasoned
     # "The problem is clear." names no reason.
-    if sentence.isascii() and len(sentence.split()) < _MIN_REASON_WORDS:
+    has_blanks = not dense_share(sentence)
+    if has_blanks and len(sentence.split()) < _MIN_REASON_WORDS:
         return 0.0
+    # What a thing does, wrongly or not, is no choice, whatever it does it instead of.
+    if has_blanks and not (_FIRST_PERSON.search(sentence) or _HEADS_DECISIONS.search(lead)):
+        return 1.0 * reasoned
     return 2.0 * chosen + 1.0 * reasoned
 
 
-_DEFECT = re.compile(
-    r"\b(?:but|still|incorrect(?:ly)?|wrong(?:ly)?|fail(?:s|ed|ing)?|mistakenly|unexpectedly|bug)\b", re.IGNORECASE
-)
-
-
-_FIRST_PERSON = re.compile(r"\b(?:I|we|let's)\b")
+_FIRST_PERSON = re.compile(r"\b(?:I|[Ww]e|[Ll]et's)\b")
+_HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 
 def _before_reason(sentence: str) -> str:
@@ -226,7 +233,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     """The assistant's last question with the user's short answer, and what of the options was not taken."""
     answer = one_line(event.text)
     question = last_question(before.text)
-    if not question or len(answer) > _MAX_ANSWER_CHARS or any(mark in answer for mark in QUESTION_MARKS):
+    if not question or len(answer) > _MAX_ANSWER_CHARS or asks(answer):
         return
     if _passes_over(question, answer):
         return
@@ -236,7 +243,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     options = options_of(before.text)
     chosen = _chosen_options(answer, options)
     asked = opening(question, _MAX_CHARS)
-    if not chosen and is_assent(answer) and _ASKS_OF_THE_TEXT.search(question):
+    names_little = _ASKS_OF_THE_TEXT.match(question) or len(set(terms(question))) < _MIN_AGREED_TERMS
+    if not chosen and names_little and _assent().match(answer):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
         rest = tuple(opening(text, 60) for key, text in options.items() if key not in chosen)
@@ -247,6 +255,16 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         yield Decision(text=f'{asked} → "{answer}"', records=records, weight=2.5)
 
 
+def asks(words: str) -> bool:
+    """Whether a message of the user asks something, with or without a question mark."""
+    return any(mark in words for mark in QUESTION_MARKS) or _BEGINS_TO_ASK.match(words) is not None
+
+
+_BEGINS_TO_ASK = re.compile(
+    r"\W*(?:what|which|where|when|who|how|why)"
+    r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)\b)",
+    re.IGNORECASE,
+)
 # What asks for more than a yes or a no: any words may answer it.
 _IS_OPEN = re.compile(r"(?:\A|, )\W*(?:what|which|where|when|who|how|why)\b", re.IGNORECASE)
 
@@ -292,12 +310,7 @@ def _assent() -> re.Pattern[str]:
     return re.compile(rf"\W*(?:(?:{words})\b[\s,.!-]*)+", re.IGNORECASE)
 
 
-_ASKS_OF_THE_TEXT = re.compile(
-    r"^\W*(?:(?:does|do|is|are) (?:that|this|these|those|it)\b|any (?:concerns|questions|objections)"
-    r"|(?:shall|should|may|can) I (?:continue|proceed|go on)\W*$|sounds? (?:good|right)"
-    r"|ready to (?:continue|proceed)\W*$)",
-    re.IGNORECASE,
-)
+_ASKS_OF_THE_TEXT = re.compile(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 
 
 _CHOICE = re.compile(
@@ -320,7 +333,7 @@ _RECENCY = 2.0
 
 def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The strongest and newest decisions that fit, in the order they were made."""
-    found = [one for one in analysis.decisions if one.weight >= 2.0]
+    found = [one for one in analysis.decisions if one.decides]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
     items = [_decision_item(one, analysis) for one in found]
     taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}

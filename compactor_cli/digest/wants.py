@@ -162,6 +162,9 @@ def last_question(text: str) -> str:
 
 
 def _asks(sentence: str) -> bool:
+    # What stands in quotation marks somebody else asks.
+    if sentence.rstrip().endswith('"') and ' "' in sentence:
+        return False
     bare = sentence.strip("*_`)\"'- ")
     return bare.endswith(QUESTION_MARKS) or _ASKS_FOR.match(bare) is not None
 
@@ -296,10 +299,10 @@ def condensed(
     """A message whole where it fits; else how it begins, its rules and requests in order, and what ``more`` chooses.
 
     ``more`` gets the pieces that are left, what is taken, and the tokens that are left. An ellipsis stands for every
-    gap. A message that has no sentences is cut to its beginning and its end.
+    gap. A message of one or two sentences is cut to its beginning and its end.
     """
     cut = clipped(text, tokens, token_cache)
-    if cut == text or len(text) < _LONG_CHARS:
+    if cut == text:
         return cut
     pieces = [
         Statement(text=piece, event=0, place=place, form=form)
@@ -308,7 +311,7 @@ def condensed(
     ]
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
     asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
-    if not asked:
+    if len(spoken) < 3:
         return cut
     budget_tokens = int(tokens * _ASKED_RATIO)
     first = _opening(spoken[:_OPENING_SENTENCES], int(tokens * _OPENING_RATIO), budget_tokens, token_cache)

@@ -140,6 +140,17 @@ def test_what_one_run_says_of_another(whole: str, part: str, expected: bool) -> 
     assert contains(whole, part) is expected
 
 
+def test_a_task_runner_that_names_the_whole_suite_settles_one_test() -> None:
+    passed = ran("mise run ci", "[ci] $ pytest tests\n3 passed")
+    assert shown(FAILED, EDIT, passed) == (
+        [],
+        ["`pytest tests/test_a.py::test_one`: E   TypeError: bad → fixed by src/a.py"],
+    )
+    assert shown(ran("mise run lint", "[lint:go] src/a.go:3:4: undefined: x\n[lint:go] ERROR failed", is_error=True))[
+        0
+    ] == ["`mise run lint`: [lint:go] src/a.go:3:4: undefined: x — failing when last run"]
+
+
 def test_errors_that_a_search_of_the_output_shows_are_failures() -> None:
     found = "src/a.ts(3,1): error TS2304: Cannot find name 'x'."
     assert [one.line for one in errors(ran('npm run check 2>&1 | grep "error TS" | head -5', found))] == [found]

@@ -70,3 +70,12 @@ def test_of_a_plan_that_is_done_nothing_stands_among_what_is_open() -> None:
 def test_a_plan_written_as_text_is_quoted() -> None:
     plan = plan_state(events_of(call("ExitPlanMode", plan="# Plan\n\n- move the parser\n- drop the cache")))
     assert shown(plan, 200) == ["Plan: # Plan\n• move the parser\n• drop the cache"]
+
+
+def test_of_several_steps_in_progress_the_one_begun_last_is_the_next() -> None:
+    made = [call("TaskCreate", str(n), subject=name) for n, name in enumerate(("Old", "New"), 1)]
+    answers = [answer(f"Task #{n} created successfully: {name}", str(n)) for n, name in enumerate(("Old", "New"), 1)]
+    begun = [call("TaskUpdate", taskId=str(n), status="in_progress") for n in (1, 2)]
+    plan = plan_state(events_of(*made, *answers, *begun))
+    assert plan.next_step is not None
+    assert plan.next_step.text == "New"

@@ -96,6 +96,20 @@ def test_a_reply_of_other_matters_settles_no_question_of_yes_or_no() -> None:
     assert decided(says("Which store?"), user("what the other gauges have, the old one")) != []
 
 
+def test_what_a_program_does_and_what_is_announced_settle_nothing() -> None:
+    fault = says("The issue is that `count` is 1 instead of 0 after the third phase.")
+    assert texts(digest(conversation(user("find it"), fault), 3_000), Section.DECISIONS) == []
+    assert decided(says("Let me show the name of the gauge instead of its number.")) == []
+    assert decided(says('The prompt reads:\n\n"Overwrite the log?"'), user("how does it look with two logs")) == []
+    assert decided(says("## Decisions\n- No lock: readers wait instead of failing at once")) == [
+        "No lock: readers wait instead of failing at once"
+    ]
+
+
+def test_a_yes_to_a_question_that_names_nothing_is_no_decision() -> None:
+    assert decided(says("It is stale by now. Want me to go ahead?"), user("yeah let's do it")) == []
+
+
 def test_a_question_answered_by_a_question_is_no_decision() -> None:
     assert decided(says("Shall I use a lock?"), user("does it handle two gauges at once?")) == []
 
