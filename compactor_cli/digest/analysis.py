@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compactor_cli.digest import memory as states
 from compactor_cli.digest import salience as tables
-from compactor_cli.digest.checklists import Checklist, checklists
+from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.corrections import overturned
@@ -42,7 +42,7 @@ class Analysis:
 
     ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
     ``taken_back``: of those that were overturned, with the places of the statements. ``outcomes``: what came of the
-    user's messages, by turn. ``checklists``: lists of the assistant that were worked off. ``remembered``: statements of
+    user's messages, by turn. ``dealt_with``: entries of the assistant's lists. ``remembered``: statements of
     records that are gone. ``is_dialogue``: a conversation over what calls of a service look up and change. ``focus``:
     names in lower case.
     """
@@ -70,7 +70,7 @@ class Analysis:
     taken_back: Mapping[int, frozenset[int]]
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
-    checklists: tuple[Checklist, ...]
+    dealt_with: tuple[DealtWith, ...]
     attached: Attached
     is_dialogue: bool
     focus: frozenset[str] = frozenset()
@@ -171,7 +171,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         taken_back=taken_back,
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
-        checklists=checklists(found, ran, operations),
+        dealt_with=dealt_with(found, ran, operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
         is_dialogue=scores.coding < _CODING and any(map(is_service_call, found)),
         focus=focus_names(request.focus),

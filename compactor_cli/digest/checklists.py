@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
@@ -45,55 +44,28 @@ _MADE = re.compile(
 _DONE_ENTRY = re.compile(
     r"\W*(?:✅|✓|\[x\]|(?:added|updated|fixed|removed|created|replaced|changed|renamed|moved)\b)", re.IGNORECASE
 )
-_STILL = re.compile(r"\b(?:still|not yet|unfixed|remaining|outstanding|unresolved)\b", re.IGNORECASE)
-_SKIPPED = re.compile(r"\b(?:Skip(?:ped)?|Won't fix|[Ii]ntentional|[Aa]lready (?:handled|fixed|done|in place))\b")
-_NUMBERS = r"(#?\d{1,2}(?:\s*(?:,|and|&|-|–|to)\s*(?:and\s*)?#?\d{1,2})*)"
-_LEAVES_OUT = re.compile(
-    rf"\b(?:skip|ignore|leave(?: out)?|except(?: for)?|without|drop|not)\s+{_NUMBERS}\b", re.IGNORECASE
-)
-_TAKES = re.compile(rf"\b(?:do|fix|address|implement|apply|take|only|just|resolve)\s+{_NUMBERS}\b", re.IGNORECASE)
 
 
-class EntryState(StrEnum):
-    """What later records show of an entry; unknown where it names nothing that they could name."""
+class DealtWith(NamedTuple):
+    """An entry of a list that a later record deals with: its words with the number, where it stands, and how.
 
-    UNKNOWN = "unknown"
-    OPEN = "open"
-    EDITED = "edited"
-    ANSWERED = "answered"
-    LEFT_OUT = "left out"
+    ``places``: of it and of what is below it, among the statements of its message. ``is_answered``: else it was edited.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """An entry of a list: its words with the number, its places among the statements of its message, and its state."""
-
-    text: str
-    places: tuple[int, ...]
-    state: EntryState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checklist:
-    """A list of the assistant that the work went through: its entries, and the event and record that hold it."""
-
-    entries: tuple[Entry, ...]
     event: int
     record: int
+    text: str
+    places: tuple[int, ...]
+    is_answered: bool
 
-    def of(self, state: EntryState) -> tuple[Entry, ...]:
-        """The entries in this state."""
-        return tuple(entry for entry in self.entries if entry.state is state)
 
-
-def checklists(
+def dealt_with(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
-) -> tuple[Checklist, ...]:
-    """The numbered lists of findings and plans of which a later record deals with at least one entry, in order.
+) -> tuple[DealtWith, ...]:
+    """The entries of numbered lists of findings and plans that a later record deals with, the newest list first.
 
     An entry is answered where a call that changed the world names its id, edited where an edit of its file holds one of
-    its names (or where no other entry is about that file) or its title stands just before one,
-    left out where the user's next message says so.
+    its names (or where no other entry is about that file) or its title stands just before one.
     """
     later = _Later(
         edits=[
@@ -108,32 +80,16 @@ def checklists(
         ],
         announced=list(_announced(events)),
     )
-    found: list[Checklist] = []
+    found: list[DealtWith] = []
+    left = _MAX_LISTS
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
-        if event.kind is not EventKind.ASSISTANT:
-            continue
-        if overtaken := tuple(_overtaken(event.text, number, later)) if _STILL.search(event.text) else ():
-            found.append(Checklist(entries=overtaken, event=number, record=event.record))
-        if len(_NUMBERED.findall(event.text)) < _MIN_ENTRIES:
-            continue
-        chosen = next((e.text for e in events[number + 1 :] if e.kind is EventKind.USER), "")
-        for entries in reversed(list(_lists(event.text))):
-            judged = tuple(_judged(entries, number, later, chosen))
-            if any(entry.state in (EntryState.EDITED, EntryState.ANSWERED) for entry in judged):
-                found.append(Checklist(entries=judged, event=number, record=event.record))
-        if len(found) >= _MAX_LISTS:
-            break
-    return tuple(reversed(found))
-
-
-def _overtaken(text: str, event: int, later: _Later) -> Iterator[Entry]:
-    """The sentences that call something still open whose id a later call names."""
-    for place, (piece, form, _) in enumerate(statements_of(text)):
-        if form is StatementForm.SENTENCE and _STILL.search(piece):
-            ids = _subject(piece)[0]
-            if any(at > event and any(key in call for key in ids) for at, call in later.calls):
-                yield Entry(text=piece, places=(place,), state=EntryState.ANSWERED)
+        if event.kind is EventKind.ASSISTANT and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES and left > 0:
+            for entries in _lists(event.text):
+                judged = list(_judged(entries, number, event.record, later))
+                found += judged
+                left -= bool(judged)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,30 +171,20 @@ def _as_checklist(entries: list[_Listed]) -> Iterator[list[_Listed]]:
         yield entries
 
 
-def _judged(entries: list[_Listed], event: int, later: _Later, chosen: str) -> Iterator[Entry]:
-    left_out = _numbers(_LEAVES_OUT, chosen)
-    taken = _numbers(_TAKES, chosen) if not left_out else set()
+def _judged(entries: list[_Listed], event: int, record: int, later: _Later) -> Iterator[DealtWith]:
     subjects = [_subject(one.about) for one in entries]
     for one, (ids, files, names) in zip(entries, subjects, strict=True):
         others = [other for other in subjects if other != (ids, files, names)]
         own_files = {name for name in files if not any(name in other for _, other, _ in others)}
         own_names = {name for name in names if not any(name in other for _, _, other in others)}
-        if any(at > event and any(key in call for key in ids) for at, call in later.calls):
-            state = EntryState.ANSWERED
-        elif any(
+        is_answered = any(at > event and any(key in call for key in ids) for at, call in later.calls)
+        is_edited = any(
             at > event and (file in own_files or any(key in changed for key in own_names))
             for at, file, changed in later.edits
             if (file in files if files else not file.endswith(PROSE))
-        ) or any(at > event and title in text for title in _title(one.text) for at, text in later.announced):
-            state = EntryState.EDITED
-        elif one.number in left_out or (taken and one.number not in taken) or _SKIPPED.search(one.text):
-            state = EntryState.LEFT_OUT
-        else:
-            # Where a file that it shares with others was edited, it may have been this that was dealt with.
-            is_touched = any(at > event and file in files for at, file, _ in later.edits)
-            is_open = ids or own_files or (own_names and not is_touched)
-            state = EntryState.OPEN if is_open else EntryState.UNKNOWN
-        yield Entry(text=one.text, places=one.places, state=state)
+        ) or any(at > event and title in text for title in _title(one.text) for at, text in later.announced)
+        if is_answered or is_edited:
+            yield DealtWith(event, record, one.text, one.places, is_answered)
 
 
 def _title(text: str) -> Iterator[str]:
@@ -246,15 +192,6 @@ def _title(text: str) -> Iterator[str]:
     found = re.match(r"(?:\d+[.)] )?([\w`][^:–—]{9,59}?)(?: [-–—] |: )", text)
     if found and " " in found[1]:
         yield found[1].lower()
-
-
-def _numbers(pattern: re.Pattern[str], text: str) -> set[int]:
-    """The numbers that a message names after one of the pattern's words, ranges included."""
-    found: set[int] = set()
-    for match in pattern.finditer(text):
-        for first, last in re.findall(r"(\d+)(?:\s*(?:-|–|to)\s*#?(\d+))?", match[1]):
-            found.update(range(int(first), int(last or first) + 1))
-    return found
 
 
 def _subject(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
@@ -270,38 +207,21 @@ def _subject(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]
     return frozenset(ids), frozenset(files), frozenset(names)
 
 
-def left_open(lists: Sequence[Checklist]) -> Iterator[Checklist]:
-    """The lists that were worked off, by their ids or for the most part, and of which something is still open."""
-    for one in lists:
-        closed = len(one.entries) - len(one.of(EntryState.OPEN)) - len(one.of(EntryState.UNKNOWN))
-        if one.of(EntryState.OPEN) and (one.of(EntryState.ANSWERED) or 2 * closed >= len(one.entries)):
-            yield one
-
-
 def marks_of(
-    lists: Sequence[Checklist], words: FixedWords, shown: Collection[tuple[int, int]]
+    entries: Sequence[DealtWith], words: FixedWords, shown: Collection[tuple[int, int]]
 ) -> Mapping[tuple[int, int], str]:
     """What became of entries, in brackets, by event and place of the first of their statements that is shown."""
-    marks = {}
-    for one in lists:
-        for entry in one.entries:
-            first = next((place for place in entry.places if (one.event, place) in shown), -1)
-            if first >= 0 and (mark := _mark(entry, words)):
-                marks[one.event, first] = mark
-    return marks
+    firsts = ((one, next((place for place in one.places if (one.event, place) in shown), -1)) for one in entries)
+    return {(one.event, first): _mark(one, words) for one, first in firsts if first >= 0}
 
 
-def marked(text: str, record: int, lists: Sequence[Checklist], words: FixedWords) -> str:
+def marked(text: str, record: int, entries: Sequence[DealtWith], words: FixedWords) -> str:
     """A text that quotes a message of this record, with what became of the entries in it."""
-    for entry in (entry for one in lists if one.record == record for entry in one.entries):
-        text = text.replace(entry.text, f"{entry.text}{_mark(entry, words)}", 1)
+    for one in entries:
+        if one.record == record:
+            text = text.replace(one.text, f"{one.text}{_mark(one, words)}", 1)
     return text
 
 
-def _mark(entry: Entry, words: FixedWords) -> str:
-    named = {
-        EntryState.EDITED: words.edited_later,
-        EntryState.ANSWERED: words.answered_later,
-        EntryState.LEFT_OUT: words.left_out,
-    }
-    return f" ({named[entry.state]})" if entry.state in named else ""
+def _mark(entry: DealtWith, words: FixedWords) -> str:
+    return f" ({words.answered_later if entry.is_answered else words.edited_later})"

@@ -226,7 +226,7 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
     """What became of entries of lists, doubted statements and verdicts, in brackets, by event and place."""
     words = analysis.words
     shown = {(one.event, one.place) for group in groups for one in group}
-    marks = dict(marks_of(analysis.checklists, words, shown))
+    marks = dict(marks_of(analysis.dealt_with, words, shown))
     # From the end, as operations are in the order of their events: this is asked for each turn.
     changed = next((one.event for one in reversed(analysis.operations) if changes_code(one)), -1)
     for group in groups:

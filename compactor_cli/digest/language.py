@@ -70,10 +70,8 @@ class FixedWords:
     older = _Word("before the newest edits", "在最新改动之前", "最新の編集より前")
     earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
     unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")
-    unseen = _Word("No record deals with", "没有记录处理", "対応の記録なし")
     edited_later = _Word("edited later", "后来已编辑", "後に編集")
     answered_later = _Word("answered later", "后来已答复", "後に回答")
-    left_out = _Word("left out", "已略过", "見送り")
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon = ": "
     comma = ", "

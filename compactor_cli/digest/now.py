@@ -98,7 +98,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
-        shown_text = marked(newest.points_at, newest.asked, analysis.checklists, words)
+        shown_text = marked(newest.points_at, newest.asked, analysis.dealt_with, words)
         yield Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
     elif newest.replies_to and not (analysis.is_dialogue and (is_answered or not newest.is_short)):
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
@@ -106,7 +106,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
         says_little = newest.is_short or len(replied) < _MIN_TELLING_CHARS
         gist = _gist(before, budget_tokens // 2, analysis, token_cache) if says_little and before else ""
-        shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.checklists, words)
+        shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.dealt_with, words)
         text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
     longer = [m for m in analysis.messages if m.text and not (m.is_short or m.stopped) and m is not newest]
@@ -142,7 +142,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         steps = None
     share = 0.6 if steps or analysis.plan.next_step else 0.85
     ending_text = _gist(last.text, int(budget_tokens * share), analysis, token_cache) if last else ""
-    ending_text = marked(ending_text, last.record, analysis.checklists, words) if last else ""
+    ending_text = marked(ending_text, last.record, analysis.dealt_with, words) if last else ""
     if last and ending_text and is_since:
         # What was said before something was done is no state any more.
         label = words.earlier_state if is_acted else words.stood

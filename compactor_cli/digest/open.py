@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checklists import EntryState, left_open
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind
@@ -230,7 +229,7 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         _error_item(error, analysis) for error in reversed(analysis.errors) if is_open(error, len(analysis.events))
     )
     return chosen(
-        (*undone, *unfixed, *_unticked(analysis), *_unfinished(analysis), *_carried_errors(analysis), *done),
+        (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done),
         budget_tokens,
         token_cache,
     )
@@ -259,13 +258,6 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         checks = words.comma.join(f"`{opening(shown(run.key), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
         records = records_of(run.result_record for run in older[:_MAX_STALE])
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
-
-
-def _unticked(analysis: Analysis) -> Iterator[Item]:
-    """What is left of the newest list that was worked off."""
-    for one in list(left_open(analysis.checklists))[-1:]:
-        entries = " · ".join(opening(entry.text, _MAX_ENTRY_CHARS) for entry in one.of(EntryState.OPEN))
-        yield Item(text=f"{analysis.words.unseen}{analysis.words.colon}{entries}", records=records_of((one.record,)))
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:

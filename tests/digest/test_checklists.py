@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, user
 
-from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
 ASKED = user("review the store of the gauges and tell me what is wrong with it")
@@ -24,33 +23,18 @@ def edited(path: str, new: str) -> tuple[Message, Message]:
 STORE, CLOCK = edited("src/store.py", "def add_all(rows):"), edited("src/clock.py", "def read_drift(gauge):")
 
 
-def is_open(*messages: Message | tuple[Message, ...]) -> list[str]:
-    return texts(digest(conversation(ASKED, FOUND, *messages), 3_000), Section.PLAN)
+def marked(*messages: Message | tuple[Message, ...]) -> int:
+    """How many entries are said to be dealt with."""
+    shown = rendered(digest(conversation(ASKED, *messages), 3_000).summary)
+    return shown.count("edited later") + shown.count("answered later")
 
 
 def test_an_entry_whose_file_was_edited_later_is_marked_and_the_others_are_not() -> None:
     shown = rendered(digest(conversation(ASKED, FOUND, user("mend the first one"), STORE), 3_000).summary)
     assert "1. `src/store.py` - `add_all()` keeps the transaction open (edited later)" in shown
     assert shown.count("edited later") == 1
-
-
-def test_what_is_left_of_a_list_that_was_worked_off_is_open() -> None:
-    assert is_open(user("mend them"), STORE, CLOCK) == [
-        "No record deals with: 3. `src/export.py` - `write_row()` drops the second hour of October"
-        " · 4. `src/page.py` - `load_page()` reads every gauge again"
-    ]
-
-
-def test_of_a_list_that_nobody_works_off_nothing_is_open() -> None:
-    assert is_open(user("thanks, leave it for now")) == []
-
-
-def test_what_the_user_leaves_out_of_a_list_is_not_open() -> None:
-    assert is_open(user("skip 3 and 4, mend the rest"), STORE, CLOCK) == []
-
-
-def test_what_the_user_does_not_choose_of_a_list_is_not_open() -> None:
-    assert is_open(user("fix 1-2 please"), STORE, CLOCK) == []
+    assert marked(FOUND, user("mend them"), STORE, CLOCK) == 2
+    assert marked(FOUND, user("thanks, leave it for now")) == 0
 
 
 def test_an_entry_whose_id_a_later_reply_names_is_answered() -> None:
@@ -64,20 +48,14 @@ def test_an_entry_whose_id_a_later_reply_names_is_answered() -> None:
         ran(f'gh api repos/a/b/pulls/1/comments/{number}/replies -f body="Fixed"', '{"id": 9}')
         for number in (2734651359, 2734651368)
     ]
-    found = texts(digest(conversation(ASKED, table, user("do them all"), *replied), 3_000), Section.PLAN)
-    assert found == ["No record deals with: 3 | 2734900785 | all temporaries are collapsed"]
+    shown = rendered(digest(conversation(ASKED, table, user("do them all"), *replied), 3_000).summary)
+    assert shown.count("(answered later)") == 2
+    assert "temporaries are collapsed (" not in shown
 
 
 def test_a_list_of_what_was_done_is_no_checklist() -> None:
     done = says(FOUND.text.replace("I found four issues in", "All done. Changes made to"))
-    assert texts(digest(conversation(ASKED, done, user("go on"), STORE, CLOCK), 3_000), Section.PLAN) == []
-
-
-def test_a_sentence_that_calls_a_comment_still_open_is_marked_where_a_later_reply_names_its_id() -> None:
-    told = says("The nil check of runExplain() that comment 2734900755 asks for is still unfixed, the others are done.")
-    replied = ran('gh api repos/a/b/pulls/1/comments/2734900755/replies -f body="Fixed"', '{"id": 9}')
-    shown = rendered(digest(conversation(ASKED, told, user("mend it and answer"), replied), 3_000).summary)
-    assert f"{told.text} (answered later)" in shown
+    assert marked(done, user("go on"), STORE, CLOCK) == 0
 
 
 HEADED = says(
@@ -95,28 +73,18 @@ def test_findings_under_headings_are_marked_by_the_names_in_the_lines_that_an_ed
         "Edit", "e", file_path="src/store.py", old_string=CONTEXT, new_string=f"{CONTEXT}\n    if StartedAt: skip()"
     )
     shown = rendered(digest(conversation(ASKED, HEADED, user("the first one"), edit, answer("ok", "e")), 3_000).summary)
-    marked = [line for line in shown.split("\n") if "edited later" in line]
-    assert marked
-    assert all("1. Readings may be lost" in line for line in marked)
+    lines = [line for line in shown.split("\n") if "edited later" in line]
+    assert lines
+    assert all("1. Readings may be lost" in line for line in lines)
 
 
-def test_what_may_have_been_dealt_with_in_a_file_of_several_findings_is_not_called_untouched() -> None:
-    edits = [edited("src/store.py", "if StartedAt: skip()"), edited("src/page.py", "read once")]
-    assert is_open(user("mend them"), *edits) == [
-        "No record deals with: 2. `src/clock.py` - `read_drift()` takes local time for UTC"
-        " · 3. `src/export.py` - `write_row()` drops the second hour of October"
-    ]
-    one = digest(conversation(ASKED, HEADED, user("mend them"), *edits, edited("src/store.py", "BaseHour[:7]")), 3_000)
-    assert texts(one, Section.PLAN) == []
-
-
-def test_a_list_that_explains_how_something_came_about_leaves_nothing_open() -> None:
+def test_a_list_that_explains_how_something_came_about_is_no_checklist() -> None:
     why = says(
         "The bug slipped through because of how the store grew:\n\n"
         "1. `add_all()` was written first in `src/store.py`\n2. `read_drift()` came later in `src/clock.py`\n"
         "3. `write_row()` has no test in `src/export.py`\n"
     )
-    assert texts(digest(conversation(ASKED, why, user("mend it"), STORE, CLOCK), 3_000), Section.PLAN) == []
+    assert marked(why, user("mend it"), STORE, CLOCK) == 0
 
 
 def test_an_entry_is_dealt_with_where_its_title_was_said_just_before_an_edit() -> None:
@@ -125,4 +93,4 @@ def test_an_entry_is_dealt_with_where_its_title_was_said_just_before_an_edit() -
     )
     first = (says("**1. Import order in the clock** — two groups:"), *edited("src/clock.py", "import os"))
     dead = edited("src/store.py", "def _old_way(): pass")
-    assert texts(digest(conversation(ASKED, found, user("do it"), first, dead), 3_000), Section.PLAN) == []
+    assert marked(found, user("do it"), first, dead) == 2
