@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.group.exchanges import Grouping
-from compactor_cli.model.plan import Action, Mode, Plan, Span
-from compactor_cli.model.report import LISTED
+from compactor_cli.model.plan import Action, Mode, Plan, Span, Tier
+from compactor_cli.model.report import LISTED, Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings, When
 from compactor_cli.model.transcript import Container, Message, Role, Transcript
 from compactor_cli.plan.finish import append_floor, append_settings, appended, can_keep_middle, check_plan, refreshed
@@ -83,20 +83,50 @@ def _row_bound(transcript: Transcript) -> int:
     return 0 if has_media else transcript.size_bytes
 
 
+_BY_BYTES = ("tokens not counted: the size in bytes shows that it is small enough, and stands for them",)
+
+
 def left_alone(transcript: Transcript, settings: Settings, bound: int) -> Plan:
     """The plan for a transcript that has at most ``bound`` tokens, and is left alone for that."""
-    decision = decide(settings, tokens=bound, base_tokens=bound, model=transcript.model)
     return Plan(
         transcript_sha256=transcript.sha256,
         fingerprint=settings.fingerprint(),
         spans=(Span(start=0, stop=transcript.record_count, action=Action.KEEP),) if transcript.records else (),
-        reason=f"at most {bound:,} tokens, all of which stay" if decision.compacts else f"at most {decision.reason}",
-        window_tokens=decision.window_tokens if decision.way is Way.PRESSURE else 0,
-        target_tokens=decision.target_tokens,
         tokens_before=bound,
         tokens_kept=bound,
-        notes=("tokens not counted: the size in bytes shows that it is small enough, and stands for them",),
+        notes=_BY_BYTES,
+        **_why_left_alone(settings, bound, transcript.model),
     )
+
+
+def unread_report(row: Transcript, settings: Settings, counter: Counter) -> TranscriptReport:
+    """What is reported of an unread row, which `left_alone` leaves. There are millions: no plan is made of each."""
+    bound = row.size_bytes
+    return TranscriptReport(
+        outcome=Outcome.UNCHANGED,
+        sha256=row.sha256,
+        line=row.records[0].place.line,
+        row=row.records[0].place.row,
+        records=row.unread_records,
+        tier=Tier.NONE.value,
+        token_method=counter.method,
+        tokens_before=bound,
+        tokens_after=bound,
+        bytes_before=bound,
+        bytes_after=bound,
+        kept=row.unread_records,
+        notes=_BY_BYTES,
+        **_why_left_alone(settings, bound, row.model),
+    )
+
+
+def _why_left_alone(settings: Settings, bound: int, model: str) -> dict[str, Any]:
+    decision = decide(settings, tokens=bound, base_tokens=bound, model=model)
+    return {
+        "reason": f"at most {bound:,} tokens, all of which stay" if decision.compacts else f"at most {decision.reason}",
+        "window_tokens": decision.window_tokens if decision.way is Way.PRESSURE else 0,
+        "target_tokens": decision.target_tokens,
+    }
 
 
 # Material of a prompt written by compact stands between such lines, in every language of the prompt.

@@ -331,6 +331,7 @@ def _rows(
         maker.planned = plan_events.planned
     finish = Finisher(
         make=maker.plan if run_config.purpose is Purpose.PLAN else maker.compact,
+        unread=maker.unread,
         view=run_config.view if outputs.show else None,
         plans_path=job.source.path if outputs.save else "",
         page=run_config.page if outputs.page else None,

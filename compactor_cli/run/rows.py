@@ -17,8 +17,8 @@ from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.finish import planned_report, unchanged
-from compactor_cli.plan.planner import left_alone, unread_bytes
+from compactor_cli.plan.finish import planned_report
+from compactor_cli.plan.planner import unread_bytes, unread_report
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 
@@ -171,14 +171,15 @@ class RowMaker:
             return self._redacted(transcript)
         if transcript.fault:
             return self.passed(transcript, transcript.fault)
-        if transcript.unread_records:
-            plan = left_alone(transcript, self.settings, transcript.size_bytes)
-            return unchanged(transcript, plan, _counter(self.settings.tokenizer, transcript.model))
         if self.shape is None or not self.shape.is_split:
             return self._whole(transcript)
         from compactor_cli.render.shape import windows
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
+
+    def unread(self, row: Transcript) -> TranscriptReport:
+        """The report of a row that stays unread."""
+        return unread_report(row, self.settings, _counter(self.settings.tokenizer, row.model))
 
     @property
     def unread_bytes(self) -> int:
@@ -441,17 +442,20 @@ class FinishedRow:
 class Finisher:
     """Makes rows of transcripts and finishes them. Safe for several threads and processes.
 
-    ``view`` makes what is shown of each, ``page`` its page. ``plans_path`` is the input's name in a plan file; empty:
-    none is saved.
+    ``unread`` makes the report of a row that stays unread, ``view`` what is shown of each other, ``page`` its page.
+    ``plans_path`` is the input's name in a plan file; empty: none is saved.
     """
 
     make: Make
+    unread: Callable[[Transcript], TranscriptReport]
     view: View | None = None
     plans_path: str = ""
     page: View | None = None
 
     def __call__(self, transcript: Transcript) -> FinishedRow:
         """The transcript, done."""
+        if transcript.unread_records:
+            return FinishedRow(output=transcript.source(), report=self.unread(transcript))
         return self.finished(transcript, self.make(transcript))
 
     def finished(self, transcript: Transcript, row: Compaction) -> FinishedRow:

@@ -60,7 +60,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def _run(rows: Any, folder: Path, run_config: RunConfig = CONFIG, processes: int = 1) -> tuple[InputReport, bytes]:
     source, out = folder / "rows.jsonl", folder / "out.jsonl"
-    source.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    source.write_bytes(b"".join((json.dumps(row).encode() if row else b"") + b"\n" for row in rows))
     out.unlink(missing_ok=True)
     target = Target(path=str(out), kind=TargetKind.FILE, existing=Existing.REPLACE)
     job = Job(source=InputSource(path=str(source), name=source.name, root=str(folder)), target=target)
@@ -109,6 +109,19 @@ def test_what_is_written_and_reported_is_the_same_as_of_rows_that_are_read(
     monkeypatch.setattr(RowMaker, "unread_bytes", 0)
     assert _run(MIXED, tmp_path) == unread
     assert unread[0].counts == {"unchanged": 56, "compacted": 8}
+
+
+def test_an_unread_row_that_is_listed_is_reported_as_if_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[Any]
+) -> None:
+    # Blank lines count as lines: rows beyond those that a report lists by their line are unread, and yet listed.
+    rows = [SMALL, None] * LISTED
+    unread, _ = _run(rows, tmp_path)
+    assert len(read) < LISTED
+    monkeypatch.setattr(RowMaker, "unread_bytes", 0)
+    whole, _ = _run(rows, tmp_path)
+    assert len(unread.transcripts) == LISTED
+    assert [replace(row, dialect="openai-chat") for row in unread.transcripts] == list(whole.transcripts)
 
 
 def test_a_row_with_an_image_in_a_result_is_read_as_it_has_more_tokens_than_bytes(
