@@ -6,22 +6,21 @@ Of a message, that is what shares most names and words with the doubt; a message
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.events import Event, EventKind, short_name
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.settled import declines, gives_reason
-from compactor_cli.digest.statements import QUESTION_MARKS, StatementForm, sentences, statements_of
+from compactor_cli.digest.statements import QUESTION_MARKS, sentences, statements_of
 from compactor_cli.digest.wants import last_question
 
 # A longer message has other matters too: only how it begins counts.
 _MAX_CORRECTION_CHARS = 400
 _MIN_CORRECTION_WORDS = 4
 _REASONED_CHARS = 200
-# Messages of a turn with this many names in common are on one matter.
-_SHARED_NAMES = 2
+# With fewer words in common with a doubt, no statement of a message is meant before the others.
+_MIN_SHARED = 2
 # Words that a doubt has in common with what it is about; earlier explanations that are looked at.
 _SHARED_WORDS, _MAX_EXPLAINED = 3, 30
 
@@ -46,31 +45,10 @@ _OBJECTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't
 _REPORTS = re.compile(
     r"\W*(?:(?:I'?ve|I have) (?:created|written|updated|added|saved|committed|pushed)|done\b|all done)", re.IGNORECASE
 )
-# What the assistant says where it found what is really the case, and where it guessed, or found nothing wrong.
-_FINDS_CAUSE = re.compile(
-    r"\bso the full picture\b|\bis definitely a bug\b"
-    r"|(?<!no )(?<!any )\b(?:real|actual|genuine|serious|blocking) \**(?:issue|cause|problem|bug|regression)s?\b",
-    re.IGNORECASE,
-)
+# What the assistant says where it found nothing wrong.
 _VERDICT = r"ship it|ready (?:to|for) (?:merge|merging|ship|submit|submission|release)|good to (?:go|merge)|lgtm"
-_GUESSES = re.compile(
-    r"\b(?:might|may be|could (?:be|happen)|probably|likely|possibl[ey]|I think|is fine|looks (?:fine|correct|good)"
-    rf"|is (?:handled )?correct(?:ly)?|no (?:\w+ )?issues|{_VERDICT})\b",
-    re.IGNORECASE,
-)
 _GIVES_VERDICT = re.compile(
     rf"\b(?:{_VERDICT}|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green)\b|lint(?:ing)? (?:is )?clean)\b",
-    re.IGNORECASE,
-)
-# What it says where it looked and found that nothing is wrong, and how a fault is named.
-_REFUTES = re.compile(
-    r"\b(?:false (?:positive|alarm)|non-issue|not (?:actually |really )?an? (?:\w+ )?(?:issue|bug|problem|concern)\b"
-    r"|(?:actually|so|turns out)\b[^.!?]{0,80}\b(?:fine|ok|correct|intentional|harmless|by design|handled|expected)\b)",
-    re.IGNORECASE,
-)
-_FAULT = re.compile(
-    r"\b(?:bugs?|issues?|problems?|missing|wrong(?:ly)?|fails?|never|race|leaks?|los(?:es|t)|breaks?|broken|incorrect(?:ly)?"
-    r"|unused|stale|mismatch|doesn'?t|does not|not)\b",
     re.IGNORECASE,
 )
 
@@ -109,10 +87,9 @@ def gives_verdict(sentence: str) -> bool:
 def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     """What later messages take back: positions of messages of the assistant, with the places of the statements.
 
-    The user's corrections and refusals do, and the assistant itself: where it owns that the user's doubt or correction
-    is right, of what it explained before what has most words in common with it; where it found the real cause, the
-    guesses on the same names; where it looked and found nothing wrong, the faults on the same names. A call that was
-    stopped without a word takes nothing back: the user's next message says whether it does.
+    The user's corrections and refusals do, and the assistant itself where it owns that the user's doubt or correction
+    is right: of what it explained before, what has most words in common with it. A call that was stopped without a word
+    takes nothing back: the user's next message says whether it does.
     """
     found: dict[int, frozenset[int]] = {}
 
@@ -128,8 +105,6 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
                 doubt(_meant(events, explained, asked) or explained[-1:], asked)
             elif event.turn != turn and _OBJECTS.search(asked) and _ACCEPTS_CORRECTION.match(event.text):
                 doubt(_meant(events, explained, asked), asked)
-            for earlier, places in _overtaken(events, explained, event.text):
-                found[earlier] = found.get(earlier, frozenset()) | places
             if len(event.text) >= _REASONED_CHARS and not _REPORTS.match(event.text):
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
@@ -138,7 +113,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
             call = short_name(events[event.call].name) if event.call >= 0 else ""
             is_plan = call.startswith("exitplan")
             if not call.startswith("ask") and (not is_plan or takes_back(event.refusal, events[spoken].text)):
-                doubt((spoken, *_last_reasoned(events, spoken, event.turn)), event.refusal)
+                doubt([spoken], event.refusal)
             spoken = -1
         elif event.kind is EventKind.USER:
             if spoken >= 0 and takes_back(event.text, events[spoken].text):
@@ -153,7 +128,7 @@ def _doubted(text: str, words: str) -> frozenset[int]:
     doubted = _stems(words)
     shared = {place: _in_common(piece, doubted) for place, (piece, _, _) in enumerate(statements_of(text))}
     most = max(shared.values(), default=0)
-    return frozenset(place for place, number in shared.items() if most < _SHARED_NAMES or number * 2 > most)
+    return frozenset(place for place, number in shared.items() if most < _MIN_SHARED or number * 2 > most)
 
 
 # Names, and words within marks of code.
@@ -178,57 +153,3 @@ def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> lis
     reasons = [number for number in explained if any(map(gives_reason, sentences(events[number].text)))]
     best = max(reasons or explained, key=lambda number: (shared[number], number), default=-1)
     return [best] if best >= 0 and shared[best] >= _SHARED_WORDS else []
-
-
-def _overtaken(events: Sequence[Event], explained: Sequence[int], text: str) -> Iterator[tuple[int, frozenset[int]]]:
-    """What a text that found the real cause, or found nothing wrong, leaves of earlier messages on the same names.
-
-    Of the first kind, guesses and verdicts; of the second, faults.
-    """
-    if len(text) >= _REASONED_CHARS and _FINDS_CAUSE.search(text):
-        named = set(_names(text))
-        for number in explained:
-            if len(named.intersection(_names(events[number].text))) >= _SHARED_NAMES:
-                yield from _places(events[number].text, number, named, _GUESSES)
-    for sentence in sentences(text) if _REFUTES.search(text) else ():
-        if _REFUTES.search(sentence) and (named := set(_names(sentence))):
-            for number in explained:
-                yield from _places(events[number].text, number, named, _FAULT)
-
-
-def _places(text: str, number: int, named: set[str], pattern: re.Pattern[str]) -> Iterator[tuple[int, frozenset[int]]]:
-    """The statements of a message that match the pattern and share a name; a verdict needs none."""
-    places = frozenset(
-        place
-        for place, (piece, form, lead) in enumerate(statements_of(text))
-        if form is not StatementForm.CODE
-        and pattern.search(piece)
-        and not (pattern is _FAULT and _REFUTES.search(piece))
-        if named.intersection(_names(f"{lead}\n{piece}")) or (pattern is _GUESSES and _GIVES_VERDICT.search(piece))
-    )
-    if places:
-        yield number, places
-
-
-def _names(text: str) -> Iterator[str]:
-    """The names in a text, those of files without their folders."""
-    return (name.rpartition("/")[2] for name in atom_texts(text))
-
-
-def _last_reasoned(events: Sequence[Event], before: int, turn: int) -> Iterator[int]:
-    """The newest long message of the turn, and the one before it where it is on the same names.
-
-    Where the user stops a call with words, they answer what led to it; what was found out earlier stands.
-    """
-    newest: frozenset[str] = frozenset()
-    for number in range(before, -1, -1):
-        if events[number].turn != turn:
-            return
-        if events[number].kind is EventKind.ASSISTANT and len(events[number].text) >= _REASONED_CHARS:
-            named = frozenset(atom_texts(events[number].text))
-            if newest:
-                if len(newest & named) >= _SHARED_NAMES:
-                    yield number
-                return
-            yield number
-            newest = named or frozenset(("",))

@@ -61,35 +61,10 @@ def test_a_question_that_the_user_wants_to_discuss_takes_nothing_back() -> None:
     assert doubted(user("review"), REVIEW, asked, refused) == []
 
 
-def test_a_verdict_that_later_findings_overtake_does_not_stand() -> None:
-    verdict = says(
-        "The change of `add_all()` in `src/store.py` is consistent with the other harbours, and `read_drift()` keeps"
-        " the times in UTC as it did before. The texts of the page are as they were, and so is the export.\n"
-        "Verdict: Ship it."
-    )
-    found = says(
-        "The reviewer is right, this is a real bug: `add_all()` in `store.py` writes the readings of a gauge twice"
-        " where the harbour sends them again, and `read_drift()` counts both of them. The old code did not, so"
-        " the readings have to be compared with those of the hour before."
-    )
-    assert doubted(user("review it"), verdict, user("see the comments"), found) == ["Verdict: Ship it."]
-
-
 def test_that_checks_passed_is_stated_to_be_older_than_the_edits_after_it() -> None:
     passed = says("All tests pass now, the store keeps the readings of both harbours and the page shows them.")
     assert f"{passed.text} (before the newest edits)" in shown(passed, *AFTER, EDIT, says("Renamed."))
     assert "(before the newest edits)" not in shown(EDIT, passed, user("thanks"), ran("git status", "clean"))
-
-
-def test_a_fault_that_is_none_when_looked_at_again_does_not_stand() -> None:
-    faults = says(
-        "I found these problems in the store of the gauges of the harbour, the first of them the most serious:\n\n"
-        "1. `add_all()` never closes the transaction where a gauge sends nothing, which blocks the others\n"
-        "2. `read_drift()` fails for the gauges of the north, since they send no time at all after they were restarted"
-    )
-    looked = says("On a second look `add_all()` is not actually a bug: the `with` closes the transaction.")
-    (refuted,) = doubted(user("review it"), faults, looked)
-    assert refuted.startswith("1. `add_all()` never closes")
 
 
 def test_a_correction_that_goes_on_with_a_question_is_one() -> None:
