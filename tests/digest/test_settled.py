@@ -188,16 +188,13 @@ def test_what_was_explained_is_taken_back_where_the_agent_owns_that_it_was_wrong
     assert overturned(found[:3]) == {}
 
 
-def test_a_stop_with_words_takes_back_the_verdict_and_what_it_was_reasoned_from() -> None:
+def test_a_stop_with_words_takes_back_what_was_stated_just_before() -> None:
     first = "HookStop and HookSessionEnd have the same input, so a new constant changes nothing in the parsing. " * 3
     second = "Skip the comments on HookStop and HookSessionEnd: they only change what is meant, not what is done. " * 3
-    other = (
-        "Comment 1 asks for HookSessionEnd, comment 2 for HookStop, comment 3 for a warning in place of an error. " * 3
-    )
     stopped = answer("The user doesn't want to proceed with this tool use. the user said:\nplease add it", "1")
     stopped_call = call("Bash", "1", command="git commit -m fix")
-    found = events_of(user("review"), says(other), says(first), says(second), stopped_call, stopped)
-    assert set(overturned(found)) == {2, 3}
+    found = events_of(user("review"), says(first), says(second), stopped_call, stopped)
+    assert set(overturned(found)) == {2}
 
 
 def test_a_correction_may_stand_under_the_line_that_it_quotes() -> None:
