@@ -28,7 +28,7 @@ from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
-from compactor_cli.digest.statements import Statement, StatementForm, TokenCache, clipped, records_of
+from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, clipped, records_of
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
@@ -68,6 +68,7 @@ _CONCERNED_RATIO = 0.3
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 4
 _LONG_WORD_CHARS = 4
+_SAME_CHARS = 40
 _PLAIN_WORD = re.compile(r"[\w./:@][\w./:@-]*")
 # What a push reports: from which commit to which.
 _PUSHED = re.compile(r"\b[0-9a-f]{7,40}\.\.\.?[0-9a-f]{7,40}\b")
@@ -141,6 +142,7 @@ class _Chooser:
     folded: str = field(init=False)
     spaced: str = field(init=False)
     lines: tuple[frozenset[str], ...] = field(init=False)
+    begun: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.folded = str(self.text).casefold()
@@ -238,16 +240,15 @@ class _Chooser:
                 used += cost
                 if section is Section.USER:
                     self.spaced += f" {_spaced(item.text)}"
+                    self.begun.add(_beginning(_asked(item.text)))
         return used
 
     def _is_news(self, item: Item, section: Section) -> bool:
         """Whether an item is of the kind that may be added, and not in the text."""
         text = _OLD_RECORDS.sub("", item.text)
         if section is Section.USER:
-            # Of a call that was stopped, the reason that the user gave; else what was asked, without what came of it.
-            words = text.rpartition(' → "')[2].partition(" → ")[0]
-            words = _COMMAND.sub("", words)
-            return bool(words) and not self._is_quoted(words)
+            words = _asked(text)
+            return bool(words) and not self._is_quoted(words) and _beginning(words) not in self.begun
         if section is Section.FILES:
             # What was only read has no state.
             return " — " in text and not self._names_file(text)
@@ -343,6 +344,16 @@ def _is_open(text: str) -> bool:
     """Whether an item of the plan is a step that is not done."""
     labels = [words_of(language) for language in LANGUAGES]
     return text.startswith(tuple(f"{label}{words.colon}" for words in labels for label in (words.doing, words.open)))
+
+
+def _asked(text: str) -> str:
+    """Of a call that was stopped, the reason that the user gave; else what was asked, without what came of it."""
+    return _COMMAND.sub("", text.rpartition(' → "')[2].partition(" → ")[0])
+
+
+def _beginning(words: str) -> str:
+    """By what a request is known that one summary quotes whole and another without its middle."""
+    return _spaced(words.partition(ELLIPSIS)[0])[:_SAME_CHARS]
 
 
 def _spaced(text: str) -> str:

@@ -277,6 +277,26 @@ def test_what_an_update_drops_of_the_earlier_summary_comes_back() -> None:
     assert "never write to the live database of the barrier" in items(found, Section.USER)
 
 
+LONG = (
+    "Please bring the gauges of the harbour up to date before the next spring tide, all of them. "
+    + " ".join(f"Gauge {n} is read by the crane of quay {n} and by nobody else." for n in range(12))
+    + " Write to the office when it is done."
+)
+
+
+def test_a_request_that_the_earlier_summary_holds_without_its_middle_stands_once() -> None:
+    talk = conversation(user(LONG), says("The gauges are up to date."), user("Now the barrier, please."))
+    cut = f"## The User's Words\n- {LONG[:200]} … {LONG[-60:]}"
+    found = completed(
+        replace(request(talk, 3_000), read=read_ours),
+        CompletedText(sections=(SectionItems(section=Section.TASK, items=(Item(text="The barrier is next. " * 20),)),)),
+        "en",
+        most_ratio=0.9,
+        previous=cut,
+    )
+    assert sum("before the next spring tide" in text for text in items(found, Section.USER)) == 1
+
+
 DECIDED = """## Key Decisions Resolved
 - tides are stored in local time, because the harbour clock has no zone [4f1c2aa0:5]
 - the merge of the gauges is done at once by the agent [4f1c2aa0:7]
