@@ -45,13 +45,13 @@ class Run:
     @property
     def changes_world(self) -> bool:
         """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
-        return _CHANGES_WORLD.search(self.command) is not None
+        return changes_world(self.command)
 
     @property
     def acting_part(self) -> str:
         """Of a chain of commands, the one that changed the world, where there is one that stands whole."""
         for part in self.command.split(" && "):
-            if _CHANGES_WORLD.search(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part:
+            if changes_world(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part:
                 return part.strip()
         return self.command
 
@@ -65,6 +65,11 @@ _CHANGES_WORLD = re.compile(
     r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
     r"|\bdeploy\b"
 )
+
+
+def changes_world(command: str) -> bool:
+    """Whether a command changes something outside the files of the work."""
+    return _CHANGES_WORLD.search(command) is not None
 
 
 # Commands that change nothing and only show: listed last.

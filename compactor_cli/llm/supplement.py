@@ -19,7 +19,7 @@ from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Choice, Fact
-from compactor_cli.digest.commands import CommandOutcome, Run, shown
+from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, shown
 from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind, path_stripper
 from compactor_cli.digest.history import history_items
@@ -48,8 +48,8 @@ _SHARES: Mapping[Section, float] = {
     Section.FILES: 0.1,
 }
 _FILL_RATIO = 0.15
-# Of what an update dropped of the earlier summary: open steps, as much for the user's words, as much for decisions.
-_CARRIED = (Section.PLAN, Section.USER, Section.DECISIONS)
+# Of what an update dropped of the earlier summary: as much for open steps, the user's words, decisions and facts.
+_CARRIED = (Section.PLAN, Section.USER, Section.DECISIONS, Section.COMMANDS)
 _CARRIED_RATIO = 0.25
 _NAMES_RATIO = 0.25
 _ITEM_TOKENS = 3
@@ -252,12 +252,13 @@ class _Chooser:
         if section is Section.FILES:
             # What was only read has no state.
             return " — " in text and not self._names_file(text)
-        if section is Section.DECISIONS and section not in self.text.missing:
+        if section in (Section.DECISIONS, Section.COMMANDS) and not item.records and not text.startswith("`"):
+            # Settled or stated in an earlier summary.
             return not self._is_concerned(text)
         return not self._is_shown(text)
 
     def _is_concerned(self, text: str) -> bool:
-        """Whether the text, the user's messages or a new decision have to do with an earlier decision: they stand."""
+        """Whether the text, the user's messages or a new decision have to do with an earlier statement: they stand."""
         messages = (one.text for one in self.analysis.messages if one.record >= 0)
         settled = (one.text for one in self.analysis.decisions if one.records)
         since = (_long_words(line) for one in (*messages, *settled) for line in one.casefold().split("\n"))
@@ -297,8 +298,13 @@ def _carried(previous: str, request: Request) -> dict[Section, tuple[Item, ...]]
     found: dict[Section, tuple[Item, ...]] = {}
     for part in (request.read(previous) or request.read_client(previous)) if previous else ():
         if part.section in _CARRIED:
-            found[part.section] = tuple(Item(text=item.text) for item in part.items if not _DONE.match(item.text))
+            found[part.section] = tuple(Item(text=item.text) for item in part.items if _outlasts(item.text))
     return found
+
+
+def _outlasts(text: str) -> bool:
+    """Whether a line of an earlier summary still holds: no step that is done; of runs, only what they changed."""
+    return not _DONE.match(text) and (not text.startswith("`") or changes_world(text[1:].partition("` ")[0]))
 
 
 def _outcomes(analysis: Analysis) -> Iterator[Item]:
@@ -326,10 +332,8 @@ def _program(run: Run) -> str:
 
     Empty where what is shown of a command (a loop, a search) does not say that it changed something.
     """
-    parts = (part.strip() for part in run.command.split(" && "))
-    acting = next((part for part in parts if replace(run, command=part).changes_world), run.command)
-    line = shown(acting)
-    if not replace(run, command=line).changes_world:
+    line = shown(next(filter(changes_world, map(str.strip, run.command.split(" && "))), run.command))
+    if not changes_world(line):
         return ""
     plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]
     return " ".join(plain) if run.line and len(plain) > 1 else line

@@ -315,6 +315,31 @@ def test_a_decision_that_an_update_drops_comes_back_unless_text_or_user_have_to_
     assert items(found, Section.DECISIONS) == [settled]
 
 
+STATED = """## Commands and Outcomes
+- `git commit -m 'Read the levels'` → ok: [levels 7c2d9e1] Read the levels [4f1c2aa0:5]
+- `pytest tests/test_levels.py` → ok: 12 passed [4f1c2aa0:6]
+- The levels of the sluice are in centimetres, since its sensor knows no metres. [4f1c2aa0:9]
+- The gauges of the harbour are not pushed yet, and the crane still waits. [4f1c2aa0:11]"""
+
+
+def test_of_earlier_facts_an_update_keeps_what_was_changed_and_what_nothing_since_has_to_do_with() -> None:
+    found = completed(
+        replace(request(PUSHED, 4_000), read=read_ours),
+        CompletedText(
+            sections=(
+                SectionItems(section=Section.TASK, items=(Item(text="The gauges of the harbour are pushed. " * 150),)),
+            )
+        ),
+        "en",
+        previous=STATED,
+    )
+    carried = [text for text in items(found, Section.COMMANDS) if "4f1c2aa0" in text]
+    assert [text.partition(" [")[0] for text in carried] == [
+        "`git commit -m 'Read the levels'` → ok:",
+        "The levels of the sluice are in centimetres, since its sensor knows no metres.",
+    ]
+
+
 def test_a_text_without_a_history_gets_the_digests_with_its_requests() -> None:
     note = CompletedText(sections=(), prose="The note of the session.", missing=frozenset(Section))
     found = completed(request(PUSHED, 1_500), note, "en", most_ratio=1.0)
