@@ -257,18 +257,6 @@ def test_what_the_user_adds_to_an_explanation_takes_nothing_back() -> None:
     assert overturned(found) == {}
 
 
-def test_a_guess_is_overtaken_where_the_real_cause_was_found_on_the_same_names() -> None:
-    guess = says(
-        "listAllSessions() might return the sessions of before the reset, and findSessions() probably filters them "
-        "by the commit only; that is likely the reason for the four branches that postCommit() writes to at once."
-    )
-    real = says(
-        "So the full picture: listAllSessions() is fine, but findSessions() compares the work trees and not the "
-        "commits, and postCommit() writes a branch for every one of the sessions that it gets from it. That is all."
-    )
-    assert set(overturned(events_of(user("why?"), guess, user("go on"), real))) == {1}
-
-
 def test_an_entry_of_what_is_wrong_settles_nothing() -> None:
     rows = "| # | Place | Issue |\n|---|---|---|\n| 1 | store.py:4 | Uses `local()` instead of the clock of the gauge |"
     assert decided(says(f"**Remaining items:**\n\n{rows}")) == []
