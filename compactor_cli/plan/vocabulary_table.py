@@ -144,18 +144,24 @@ def _item(found: re.Match[str]) -> str:
     return inner if item.startswith("[") else f"[{inner}]"
 
 
+@cache
 def _ranges(category: str) -> str:
     """The covered characters of a category, as they stand in a class."""
-    codes = [ord(char) for char in _chars() if unicodedata.category(char).startswith(category)]
-    places = count()
-    runs = (tuple(run) for _, run in groupby(codes, lambda code: code - next(places)))
-    return "".join(f"\\U{run[0]:08x}-\\U{run[-1]:08x}" for run in runs)
+    found: list[tuple[int, int]] = []
+    for first, last, kind in _runs():
+        if kind.startswith(category):
+            joined = found.pop()[0] if found and found[-1][1] == first - 1 else first
+            found.append((joined, last))
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
 
 
 @cache
-def _chars() -> tuple[str, ...]:
-    every = (chr(code) for first, last in _RANGES for code in range(first, last + 1))
-    return tuple(char for char in every if unicodedata.category(char) != "Cn")
+def _runs() -> tuple[tuple[int, int, str], ...]:
+    """Neighbours of one category among the covered characters: first, last and category."""
+    every = ((code, unicodedata.category(chr(code))) for first, last in _RANGES for code in range(first, last + 1))
+    places = count()
+    runs = (tuple(run) for _, run in groupby(every, lambda each: (each[0] - next(places), each[1])))
+    return tuple((run[0][0], run[-1][0], run[0][1]) for run in runs if run[0][1] != "Cn")
 
 
 @cache
