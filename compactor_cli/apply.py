@@ -125,7 +125,7 @@ class CompactionWork:
             read_client=read_client,
             restore_files=self.settings.restore_files,
             kept_by=self.settings.keep.by,
-            heading_names=heading_names(self.settings.template),
+            heading_names=partial(heading_names, self.settings.template),
         )
         return request, marker
 

@@ -151,7 +151,7 @@ def digest_session(
         state=_stored_state(transcript, archive) or state,
         read=read_ours,
         read_client=read_client,
-        heading_names=heading_names(settings.template),
+        heading_names=partial(heading_names, settings.template),
     )
     _check_limit(request, limit)
     answer, analysis = Digest().with_analysis(request)

@@ -307,7 +307,7 @@ class _Case:
             forbidden=forbidden,
             previous=previous,
             covered=frozenset(self.request.covered),
-            known=self.request.heading_names,
+            known=self.request.heading_names(),
             goal=goal,
             latest=latest,
         )

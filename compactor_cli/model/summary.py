@@ -94,7 +94,7 @@ class Request:
     ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
     the text of a summary written by compact, whichever template wrote it, ``read_client`` those of a client's own
     summary.
-    ``kept_by``: as `Keep.by`. ``heading_names``: every name that the template's headings are known by, lower case.
+    ``kept_by``: as `Keep.by`. ``heading_names`` gives every name that the template's headings are known by, lower case.
     """
 
     transcript: Transcript
@@ -110,7 +110,7 @@ class Request:
     read_client: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
     restore_files: int = 0
     kept_by: str = NEWEST
-    heading_names: Mapping[str, Section] = field(default_factory=dict)
+    heading_names: Callable[[], Mapping[str, Section]] = dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,5 +161,5 @@ def request_for(one: ClientSummary, template: str, budget_tokens: int) -> Reques
         render=partial(render, template=load_template(template), marker=MARKER),
         count=COUNT,
         read_client=read_client,
-        heading_names=heading_names(template),
+        heading_names=partial(heading_names, template),
     )
