@@ -34,17 +34,17 @@ class Stopped(KeyboardInterrupt):
 def compact() -> NoReturn:
     """The filter."""
     _check_system()
-    from compactor_cli.cli.compact import main
+    from compactor_cli.cli.program import run_filter
 
-    _run(main)
+    _run(run_filter)
 
 
 def compactor() -> NoReturn:
     """The toolbox."""
     _check_system()
-    from compactor_cli.cli.compactor import main
+    from compactor_cli.cli.program import run_toolbox
 
-    _run(main)
+    _run(run_toolbox)
 
 
 def _check_system() -> None:

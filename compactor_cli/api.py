@@ -341,22 +341,16 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
 def _model_config(options: Options, settings: model_settings.Settings) -> ModelConfig:
     """What the model is asked with; no reply is cached, for no file is written."""
     from compactor_cli.llm.limits import SpendLimits
-    from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.model_calls import NO_KEYS, read_keys
-    from compactor_cli.run.model_run import ModelConfig
+    from compactor_cli.run.model_run import ModelConfig, model_options
 
     model = options["model"]
-    rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
-    model_options = ModelOptions(
-        model=model,
-        api_base=options.get("api_base", ""),
-        timeout_seconds=options.get("timeout", 600.0),
-        max_reply_bytes=4 << 20,
-        template=settings.template,
-    )
+    timeout, api_base = options.get("timeout", 600.0), options.get("api_base", "")
     key_file = options.get("key_file")
     return ModelConfig(
-        model_options=replace(model_options, rule=rule) if rule else model_options,
+        model_options=model_options(
+            settings, model=model, api_base=api_base, timeout_seconds=timeout, max_reply_bytes=4 << 20
+        ),
         limits=SpendLimits(cost_usd=options.get("max_cost", 0.0)),
         keys=read_keys(Path(key_file), model) if key_file else NO_KEYS,
     )

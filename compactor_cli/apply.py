@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from compactor_cli.formats.base import Insertion
+from compactor_cli.formats.base import Appending, Dialect, Insertion, InsertionPoint, Refreshing, reread, settled
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping, orphans
-from compactor_cli.model.errors import InvariantError
+from compactor_cli.model.errors import InvariantError, UsageError
 from compactor_cli.model.marker import Marker
-from compactor_cli.model.plan import EXCERPTS, NOTICE, Action, Mode, Plan, Tier
+from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Mode, Plan, Tier
 from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
-from compactor_cli.model.transcript import Message, Role, Transcript
+from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import newest_request_warning, unchanged, unchanged_report
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker
-from compactor_cli.render.compose import compose
+from compactor_cli.read.jsonl import parse_record
 from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render
 
 
-def marker_for(transcript: Transcript, plan: Plan, *, tokens: int, end: str) -> Marker:
-    """The marker of the summary that this plan makes; for ``tokens`` and ``end`` see `Marker`."""
-    covered = plan.indices(Action.COVER)
+def marker_for(transcript: Transcript, covered: Sequence[int], *, tokens: int, end: str = "") -> Marker:
+    """The marker of a summary of these records; for ``tokens`` and ``end`` see `Marker`."""
     return Marker(
         transcript=transcript.sha256[:16],
         first=covered[0] + 1,
@@ -50,19 +49,16 @@ def kept_outside(transcript: Transcript, plan: Plan) -> str:
 
 def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
     """Raises `InvariantError` unless every call has its results, and the whole is within the plan's target."""
-    if orphans(_sent(compacted.messages, plan) if plan.mode is Mode.APPEND else compacted.messages):
+    messages = compacted.messages
+    if plan.mode is Mode.APPEND:
+        # What the client does not send any more is emptied. What was appended holds no call, and a call in flight is
+        # not an orphan because of it.
+        source = messages[: plan.spans[-1].stop]
+        messages = tuple(Message(role=Role.META) if message.superseded else message for message in source)
+    if orphans(messages):
         raise InvariantError("the output would hold a tool call without its result")
     if tokens_after > plan.target_tokens and not plan.over_target:
         raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
-
-
-def _sent(messages: tuple[Message, ...], plan: Plan) -> tuple[Message, ...]:
-    """The messages of the source, those that the client does not send any more emptied.
-
-    What was appended holds no call, and a call in flight is not an orphan because of it.
-    """
-    source = messages[: plan.spans[-1].stop]
-    return tuple(Message(role=Role.META) if message.superseded else message for message in source)
 
 
 LoadState = Callable[[str], bytes | None]
@@ -107,13 +103,17 @@ class CompactionWork:
         previous = previous_marker(self.transcript)
         trial = self._composed(_TRIAL)
         around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
-        marker = marker_for(self.transcript, self.plan, tokens=self._size_tokens(previous), end=end_hash(trial))
+        tokens = self.plan.tokens_before
+        if previous:
+            tokens = base_tokens(self.transcript, count_messages(self.counter, self.transcript.messages))
+        covered = self.plan.indices(Action.COVER)
+        marker = marker_for(self.transcript, covered, tokens=tokens, end=end_hash(trial))
         is_apart = self.settings.keep.by not in UNBROKEN
         marker = replace(marker, kept_outside=kept_outside(self.transcript, self.plan)) if is_apart else marker
         template = load_template(self.settings.template).sized(self.plan.summary_tokens)
         request = Request(
             transcript=self.transcript,
-            covered=self.plan.indices(Action.COVER),
+            covered=covered,
             kept=self.plan.indices(Action.KEEP),
             budget_tokens=self.plan.summary_tokens - around_tokens - _MARKER_SLACK_TOKENS,
             render=partial(render, template=template, marker=replace(marker, state=_PLACEHOLDER_STATE)),
@@ -129,13 +129,10 @@ class CompactionWork:
         )
         return request, marker
 
-    def _size_tokens(self, previous: Marker | None) -> int:
-        if previous is None:
-            return self.plan.tokens_before
-        return base_tokens(self.transcript, count_messages(self.counter, self.transcript.messages))
-
     def _composed(self, text: str) -> Transcript:
-        insertions = _insertions(text, self.settings.acknowledgement)
+        answer = self.settings.acknowledgement
+        insertions = [Insertion(role=Role.USER, text=text, is_summary=True)] if text else []
+        insertions += [Insertion(role=Role.ASSISTANT, text=answer)] if text and answer else []
         return compose(self.transcript, self.plan, get(self.transcript.dialect), insertions)
 
     def _tokens(self, transcript: Transcript) -> int:
@@ -197,8 +194,89 @@ def _writer(plan: Plan, summariser: Summariser) -> Summariser:
     return summariser
 
 
-def _insertions(text: str, acknowledgement: str) -> tuple[Insertion, ...]:
-    if not text:
-        return ()
-    summary = Insertion(role=Role.USER, text=text, is_summary=True)
-    return (summary, Insertion(role=Role.ASSISTANT, text=acknowledgement)) if acknowledgement else (summary,)
+def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Sequence[Insertion]) -> Transcript:
+    """The transcript after the plan: its ``source()`` is what is to be written.
+
+    Kept records keep their bytes; only their separators may change, where a neighbour went, and the numbers of
+    dialects that number their records. In append mode the source is a prefix of the result. The messages are
+    read anew where a record may be read in another way than before, so that they can be checked as they will be read.
+    """
+    edits: dict[int, dict[int, str]] = {}
+    for edit in plan.edits:
+        edits.setdefault(edit.record, {})[edit.part] = edit.text
+    left_out = {i for i in plan.indices(Action.PRUNE) if i not in edits} | set(plan.indices(Action.COVER))
+    staying = [i for i in range(len(transcript.records)) if i not in left_out]
+    cut = InsertionPoint(
+        before=tuple(i for i in staying if i < plan.summary_at),
+        after=tuple(i for i in staying if i >= plan.summary_at),
+    )
+    if plan.mode is Mode.APPEND:
+        records = _appended(transcript, plan, dialect, cut, insertions)
+        return replace(
+            transcript, records=records, messages=reread(dialect, transcript, records, transcript.row), sha256=""
+        )
+    # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
+    shortened = tuple(_shortened(record, edits.get(i), dialect) for i, record in enumerate(transcript.records))
+    edited = replace(transcript, records=shortened)
+    new = dialect.insert(edited, cut, insertions) if insertions else ()
+    pieces = [
+        *(shortened[i] for i in cut.before),
+        *(_inserted(raw, transcript) for raw in new),
+        *(shortened[i] for i in cut.after),
+    ]
+    composed = replace(transcript, records=tuple(_joined(pieces, transcript)), messages=(), sha256="")
+    composed = settled(dialect, transcript, composed)
+    return replace(composed, messages=reread(dialect, transcript, composed.records, composed.row))
+
+
+def _appended(
+    transcript: Transcript, plan: Plan, dialect: Dialect, cut: InsertionPoint, insertions: Sequence[Insertion]
+) -> tuple[Record, ...]:
+    """All records, and after them the client's own boundary."""
+    if not isinstance(dialect, Appending) or transcript.frame.container is not Container.LINES:
+        raise UsageError(
+            f"nothing can be appended to this transcript ({dialect.title})",
+            next_step="use -i: the archive keeps the original",
+        )
+    *others, last = transcript.records
+    separator = _separator(transcript)
+    new = dialect.append(transcript, cut, insertions, plan.tokens_kept + plan.summary_tokens)
+    ended = last if b"\n" in last.ending else replace(last, ending=last.ending + separator)
+    return (*others, ended, *(replace(_inserted(raw, transcript), ending=separator) for raw in new))
+
+
+def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -> Record:
+    if not texts:
+        return record
+    parts = {part: text for part, text in texts.items() if part != USAGE}
+    if parts:
+        raw = dialect.shorten(record, parts)
+        record = replace(record, raw=raw, value=parse_record(raw))
+    if USAGE in texts and isinstance(dialect, Refreshing):
+        raw = dialect.recount(record, int(texts[USAGE]))
+        record = replace(record, raw=raw, value=parse_record(raw))
+    return record
+
+
+def _inserted(raw: bytes, transcript: Transcript) -> Record:
+    return Record(raw=raw, ending=b"", value=parse_record(raw), place=transcript.records[0].place)
+
+
+def _joined(pieces: Sequence[Record], transcript: Transcript) -> Iterable[Record]:
+    """The pieces with separators that fit their container, in the style of the source."""
+    mark = _mark(transcript)
+    separator = _separator(transcript)
+    last_ending = transcript.records[-1].ending
+    for piece in pieces[:-1]:
+        yield piece if mark in piece.ending else replace(piece, ending=separator)
+    yield from (replace(piece, ending=last_ending) for piece in pieces[-1:])
+
+
+def _mark(transcript: Transcript) -> bytes:
+    return b"," if transcript.frame.container is Container.ARRAY else b"\n"
+
+
+def _separator(transcript: Transcript) -> bytes:
+    """The bytes between two records in the source."""
+    mark = _mark(transcript)
+    return next((record.ending for record in transcript.records if mark in record.ending), mark)

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from agents.run_config import CallModelData, ModelInputData
 
-from compactor_cli.adapters.stable import StableCompactor
+from compactor_cli.adapters import StableCompactor
 from compactor_cli.api import Amount, Options
 
 

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-from compactor_cli.adapters.stable import StableCompactor
+from compactor_cli.adapters import StableCompactor
 from compactor_cli.api import Amount, Options
 
 

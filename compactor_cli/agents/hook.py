@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.agents.clients import AnswerShape, load_client
-from compactor_cli.read.user_folders import state_folder
+from compactor_cli.agents.install import AnswerShape, load_client
+from compactor_cli.read.sources import state_folder
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -75,8 +75,13 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
     note = state_folder() / "hooks" / f"{client}-{session[:16]}.json"
     if event == "PreCompact":
         return _shaped(shape, event, _before(payload, note))
-    is_after = event != "SessionStart" or payload.get("source") == "compact"
-    return _shaped(shape, event, _after(note) if is_after else "")
+    if event == "SessionStart" and payload.get("source") != "compact":
+        return ""
+    # The digest that was put aside, the first time it is asked for.
+    known = _read_note(note)
+    if text := known.get("summary", ""):
+        _write_private(note, json.dumps({**known, "summary": ""}))
+    return _shaped(shape, event, text)
 
 
 def _shaped(shape: AnswerShape, event: str, text: str) -> str:
@@ -118,14 +123,6 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
         return ""
     _write_private(note, json.dumps({"summary": found.summary, "state": found.state}, ensure_ascii=False))
     return steering(found.analysis)
-
-
-def _after(note: Path) -> str:
-    """The digest that was put aside, the first time it is asked for."""
-    known = _read_note(note)
-    if text := known.get("summary", ""):
-        _write_private(note, json.dumps({**known, "summary": ""}))
-    return text
 
 
 def steering(analysis: Analysis) -> str:

@@ -209,8 +209,10 @@ def _result(tool: Mapping[str, Any], arguments: Any, archive_dir: str) -> tuple[
     from compactor_cli.model.errors import CompactError
 
     try:
-        if fault := _fault(tool["inputSchema"], arguments):
-            return fault, True
+        from jsonschema import Draft202012Validator
+
+        for fault in Draft202012Validator(tool["inputSchema"]).iter_errors(arguments):
+            return f"{fault.json_path}: {fault.message}"[:MOST_CHARS], True
         archives = (Path(archive_dir),) if archive_dir else known_archives()
         value = _CALLS[tool["name"]](archives, **arguments)
         return _json(value), False
@@ -218,30 +220,6 @@ def _result(tool: Mapping[str, Any], arguments: Any, archive_dir: str) -> tuple[
         return str(error)[:MOST_CHARS], True
     except Exception as error:  # the server outlives a damaged archive
         return f"{type(error).__name__}: {error}"[:MOST_CHARS], True
-
-
-_TYPES: dict[str, type] = {"string": str, "integer": int, "array": list}
-
-
-def _fault(schema: Mapping[str, Any], arguments: Any) -> str:
-    """What is wrong with the arguments of a call; empty if they are by its schema."""
-    if not isinstance(arguments, dict):
-        return "arguments are an object"
-    if missing := [name for name in schema["required"] if name not in arguments]:
-        return f"{missing[0]} is missing"
-    for name, value in arguments.items():
-        rule = schema["properties"].get(name)
-        if rule is None:
-            return f"there is no argument {name}: use {', '.join(schema['properties'])}"
-        if not isinstance(value, _TYPES[rule["type"]]) or isinstance(value, bool):
-            return f"{name} is of type {rule['type']}"
-        if isinstance(value, list) and not (value and all(isinstance(item, str) for item in value)):
-            return f"{name} holds strings"
-        if "enum" in rule and value not in rule["enum"]:
-            return f"{name} is one of {', '.join(rule['enum'])}"
-        if isinstance(value, int) and not rule.get("minimum", value) <= value <= rule.get("maximum", value):
-            return f"{name} is from {rule['minimum']} to {rule.get('maximum', 'any')}"
-    return ""
 
 
 def _json(value: Any) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from compactor_cli.archive.growth import store_session
+from compactor_cli.apply import marker_for
 from compactor_cli.archive.index import text_of
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
+from compactor_cli.archive.verify import store_session
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
@@ -21,7 +21,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import sent, sent_messages
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.marker import Marker, record_id
+from compactor_cli.model.marker import record_id
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
@@ -137,7 +137,10 @@ def digest_session(
         return done
     budget, count = limit.budget(sum(tokens[i] for i in covered), settings, counter)
     template = load_template(settings.template).sized(budget)
-    marker = _marker(transcript, covered, tokens)
+    # It stands in no output yet: its end is open.
+    marker = marker_for(transcript, covered, tokens=base_tokens(transcript, tokens))
+    previous = previous_marker(transcript)
+    own_state = archive.load_state(previous.state) if archive and previous else None
     longest = replace(marker, state=_PLACEHOLDER_STATE) if archive else marker
     request = Request(
         transcript=transcript,
@@ -148,7 +151,7 @@ def digest_session(
         count=count,
         focus=settings.focus,
         language=settings.language,
-        state=_stored_state(transcript, archive) or state,
+        state=own_state or state,
         read=read_ours,
         read_client=read_client,
         heading_names=partial(heading_names, settings.template),
@@ -174,24 +177,6 @@ def _cut(
     left_in = frozenset(shown) - frozenset(covered)
     kept = tuple(i for i in shown if i in left_in)
     return covered, kept, next((i for i in kept if i >= start), -1)
-
-
-def _marker(transcript: Transcript, covered: Sequence[int], tokens: Sequence[int]) -> Marker:
-    """The marker of a summary that stands in no output yet."""
-    return Marker(
-        transcript=transcript.sha256[:16],
-        first=covered[0] + 1,
-        last=covered[-1] + 1,
-        records=len(transcript.records),
-        tokens=base_tokens(transcript, tokens),
-        end="",
-    )
-
-
-def _stored_state(transcript: Transcript, archive: Archive | None) -> bytes | None:
-    """The table of the summary that the transcript itself holds."""
-    previous = previous_marker(transcript)
-    return archive.load_state(previous.state) if archive and previous else None
 
 
 def _check_limit(request: Request, limit: SizeLimit) -> None:
@@ -223,11 +208,6 @@ def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropp
     later = "\n".join(text_of(message) for _, message in sent_messages(now))
     for thing in dropped(analyse(request), later):
         yield record_id(original.sha256, thing.record) if thing.record >= 0 else "", thing
-
-
-def archive_of(folder: str | Path) -> Archive | None:
-    """The archive in this folder; None for an empty name."""
-    return Archive(folder) if folder else None
 
 
 def _record_id(value: Any) -> str:

@@ -39,8 +39,8 @@ from compactor_cli.archive.atomic import (
 from compactor_cli.model.errors import Unreadable
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, records_in
+from compactor_cli.read.sources import data_folder
 from compactor_cli.read.streams import BUFFER_BYTES, DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Stream, open_stream
-from compactor_cli.read.user_folders import data_folder
 
 LOCAL_ARCHIVE = ".transcripts"
 INDEX = "INDEX.sqlite3"

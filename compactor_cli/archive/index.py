@@ -45,7 +45,7 @@ from compactor_cli.model.errors import CompactError, OutputError, Unreadable, Us
 from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.user_folders import cache_folder
+from compactor_cli.read.sources import cache_folder
 
 if TYPE_CHECKING:
     import sqlite3
@@ -329,8 +329,11 @@ def _connected(file: Path) -> sqlite3.Connection:
 
     make_folders(file.parent, PRIVATE_FOLDER_MODE)
     try:
-        _check_no_link(file)
-        # SQLite gives its log files the mode of the database.
+        # SQLite opens these by their names: none of them may lead elsewhere.
+        for path in (file.with_name(file.name + end) for end in _ENDS):
+            with contextlib.suppress(FileNotFoundError):
+                check_plain(path.lstat(), path, is_written=True)
+        # It gives its log files the mode of the database.
         os.close(open_inside(file.parent, file.name, os.O_RDWR | os.O_CREAT))
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", place=str(file)) from error
@@ -352,14 +355,6 @@ def _connected(file: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
-
-
-def _check_no_link(file: Path) -> None:
-    """Raise `Unreadable` if one of the names that SQLite will open leads elsewhere; it opens them by their names."""
-    for end in _ENDS:
-        path = file.with_name(file.name + end)
-        with contextlib.suppress(FileNotFoundError):
-            check_plain(path.lstat(), path, is_written=True)
 
 
 def _remove(file: Path) -> None:

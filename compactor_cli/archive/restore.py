@@ -37,8 +37,8 @@ from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_r
 from compactor_cli.model.transcript import Message, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
+from compactor_cli.read.sources import state_folder
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
-from compactor_cli.read.user_folders import state_folder
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5

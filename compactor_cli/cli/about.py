@@ -53,32 +53,23 @@ def formats(as_json: bool) -> int:
     from compactor_cli.formats.registry import all_dialects, known
     from compactor_cli.model.plugins import PluginGroup, plugin_names
 
-    dialects = all_dialects()
-    plugged = [
-        name for name in plugin_names(PluginGroup.DIALECTS) if name not in {dialect.name for dialect in dialects}
-    ]
+    objects: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    for dialect in all_dialects():
+        evidence, is_written = known(dialect.name), isinstance(dialect, Writing)
+        about = {"name": dialect.name, "about": dialect.title, "holds": names_of(dialect.holds), "to": is_written}
+        objects.append({**about, **evidence._asdict()})
+        marks = (is_written, *(flag in dialect.holds for flag in NAMES))
+        rows.append((dialect.name, dialect.title, evidence.evidence.value, *("×" if mark else "" for mark in marks)))
+    for name in plugin_names(PluginGroup.DIALECTS):
+        if name not in {row[0] for row in rows}:
+            evidence = known(name, is_plugin=True)
+            objects.append({"name": name, "about": "(a plug-in)", **evidence._asdict()})
+            rows.append((name, "(a plug-in)", evidence.evidence.value, *[""] * (len(NAMES) + 1)))
     if as_json:
-        for dialect in dialects:
-            about = {"name": dialect.name, "about": dialect.title, "holds": names_of(dialect.holds)}
-            evidence = known(dialect.name)._asdict()
-            click.echo(json.dumps({**about, "to": isinstance(dialect, Writing), **evidence}, ensure_ascii=False))
-        for name in plugged:
-            evidence = known(name, is_plugin=True)._asdict()
-            click.echo(json.dumps({"name": name, "about": "(a plug-in)", **evidence}, ensure_ascii=False))
+        for value in objects:
+            click.echo(json.dumps(value, ensure_ascii=False))
         return 0
-    rows: list[tuple[str, ...]] = [
-        (
-            dialect.name,
-            dialect.title,
-            known(dialect.name).evidence.value,
-            "×" if isinstance(dialect, Writing) else "",
-            *("×" if flag in dialect.holds else "" for flag in NAMES),
-        )
-        for dialect in dialects
-    ]
-    rows += [
-        (name, "(a plug-in)", known(name, is_plugin=True).evidence.value, *[""] * (len(NAMES) + 1)) for name in plugged
-    ]
     click.echo(table(("format", "what it is", "by", "to", *SHORT_NAMES), rows), nl=False)
     click.echo("\n" + ", ".join(f"{short}: {name}" for short, name in zip(SHORT_NAMES, NAMES.values(), strict=True)))
     return 0

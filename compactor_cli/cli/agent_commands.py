@@ -34,12 +34,10 @@ def digest(file: str, as_json: bool, **given: Any) -> int:
     Nothing is changed, and nothing is stored without --archive-dir. With --json: summary, first_kept (index and id of
     the first record after it; null if none stays), kept (indices, from 0), tokens_before, transcript (its SHA-256).
     """
-    from compactor_cli.agents.session_digest import SizeLimit, archive_of, digest_session, read_session
+    from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
+    from compactor_cli.archive.store import Archive
 
-    limit = SizeLimit(
-        tokens=values.tokens(given["size"], "--size") if given["size"] else 0,
-        chars=given["chars"] or 0,
-    )
+    limit = SizeLimit(tokens=values.tokens(given["size"], "--size") if given["size"] else 0, chars=given["chars"] or 0)
     tables = {"keep_tail": given["but_newest"], "focus": given["focus"]}
     settings = settings_from(tables, load_preset(given["preset"]).settings, "options")
     if given["source"] and not given["archive_dir"]:
@@ -50,7 +48,7 @@ def digest(file: str, as_json: bool, **given: Any) -> int:
         read_session(file, given["dialect"]),
         settings,
         limit=limit,
-        archive=archive_of(given["archive_dir"]),
+        archive=Archive(given["archive_dir"]) if given["archive_dir"] else None,
         source=given["source"] or (str(Path(file).absolute()) if file != STDIN else ""),
     )
     text = json.dumps(found.as_json(), ensure_ascii=False) if as_json else found.summary
@@ -118,8 +116,7 @@ def install(client: str, project: bool, dry_run: bool, remove: bool) -> int:
     """
     from difflib import unified_diff
 
-    from compactor_cli.agents.clients import load_client
-    from compactor_cli.agents.install import InstallPlace
+    from compactor_cli.agents.install import InstallPlace, load_client
     from compactor_cli.agents.install import install as added
     from compactor_cli.agents.install import remove as removed
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.compact import Sectioned, parameter
 from compactor_cli.cli.options import Group, Option, OptionKind, Scope, with_flags
+from compactor_cli.cli.program import Sectioned, parameter
 
 
 def _own(name: str, kind: OptionKind, metavar: str, about: str, *choices: str) -> Option:

@@ -29,11 +29,21 @@ from compactor_cli.presets import values
 from compactor_cli.presets.values import settings_from
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import Slice, reads_within
-from compactor_cli.run.executors import run_gated, run_here, summed
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, Step, way_of
-from compactor_cli.run.shards import DEFAULT_SPLIT_BYTES, INCLUDE, Shard, ShardMetrics, ShardResult, plan_shards, share
+from compactor_cli.run.shards import (
+    DEFAULT_SPLIT_BYTES,
+    INCLUDE,
+    Shard,
+    ShardMetrics,
+    ShardResult,
+    plan_shards,
+    run_gated,
+    run_here,
+    share,
+    summed,
+)
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
@@ -180,13 +190,13 @@ def _executor(
         return run_here(shards, options, processes=arguments.run_options.processes)
     models = stack.enter_context(ModelRun(run_config))
     stack.callback(print_models, models, console)
-    return run_here(shards, options, models=models)
+    return run_here(shards, dataclasses.replace(options, model_run=models))
 
 
 def _on_ray(
     arguments: ParsedArguments, shards: Sequence[Shard], options: RunConfig, console: Console, stack: ExitStack
 ) -> Generator[ShardResult, None, None]:
-    from compactor_cli.run.executors import RayRun
+    from compactor_cli.run.shards import RayRun
 
     run = RayRun(options, address=arguments.own.get("address", ""), processes=arguments.run_options.processes)
     if options.models:

@@ -28,9 +28,8 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
 from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.sources import Walk
+from compactor_cli.read.sources import Walk, config_folder
 from compactor_cli.read.streams import Compression, ReadLimits
-from compactor_cli.read.user_folders import config_folder
 from compactor_cli.run.jobs import Originals, Purpose
 
 

@@ -13,9 +13,9 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
+    from compactor_cli.cli.console import Progress
     from compactor_cli.evaluate.baselines import Method
     from compactor_cli.evaluate.cuts import EvalCase
-    from compactor_cli.evaluate.run_eval import EvalOptions, EvalResult
     from compactor_cli.model.settings import Size
 
 GATES_FAILED = 1
@@ -83,7 +83,10 @@ def evaluation(
     Exit code 1 if a digest breaks a gate: over its budget, something invented, or not the same twice.
     """
     if replies:
-        _measure_replies(replies, (*questions, *paths), as_json)
+        from compactor_cli.evaluate.questions import render_replies, replies_json, run_replies
+
+        found = run_replies(replies, (*questions, *paths))
+        _print(replies_json(found) if as_json else render_replies(found))
         return 0
     if questions:
         _refuse("--questions", {"--plot": plot, "--baseline-cmd": measured["commands"], "--limit": measured["limit"]})
@@ -113,95 +116,64 @@ def _ask(
     as_json: bool,
     measured: dict[str, Any],
 ) -> None:
-    from compactor_cli.cli.console import Console, Progress
-    from compactor_cli.evaluate.questions import (
-        DEFAULT_BASELINES,
-        DEFAULT_BUDGETS,
-        QuestionOptions,
-        questions_json,
-        render_questions,
-        run_questions,
-        write_summaries,
-    )
+    from compactor_cli.evaluate import questions as asked
 
     names = _names(measured["baselines"])
     # A client's own summary covers everything before it.
     tail_tokens, tails = _tails(measured["tails"], everywhere=0 if at_client else DEFAULT_TAIL_TOKENS)
-    options = QuestionOptions(
+    options = asked.QuestionOptions(
         paths=paths,
-        baselines=names or DEFAULT_BASELINES,
-        budgets=_sizes(measured["budgets"]) or DEFAULT_BUDGETS,
+        baselines=names or asked.DEFAULT_BASELINES,
+        budgets=_sizes(measured["budgets"]) or asked.DEFAULT_BUDGETS,
         at_client=at_client,
         tail_tokens=tail_tokens,
         tails=tails,
     )
-    with Progress(label="compactor eval", total=0, unit="cut", shown=Console("compactor").watched) as progress:
+    with _progress("cut") as progress:
         presets = _preset_methods(names)
-        result = run_questions(options, presets, progress=lambda done, total: progress.advance(1))
+        result = asked.run_questions(options, presets, progress=lambda done, total: progress.advance(1))
     if summaries:
-        write_summaries(result, summaries)
-    if as_json:
-        _write_json(questions_json(result))
-    else:
-        sys.stdout.write(render_questions(result, misses))
-
-
-def _measure_replies(folder: str, questions: tuple[str, ...], as_json: bool) -> None:
-    from compactor_cli.evaluate.questions import render_replies, replies_json, run_replies
-
-    result = run_replies(folder, questions)
-    if as_json:
-        _write_json(replies_json(result))
-    else:
-        sys.stdout.write(render_replies(result))
+        asked.write_summaries(result, summaries)
+    _print(asked.questions_json(result) if as_json else asked.render_questions(result, misses))
 
 
 def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: dict[str, Any]) -> int:
-    from compactor_cli.cli.console import Console, Progress
-    from compactor_cli.evaluate.run_eval import run_eval
+    from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions, run_eval
+    from compactor_cli.evaluate.tables import render_table, to_json, write_plot
+    from compactor_cli.presets import values
 
-    options = _options(**measured)
-    with Progress(label="compactor eval", total=0, unit="file", shown=Console("compactor").watched) as progress:
+    tail_tokens, parts = _tails(measured["tails"])
+    if parts:
+        raise UsageError("a tail for some paths only goes with --questions", next_step="write --tail TOKENS")
+    rounds = measured["rounds"].split(",") if measured["drift"] else ()
+    options = EvalOptions(
+        baselines=_names(measured["baselines"]),
+        commands=tuple(measured["commands"]),
+        budgets=_sizes(measured["budgets"]) or DEFAULT_BUDGETS,
+        tail_tokens=tail_tokens,
+        rounds=tuple(values.count(item, "--rounds") for item in rounds),
+        **{name: measured[name] for name in ("dialect", "limit", "jobs", "seed")},
+    )
+    with _progress("file") as progress:
         presets = _preset_methods(options.baselines)
         result = run_eval(paths, options, presets, progress=lambda done, total: progress.advance(1))
     if plot:
-        from compactor_cli.evaluate.tables import write_plot
-
         write_plot(result, plot)
-    _show(result, as_json)
+    _print(to_json(result) if as_json else render_table(result))
     return 0 if result.gates_hold else GATES_FAILED
 
 
-def _options(
-    *,
-    baselines: Sequence[str],
-    commands: Sequence[str],
-    budgets: str | None,
-    tails: Sequence[str],
-    rounds: str,
-    drift: bool,
-    dialect: str,
-    limit: int,
-    seed: int,
-    jobs: int,
-) -> EvalOptions:
-    from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions
-    from compactor_cli.presets import values
+def _progress(unit: str) -> Progress:
+    from compactor_cli.cli.console import Console, Progress
 
-    tail_tokens, parts = _tails(tails)
-    if parts:
-        raise UsageError("a tail for some paths only goes with --questions", next_step="write --tail TOKENS")
-    return EvalOptions(
-        baselines=_names(baselines),
-        commands=tuple(commands),
-        budgets=_sizes(budgets) or DEFAULT_BUDGETS,
-        tail_tokens=tail_tokens,
-        rounds=tuple(values.count(item, "--rounds") for item in rounds.split(",")) if drift else (),
-        dialect=dialect,
-        limit=limit,
-        jobs=jobs,
-        seed=seed,
-    )
+    return Progress(label="compactor eval", total=0, unit=unit, shown=Console("compactor").watched)
+
+
+def _print(found: str | dict[str, Any]) -> None:
+    """A text as it is, anything else as JSON."""
+    import json
+
+    sys.stdout.write(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 
 
 def _names(baselines: Sequence[str]) -> tuple[str, ...]:
@@ -261,21 +233,3 @@ def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
     for name in names:
         load_preset(name)
     return tuple(FilterMethod(name=f"{_PRESET}{name}", compact=_Preset(name)) for name in names)
-
-
-def _show(result: EvalResult, as_json: bool) -> None:
-    if as_json:
-        from compactor_cli.evaluate.tables import to_json
-
-        _write_json(to_json(result))
-    else:
-        from compactor_cli.evaluate.tables import render_table
-
-        sys.stdout.write(render_table(result))
-
-
-def _write_json(document: dict[str, Any]) -> None:
-    import json
-
-    json.dump(document, sys.stdout, ensure_ascii=False, indent=1)
-    sys.stdout.write("\n")

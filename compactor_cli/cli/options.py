@@ -8,7 +8,6 @@ An option named ``keep_tail`` is ``--keep-tail`` on the command line, ``COMPACT_
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -495,40 +494,3 @@ COMMON: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("A model writes the summary", ("model", "max_cost")),
     ("The run", ("jobs",)),
 )
-
-# Flags of earlier versions that are not a key by their own name now, with what replaces them.
-REPLACED = {
-    "--stdout": ("-o", "-"),
-    "--no-cache": ("--set", "cache=false"),
-    "--no-lock": ("--set", "lock=false"),
-}
-
-
-def as_now(arguments: Sequence[str], flag: str) -> tuple[list[str], str] | None:
-    """The arguments with a flag of earlier versions as it is written now, and how; None: there was no such flag.
-
-    Scripts that run at night go on, and their owner reads what to write.
-    """
-    found = BY_NAME.get(flag.removeprefix("--").replace("-", "_"))
-    if flag not in REPLACED and (found is None or found.flags):
-        return None
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    given, rest, now = list(arguments[:end]), list(arguments[end:]), []
-    changed: list[str] = []
-    while given:
-        name, sign, value = given.pop(0).partition("=")
-        if name != flag:
-            changed.append(f"{name}{sign}{value}")
-            continue
-        now = _as_key(found, value if sign else None, given) if found else list(REPLACED[flag])
-        changed += now
-    return [*changed, *rest], " ".join(now)
-
-
-def _as_key(option: Option, value: str | None, given: list[str]) -> list[str]:
-    """An option that has no flag, with its value or the next of what was given."""
-    if option.kind in (OptionKind.FLAG, OptionKind.PAIR):
-        value = "true"
-    elif value is None:
-        value = given.pop(0) if given else ""
-    return ["--set", f"{option.key}={value}"]

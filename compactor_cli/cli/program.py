@@ -8,8 +8,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from compactor_cli.cli.options import BY_NAME, COMMON, OPTIONS, SECTIONS, Option, OptionKind
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from compactor_cli.read.streams import ReadLimits
 
 USAGE = 2
 # What people look for at the filter.
@@ -30,8 +39,6 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) and (now := _as_now(program, error, arguments)):
-            return invoke(command, program, now)
         _say(program, _worded(error, program))
         return USAGE
     except Exception as error:
@@ -75,24 +82,13 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _worded(error: click.ClickException, program: str) -> str:
-    if program == "compact" and isinstance(error, click.NoSuchOption) and error.option_name in _OF_BATCH:
-        return f"{error.option_name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
-    if program == "compactor" and isinstance(error, click.NoSuchOption) and error.option_name == "--engine":
-        return "--engine is gone: write --executor local|ray"
+    name = error.option_name if isinstance(error, click.NoSuchOption) else ""
+    if program == "compact" and name in _OF_BATCH:
+        return f"{name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
+    if (key := name.removeprefix("--")) in KEYS:
+        return f"{name} is a key: write --set {key}=VALUE"
     text = error.format_message()
     return f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
-
-
-def _as_now(program: str, error: click.NoSuchOption, arguments: Sequence[str]) -> list[str] | None:
-    """The arguments with an option of earlier versions as it is now, with a warning; None: it is unknown."""
-    from compactor_cli.cli.options import as_now
-
-    is_filter = program == "compact" or " batch" in (error.ctx.command_path if error.ctx else "")
-    if not is_filter or (found := as_now(arguments, error.option_name)) is None:
-        return None
-    if not {"-q", "--quiet", "-qq"} & set(arguments):
-        _say(program, f"warning: {error.option_name} is written {found[1]} now")
-    return found[0]
 
 
 def _say(program: str, text: str) -> None:
@@ -167,3 +163,261 @@ def _counting() -> str:
     if not names:
         return f"tokens: estimated (UTF-8 bytes / {BYTES_PER_TOKEN}), for no vocabulary is on this machine"
     return f"tokens: exact for models with the vocabularies {', '.join(names)}; by the same ones, estimates for others"
+
+
+HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
+
+Reads session files and datasets (JSONL, also gzip or zstd) of many agents, known by their content. The
+middle becomes a summary, the rest is kept byte for byte; standard output holds the result and nothing else.
+
+Without -t or -w, what is larger than 20,000 tokens is compacted to about that: its first 4,000 and newest 16,000
+tokens stay. On a terminal, without -o, a short view of the result is shown and nothing is written."""
+
+SHORT_HELP = """\
+Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.
+
+Without -t or -w, what is larger than 20,000 tokens is compacted to about that.
+On a terminal, without -o, a short view of the result is shown and nothing is written.
+
+"""
+
+# Titles with their options.
+Sections = tuple[tuple[str, tuple[Option, ...]], ...]
+
+SYNOPSIS = "[OPTIONS] [FILE|DIR]…"
+
+EXAMPLES = """\
+compact < session.jsonl > small.jsonl
+compact -t 32k session.jsonl -o small.jsonl
+compact -r sessions/ --output-dir compacted/ -j 2
+compact -i -r ~/.agent/sessions --min-age 1h --report last.json"""
+
+KEYS = tuple(option.key for option in OPTIONS if not option.flags)
+
+EXIT_CODES = """\
+0    done, or nothing to do
+1    --check: something would change
+2    usage or configuration; nothing was touched
+3    an input failed; the others are complete
+4    --strict: a summary fell back to the digest
+75   try later: a lock is held, or a file is being written to
+129, 130, 143, 141   died of the signal; the reader closed the pipe"""
+
+
+class Sectioned(click.Command):
+    """A command whose help is in sections; options in none of them stand under “Other”."""
+
+    sections: Sections = SECTIONS
+    examples = EXAMPLES
+    exit_codes = EXIT_CODES
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The usage line."""
+        formatter.write_usage(ctx.command_path, SYNOPSIS)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by section, examples and exit codes."""
+        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        for title, options in self.sections:
+            with formatter.section(title):
+                formatter.write_dl([found for option in options if (found := records.pop(option.name))])
+        with formatter.section("Other"):
+            records.pop("operands", None)
+            formatter.write_dl([found for found in records.values() if found])
+        with formatter.section("Keys of --set and configuration files; man compact explains each"):
+            formatter.write_text(", ".join(KEYS))
+        for title, text in (("Examples", self.examples), ("Exit codes", self.exit_codes)):
+            with formatter.section(title):
+                for line in text.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class FilterCommand(Sectioned):
+    """The filter: ``-h`` shows the options that most runs need, ``--help`` all."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The options of the table, and both helps."""
+        short = click.Option(
+            ["-h", "short_help"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_common,
+            help="Show the options that most runs need, and exit.",
+        )
+        return [*super().get_params(ctx), short]
+
+
+def _show_common(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    formatter = ctx.make_formatter()
+    formatter.write_usage(ctx.command_path, SYNOPSIS)
+    formatter.write(f"\n{SHORT_HELP}".rstrip("\n") + "\n")
+    records = {param.name: param.get_help_record(ctx) for param in ctx.command.get_params(ctx)}
+    for title, names in COMMON:
+        with formatter.section(title):
+            formatter.write_dl([found for name in names if (found := records[name])])
+    formatter.write("\nAll options, exit codes: compact --help. Other tools: compactor --help.\n")
+    click.echo(formatter.getvalue(), nl=False)
+    ctx.exit()
+
+
+def parameter(option: Option) -> click.Option:
+    """The click option. Values stay as they were written: one reader serves all layers."""
+    more: dict[str, Any] = {"help": option.help, "default": None}
+    if option.kind is OptionKind.FLAG:
+        more["is_flag"] = True
+    elif option.kind is OptionKind.TALLY:
+        more["count"] = True
+    elif option.kind is not OptionKind.PAIR:
+        more["type"] = click.UNPROCESSED
+        more["multiple"] = option.kind is OptionKind.LIST
+        more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
+    return click.Option([*option.flags, option.name], **more)
+
+
+def parameters(operands: str, *names: str, **helps: str) -> list[click.Parameter]:
+    """For another command: ``operands``, required unless in brackets, and the filter's options of these names.
+
+    ``helps`` are of its own; a key has a flag there.
+    """
+    is_required = not operands.startswith("[")
+    given = click.Argument(["operands"], nargs=-1, required=is_required, metavar=operands, type=click.UNPROCESSED)
+    found = (BY_NAME[name]._replace(help=helps.get(name, BY_NAME[name].help)) for name in names)
+    flagged = (option if option.flags else option._replace(flags=(f"--{option.key}",)) for option in found)
+    return [given, *map(parameter, flagged)]
+
+
+SHORT_USAGE = """\
+usage: compact [OPTIONS] [FILE|DIR]…
+  compact < session.jsonl > small.jsonl
+  compact -t 32k session.jsonl -o small.jsonl
+  compact session.jsonl        what is over 20,000 tokens, compacted to that: shown, not written
+compact --help shows everything.
+"""
+
+
+def _run(operands: tuple[str, ...], **given_options: Any) -> int:
+    given = {name: value for name, value in given_options.items() if value is not None and value != ()}
+    is_typed = sys.stdin is not None and sys.stdin.isatty()
+    if is_typed and not operands and not {"files_from", "last"} & given.keys():
+        sys.stderr.write(SHORT_USAGE)
+        return USAGE
+    from compactor_cli.cli.run_command import run
+
+    return run(operands, given)
+
+
+command = FilterCommand(
+    "compact",
+    params=[
+        *(parameter(option) for _, options in SECTIONS for option in options),
+        click.Argument(["operands"], nargs=-1, type=click.UNPROCESSED),
+        version_option(),
+    ],
+    callback=_run,
+    help=HELP,
+    context_settings={"help_option_names": ["--help"], "max_content_width": 100},
+)
+
+
+def run_filter(arguments: Sequence[str]) -> int:
+    """Run ``compact``; the exit code."""
+    return invoke(command, "compact", arguments)
+
+
+# Name: where it is, and its line in the help.
+TOOLS = {
+    "batch": ("batch:batch", "Compact datasets in shards, on one machine or many."),
+    "sessions": ("session_commands:sessions", "List the sessions of agents on this machine."),
+    "show": ("session_commands:show", "Look at what compacting makes of a transcript, as a page too."),
+    "digest": ("agent_commands:digest", "Print the summary of a session alone."),
+    "stats": ("session_commands:stats", "Count records, tokens, turns and exchanges."),
+    "expand": ("recall:expand", "Print archived records in full, by the ids that summaries name."),
+    "search": ("recall:search", "Find archived records by what they say."),
+    "dropped": ("recall:dropped", "List what a compacted file no longer says, by need."),
+    "install": ("agent_commands:install", "Set compact up in an agent's client, or take it out."),
+    "mcp": ("agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
+    "hook": ("agent_commands:hook", "Answer the hook of a client that compacts."),
+    "restore": ("archive_commands:restore", "Fetch the original of a file from the archive."),
+    "archive": ("archive_commands:archive", "List archived originals, count them, take old ones out."),
+    "undo": ("archive_commands:undo", "Take back the last compact -i or --append."),
+    "view": ("session_commands:view", "Print what a session's client would send."),
+    "verify": ("archive_commands:verify", "Check an archive or transcripts."),
+    "eval": ("evaluation:evaluation", "Measure what compaction keeps, against baselines."),
+    "cache": ("about:cache", "Look at, or prune, the stored replies of models."),
+    "presets": ("about:presets", "List the presets, or print one."),
+    "tool-schema": ("about:tool_schema", "Print the tool by which a model asks for a compaction."),
+    "formats": ("about:formats", "List the formats that are read and written."),
+    "schema": ("about:schema", "List the JSON Schemas, or print one."),
+    "completion": ("about:completion", "Print what makes a shell complete commands and values."),
+}
+
+
+class Toolbox(click.Group):
+    """A group whose commands are imported on use; the list in its help imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        return list(TOOLS)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the tool; what it reads is held to the limits of the environment and the user's configuration."""
+        from pathlib import Path
+
+        from compactor_cli.cli.config import RunOptions, configure
+        from compactor_cli.read.streams import reads_within
+
+        def configured() -> ReadLimits:
+            return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
+
+        with reads_within(configured):
+            return super().invoke(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The tool of that name, or None."""
+        if cmd_name not in TOOLS:
+            return None
+        module, attribute = TOOLS[cmd_name][0].split(":")
+        found: click.Command = getattr(import_module(f"compactor_cli.cli.{module}"), attribute)
+        if ctx.resilient_parsing:
+            from compactor_cli.cli.about import prepare
+
+            return prepare(found)
+        return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so; none of the tools is imported."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=line) for name, (_, line) in TOOLS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The tool; an unknown one is answered with the nearest."""
+        if args[0] not in TOOLS and not args[0].startswith("-"):
+            from compactor_cli.presets.values import nearest
+
+            advice = nearest(args[0], TOOLS) or f"one of {', '.join(TOOLS)}"
+            raise click.UsageError(f"no command is called {args[0]} ({advice})", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The names and their lines."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in TOOLS.items()])
+
+
+def run_toolbox(arguments: Sequence[str]) -> int:
+    """Run ``compactor``; the exit code."""
+    toolbox = Toolbox(
+        "compactor",
+        params=[version_option()],
+        help="Tools around compact: look at transcripts, fetch originals, check and measure.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        no_args_is_help=True,
+    )
+    return invoke(toolbox, "compactor", arguments)

@@ -117,7 +117,9 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
         console.warn("no record holds all of these words; these hold some")
     color = wants_color("auto", sys.stdout, os.environ)
     for hit in found.hits:
-        text = _hit_json(hit) if as_json else _line(hit, words, color)
+        shown = {"archive": str(hit.archive), "record": hit.record + 1, "time": _iso(hit.time)}
+        as_object = {"id": hit.id, **dataclasses.asdict(hit), **shown}
+        text = _json(as_object) if as_json else _line(hit, words, color)
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
     return 0 if found.hits else NOTHING_FOUND
@@ -161,11 +163,6 @@ def _parts(message: Message) -> Iterator[str]:
             yield f"({'error' if part.is_error else 'result'}{f' of {part.name}' if part.name else ''})\n{part.text}"
         else:
             yield f"({part.kind}, {part.size_bytes:,} bytes)"
-
-
-def _hit_json(hit: Hit) -> str:
-    shown = {"archive": str(hit.archive), "record": hit.record + 1, "time": _iso(hit.time)}
-    return _json({"id": hit.id, **dataclasses.asdict(hit), **shown})
 
 
 def _line(hit: Hit, query: str, color: bool) -> str:

@@ -20,7 +20,7 @@ from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, counted, is_terminal, wants_color
 from compactor_cli.cli.run_config import account_for, asked_line, check_memory, hooks_and_memory, plugged, with_models
 from compactor_cli.cli.run_report import RunReport, output_file
-from compactor_cli.cli.views import ReportWording, ResultLines, warn_of_fallbacks
+from compactor_cli.cli.views import ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
@@ -33,8 +33,7 @@ from compactor_cli.run.runner import AfterFailure, run_batch
 if TYPE_CHECKING:
     from compactor_cli.cli.views import PageFile
     from compactor_cli.formats.session_places import SessionFile
-    from compactor_cli.run.planfile import PlanFile
-    from compactor_cli.run.resume import UnchangedCache
+    from compactor_cli.run.resume import PlanFile, UnchangedCache
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -86,7 +85,7 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file: PlanFile | None = None
     if run_options.plan:
-        from compactor_cli.run.planfile import read_plan_file
+        from compactor_cli.run.resume import read_plan_file
 
         plan_file = read_plan_file(run_options.plan)
     settings = plan_file.settings if plan_file else configuration.settings
@@ -260,6 +259,11 @@ def _targets(sources: Sequence[InputSource], run_options: RunOptions) -> tuple[T
 
 
 def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile | None) -> RunConfig:
+    page = None
+    if run_options.html:
+        from compactor_cli.cli.views import session_view
+
+        page = partial(session_view, settings=settings)
     return RunConfig(
         settings=settings,
         **plugged(run_options, settings),
@@ -273,7 +277,7 @@ def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile
         limits=run_options.limits,
         plans=plan_file.by_sha256 if plan_file else None,
         view=_view(run_options),
-        page=_page(settings) if run_options.html else None,
+        page=page,
         shape=run_options.shape,
         redacts_output=run_options.redact_output,
     )
@@ -296,12 +300,6 @@ def _view(run_options: RunOptions) -> View | None:
     if run_options.dry_run and run_options.plan_out != STDOUT:
         return lambda transcript, row: plan_view(transcript, row.plan) + asked_line(row, run_options.model)
     return None
-
-
-def _page(settings: Settings) -> View:
-    from compactor_cli.cli.views import session_view
-
-    return partial(session_view, settings=settings)
 
 
 def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
@@ -354,17 +352,9 @@ def _batch(
     shown = Progress(label=console.program, total=total, unit=unit, shown=console.watched)
     progress = stack.enter_context(shown)
     console.before_line = progress.make_room
-    wording = ReportWording(
-        purpose=run_config.purpose,
-        settings=run_config.settings,
-        inputs=len(jobs),
-        in_place=run_options.in_place,
-        append=run_options.append,
-        is_shown=run_options.shows_result,
-        only_look=run_options.only_look,
-        resume_command=run_report.resume_command,
-    )
-    run_report.listeners += [progress, remember_archive, ResultLines(wording, console)]
+    settings, resume = run_config.settings, run_report.resume_command
+    lines = ResultLines(run_options, settings, console, inputs=len(jobs), resume_command=resume)
+    run_report.listeners += [progress, remember_archive, lines]
     page = _page_file(run_options, run_config, run_report)
     outputs = Outputs(
         page=page.add_session if page and single else None,
@@ -449,7 +439,7 @@ def _plan_saver(run_options: RunOptions, run_config: RunConfig, stack: ExitStack
     """Where lines of the plan file go; None where none is asked for."""
     if not run_options.plan_out:
         return None
-    from compactor_cli.run.planfile import header_line
+    from compactor_cli.run.resume import header_line
 
     file = _private(run_options.plan_out, stack)
     file.write(header_line(run_config.settings))

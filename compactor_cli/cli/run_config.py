@@ -124,12 +124,13 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
 
 
 def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
-    from compactor_cli.llm.model import ModelOptions, OnFailure
+    from compactor_cli.llm.model import OnFailure
     from compactor_cli.llm.model_calls import read_price
     from compactor_cli.llm.quoting import Previous
+    from compactor_cli.run.model_run import model_options
 
-    rule = next((rule for rule in settings.prune if rule.kind == "tool-result"), None)
-    given = ModelOptions(
+    return model_options(
+        settings,
         model=run_options.model,
         models=_by_stage(run_options.model_for),
         api_base=run_options.api_base,
@@ -138,11 +139,9 @@ def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
         on_failure=OnFailure(run_options.on_failure),
         timeout_seconds=run_options.timeout,
         max_reply_bytes=run_options.max_reply,
-        template=settings.template,
         instructions=_instructions(run_options.instructions),
         verifies=run_options.verify_pass,
     )
-    return dataclasses.replace(given, rule=rule) if rule else given
 
 
 def _by_stage(text: str) -> Mapping[Stage, str]:
@@ -229,9 +228,9 @@ def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
 
 def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
     from compactor_cli.plugged import PluginSummariser
-    from compactor_cli.run.rows import digest
+    from compactor_cli.run.rows import LazyDigest
 
-    return PluginSummariser(name, when_failing, digest(guidance))
+    return PluginSummariser(name, when_failing, LazyDigest(guidance))
 
 
 def hooks_and_memory(run_options: RunOptions) -> dict[str, Any]:

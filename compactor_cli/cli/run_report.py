@@ -195,7 +195,6 @@ _ENDED = (
     " fell_back warnings"
 ).split()
 _CALL = "transcript model reply input_tokens output_tokens cost_usd seconds error".split()
-_CALL = "transcript model reply input_tokens output_tokens cost_usd seconds error".split()
 _INPUT = (
     "outcome reason tokens_before tokens_after bytes_before bytes_after sha256 archive output counts exit_code"
 ).split()
@@ -253,7 +252,12 @@ class EventFile:
             case TranscriptEnded():
                 yield from self._transcript_ended(event)
             case InputEnded():
-                yield from self._input_ended(event.report, event.at)
+                ended, at = event.report, event.at
+                if ended.error:
+                    values = {"error": ended.error, "next_step": ended.next_step, "exit_code": ended.exit_code}
+                    yield _line("error", at, path=ended.path, **values)
+                cost_usd = self._paid_usd.pop(ended.path, 0.0)
+                yield _line("end", at, path=ended.path, **_picked(ended, _INPUT), cost_usd=cost_usd)
             case RunEnded():
                 if event.error:
                     yield _line("error", event.at, error=event.error, exit_code=event.exit_code)
@@ -271,13 +275,6 @@ class EventFile:
         cost_usd = self._costs_usd.pop(report.sha256, 0.0)
         self._paid_usd[event.path] += cost_usd
         yield _line("transcript", event.at, **name, **_picked(report, _ENDED), cost_usd=cost_usd)
-
-    def _input_ended(self, report: InputReport, at: float) -> Iterator[dict[str, Any]]:
-        if report.error:
-            values = {"error": report.error, "next_step": report.next_step, "exit_code": report.exit_code}
-            yield _line("error", at, path=report.path, **values)
-        cost_usd = self._paid_usd.pop(report.path, 0.0)
-        yield _line("end", at, path=report.path, **_picked(report, _INPUT), cost_usd=cost_usd)
 
 
 def _line(name: str, at: float, **values: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.compact import parameters
 from compactor_cli.cli.config import RunOptions, configure
 from compactor_cli.cli.console import (
     Console,
@@ -28,6 +27,7 @@ from compactor_cli.cli.console import (
     terminal_columns,
     visible,
 )
+from compactor_cli.cli.program import parameters
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import OPAQUE_KINDS, sent_messages

@@ -10,6 +10,7 @@ from dataclasses import replace
 from heapq import heappush, heappushpop
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compactor_cli.cli.console import Color, Console, counted, painted, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
@@ -27,10 +28,12 @@ from compactor_cli.model.report import (
 )
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.model.transcript import Container, Text, Thinking, ToolCall, ToolResult, Transcript
-from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import COUNTER, OUTDATED
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.jobs import Purpose
+
+if TYPE_CHECKING:
+    from compactor_cli.cli.config import RunOptions
 
 EXCERPT_CHARS = 96
 # Of a long run of covered records the ends are enough to see what it is.
@@ -196,63 +199,61 @@ def _range(region: tuple[Span, ...]) -> str:
     return f"{first:,}" if first == last else f"{first:,}-{last:,}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportWording:
-    """What the lines about a run depend on: its purpose and settings, and how results are written.
+class ResultLines:
+    """A listener that prints what became of each input, and in the end of all of them.
 
-    ``is_shown``: the result is only shown, and nothing is written; ``only_look``: nothing else was asked for.
     ``resume_command``: how the client goes on with the session, where that is known.
     """
 
-    purpose: Purpose
-    settings: Settings
-    inputs: int = 1
-    in_place: bool = False
-    append: bool = False
-    is_shown: bool = False
-    only_look: bool = False
-    resume_command: str = ""
-
-    @property
-    def names_results(self) -> bool:
-        """Whether there is a result to name."""
-        return self.purpose is Purpose.ACT or self.is_shown
-
-
-class ResultLines:
-    """A listener that prints what became of each input, and in the end of all of them."""
-
-    def __init__(self, wording: ReportWording, console: Console) -> None:
-        self._wording = wording
+    def __init__(
+        self, run_options: RunOptions, settings: Settings, console: Console, inputs: int, resume_command: str
+    ) -> None:
+        self._options = run_options
+        self._settings = settings
         self._console = console
+        self._inputs = inputs
+        self._resume_command = resume_command
         self._began = time.time()
 
     def __call__(self, event: Event, /) -> None:
         """Print what the event is worth to a person."""
         if isinstance(event, InputEnded):
-            print_input(event.report, self._wording, self._console)
-        elif isinstance(event, RunEnded) and not event.error and self._wording.purpose is Purpose.ACT:
+            self._print_input(event.report)
+        elif isinstance(event, RunEnded) and not event.error and self._options.purpose is Purpose.ACT:
             print_totals(event.inputs, event.at - self._began, self._console)
-            if self._wording.resume_command and not event.exit_code:
-                self._console.done(f"go on with it: {self._wording.resume_command}")
+            if self._resume_command and not event.exit_code:
+                self._console.done(f"go on with it: {self._resume_command}")
 
+    def _print_input(self, report: InputReport) -> None:
+        """Errors and warnings of one input, then its result on one line."""
+        console, purpose = self._console, self._options.purpose
+        has_result = purpose is Purpose.ACT or self._options.shows_result
+        name = "standard input" if report.path == STDIN else report.path
+        _print_problems(name, report, self._settings.trigger, purpose, console)
+        if report.outcome is Outcome.SKIPPED and report.reason == "live":
+            console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it anyway")
+        elif report.outcome is Outcome.SKIPPED:
+            console.note(f"{name}: skipped ({report.reason})")
+        elif report.outcome is Outcome.UNCHANGED and has_result:
+            line = f"{name}: unchanged, {unchanged_line(report, self._settings)}"
+            (console.done if self._inputs == 1 else console.note)(line)
+        elif report.outcome is Outcome.COMPACTED and has_result:
+            console.done(f"{name}: {self._result_line(report)}", kind="compacted")
+        elif purpose is Purpose.TRY and report.outcome in (Outcome.COMPACTED, Outcome.UNCHANGED):
+            would = "would be compacted" if report.outcome is Outcome.COMPACTED else "would stay as it is"
+            console.note(f"{name}: {would}, {_change(report.tokens_before, report.tokens_after)}")
 
-def print_input(report: InputReport, wording: ReportWording, console: Console) -> None:
-    """Print what became of one input: errors and warnings, then its result on one line."""
-    name = "standard input" if report.path == STDIN else report.path
-    _print_problems(name, report, wording, console)
-    if report.outcome is Outcome.SKIPPED and report.reason == "live":
-        console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it anyway")
-    elif report.outcome is Outcome.SKIPPED:
-        console.note(f"{name}: skipped ({report.reason})")
-    elif report.outcome is Outcome.UNCHANGED and wording.names_results:
-        line = f"{name}: unchanged, {unchanged_line(report, wording.settings)}"
-        (console.done if wording.inputs == 1 else console.note)(line)
-    elif report.outcome is Outcome.COMPACTED and wording.names_results:
-        console.done(f"{name}: {result_line(report, wording)}", kind="compacted")
-    elif wording.purpose is Purpose.TRY and report.outcome in (Outcome.COMPACTED, Outcome.UNCHANGED):
-        would = "would be compacted" if report.outcome is Outcome.COMPACTED else "would stay as it is"
-        console.note(f"{name}: {would}, {_change(report.tokens_before, report.tokens_after)}")
+    def _result_line(self, report: InputReport) -> str:
+        """``12,054 → 2,997 tokens (−75 %) · 28 kept, 81 summarised by the digest · back: compactor restore FILE``."""
+        parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
+        if report.path != STDIN and (self._options.in_place or self._options.append) and report.archive:
+            import shlex
+
+            parts.append(f"back: compactor undo {shlex.quote(report.path)}")
+        if self._options.shows_result and not self._options.only_look:
+            replaces = ", -i replaces the file" if report.path != STDIN else ""
+            parts.append(f"nothing was written: -o FILE writes it, -o - prints it{replaces}")
+        return " · ".join(filter(None, parts))
 
 
 def print_totals(reports: Sequence[InputReport], seconds: float, console: Console) -> None:
@@ -263,19 +264,6 @@ def print_totals(reports: Sequence[InputReport], seconds: float, console: Consol
     outcomes = ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome])
     before, after = (sum(getattr(report, name) for report in reports) for name in ("tokens_before", "tokens_after"))
     console.done(f"{len(reports):,} inputs: {outcomes} · {_change(before, after)} · {seconds:,.1f} s")
-
-
-def result_line(report: InputReport, wording: ReportWording) -> str:
-    """``12,054 → 2,997 tokens (−75 %) · 28 kept, 81 summarised by the digest · back: compactor restore FILE``."""
-    parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
-    if report.path != STDIN and (wording.in_place or wording.append) and report.archive:
-        import shlex
-
-        parts.append(f"back: compactor undo {shlex.quote(report.path)}")
-    if wording.is_shown and not wording.only_look:
-        ways = "-o FILE writes it, -o - prints it"
-        parts.append(f"nothing was written: {ways}" + (", -i replaces the file" if report.path != STDIN else ""))
-    return " · ".join(filter(None, parts))
 
 
 def unchanged_line(report: InputReport, settings: Settings) -> str:
@@ -296,7 +284,7 @@ def unchanged_line(report: InputReport, settings: Settings) -> str:
     return f"{size} ({item.reason or 'nothing to do'})"
 
 
-def _print_problems(name: str, report: InputReport, wording: ReportWording, console: Console) -> None:
+def _print_problems(name: str, report: InputReport, trigger: Trigger, purpose: Purpose, console: Console) -> None:
     if report.error:
         advice = f": {report.next_step}" if report.next_step else ""
         console.error(report.error + advice)
@@ -308,8 +296,8 @@ def _print_problems(name: str, report: InputReport, wording: ReportWording, cons
         place = Place(path=name, line=item.line, row=item.row)
         where = str(place) if sum(report.counts.values()) > 1 else name
         _warn(where, item, console)
-        _print_pressure(where, item, wording.settings.trigger, console)
-    if report.not_carried and wording.purpose is Purpose.ACT:
+        _print_pressure(where, item, trigger, console)
+    if report.not_carried and purpose is Purpose.ACT:
         from compactor_cli.render.convert import not_carried_line
 
         console.warn(f"{name}: {not_carried_line(report.not_carried, report.written_as)}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from compactor_cli.llm.model_calls import Call, Reply, Wanted
 from compactor_cli.model.value import dataclass
-from compactor_cli.read.user_folders import cache_folder, state_folder
+from compactor_cli.read.sources import cache_folder, state_folder
 
 if TYPE_CHECKING:
     import sqlite3

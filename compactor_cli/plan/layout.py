@@ -130,7 +130,7 @@ def measure_limits(transcript: Transcript, grouping: Grouping, tokens: Sequence[
         borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in gone)),
         sums=(0, *accumulate(staying)),
         total_tokens=sum(tokens),
-        lead=_lead(messages),
+        lead=next((i for i, message in enumerate(messages) if _ends_lead(message)), count),
         head_limit=limit,
         turns=tuple(turn for turn in turns(messages) if turn.start < limit),
         floor=max(_floor(messages, summaries), floor),
@@ -168,11 +168,8 @@ def _gone(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:
     )
 
 
-def _lead(messages: Sequence[Message]) -> int:
-    for index, message in enumerate(messages):
-        if not message.is_meta and not message.superseded and (message.role is not Role.SYSTEM or message.summary):
-            return index
-    return len(messages)
+def _ends_lead(message: Message) -> bool:
+    return not message.is_meta and not message.superseded and bool(message.role is not Role.SYSTEM or message.summary)
 
 
 def _head_limit(messages: Sequence[Message], summaries: Sequence[int]) -> int:
@@ -295,12 +292,6 @@ class LayoutSearch:
         keep = self.settings.keep
         return bool(keep.tail_messages or keep.tail_turns or keep.tail_ratio)
 
-    @property
-    def _tail_tokens(self) -> int:
-        """The tail's cap: where the tail is counted 0 is no cap, else no tail."""
-        cap = self.settings.keep.tail_tokens
-        return self.ground.total_tokens if self._tail_is_counted and not cap else int(cap * self.scale_ratio)
-
     def _fitted(self, target: int) -> Layout:
         """Head, tail and budget under a target, giving way by the module's rules 1 to 3."""
         most_head = int(target * HEAD_RATIO)
@@ -350,7 +341,9 @@ class LayoutSearch:
 
     def _natural_tail(self, head: int) -> int:
         """The start of the tail by the settings: never after the calls in flight, never before the floor."""
-        ground, cap = self.ground, self._tail_tokens
+        ground, cap = self.ground, int(self.settings.keep.tail_tokens * self.scale_ratio)
+        if self._tail_is_counted and not self.settings.keep.tail_tokens:
+            cap = ground.total_tokens  # else 0 is no tail
         earliest = max(ground.floor, head)
         if ratio := self.settings.keep.tail_ratio:
             if ground.is_settled:
@@ -374,7 +367,8 @@ class LayoutSearch:
         if keep.tail_messages:
             return ground.border_until(_newest_messages(ground, keep.tail_messages))
         if keep.tail_turns:
-            return ground.border_until(_newest_turn(ground, keep.tail_turns))
+            starts = [i for i in range(ground.floor, ground.end) if is_user_words(ground.messages[i])]
+            return ground.border_until(starts[-keep.tail_turns] if len(starts) >= keep.tail_turns else 0)
         return 0
 
     def _wanted(self, covered: int) -> int:
@@ -433,11 +427,6 @@ def _newest_messages(ground: CutLimits, count: int) -> int:
                 return start
         start, group = index, message.group
     return start if seen == count else 0
-
-
-def _newest_turn(ground: CutLimits, count: int) -> int:
-    starts = [i for i in range(ground.floor, ground.end) if is_user_words(ground.messages[i])]
-    return starts[-count] if len(starts) >= count else 0
 
 
 def _newest_share(ground: CutLimits, ratio: float) -> int:

@@ -147,7 +147,7 @@ def window_tokens(model: str) -> int:
     table = _table() if model else ""
     names = _spellings(model) if table else ()
     for name in names:
-        if found := _entry(table, name):
+        if found := _size(_entry(table, name)):
             return found
     for name in names:
         if sizes := Counter(size for size in _entries_ending(table, name) if size):
@@ -172,12 +172,8 @@ def table_entry(model: str) -> Mapping[str, Any]:
     Entries of other providers are not looked at: what they say about prices is their own.
     """
     table = _table() if model else ""
-    for name in _spellings(model) if table else ():
-        key = f"{json.dumps(name)}: {{"
-        at = table.find(key)
-        if at >= 0 and (entry := _parsed(table, at + len(key) - 1)):
-            return entry
-    return {}
+    found = (_entry(table, name) for name in (_spellings(model) if table else ()))
+    return next(filter(None, found), {})
 
 
 def _spellings(model: str) -> tuple[str, ...]:
@@ -189,10 +185,10 @@ def _spellings(model: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _entry(table: str, name: str) -> int:
+def _entry(table: str, name: str) -> dict[str, Any]:
     key = f"{json.dumps(name)}: {{"
     at = table.find(key)
-    return _size(table, at + len(key) - 1) if at >= 0 else 0
+    return _parsed(table, at + len(key) - 1) if at >= 0 else {}
 
 
 def _entries_ending(table: str, name: str) -> Iterator[int]:
@@ -201,12 +197,12 @@ def _entries_ending(table: str, name: str) -> Iterator[int]:
     while at >= 0:
         end = _KEY_END.match(table, at + len(name))
         if end and table[at - 1] in "/.":
-            yield _size(table, end.end() - 1)
+            yield _size(_parsed(table, end.end() - 1))
         at = table.find(name, at + 1)
 
 
-def _size(table: str, brace: int) -> int:
-    size = _parsed(table, brace).get("max_input_tokens")
+def _size(entry: Mapping[str, Any]) -> int:
+    size = entry.get("max_input_tokens")
     return size if isinstance(size, int) else 0
 
 

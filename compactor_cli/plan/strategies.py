@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from compactor_cli.formats.base import Linked
 from compactor_cli.formats.registry import find
@@ -273,7 +274,9 @@ class _Walk:
         if policy is OverflowPolicy.CUT_END:
             # What the user asked last stands at the end of the message as often as not.
             is_newest = newest_request(self.case.messages) in unit
-            return self._longest(unit, Text, excess, _both_ends if is_newest else _beginning)
+            return self._longest(
+                unit, Text, excess, _both_ends if is_newest else partial(shortened, last_chars=0, marker=_CUT)
+            )
         if policy is not OverflowPolicy.CUT_MIDDLE:
             return ()
         # To half of the room, so that the walk can go on; else to all of it.
@@ -309,10 +312,6 @@ class _Walk:
             return ()
         edit = Edit(record=record, part=index, text=short)
         return (Shortening(edit=edit, rule="cut", saved_tokens=count(text) - count(short)),)
-
-
-def _beginning(text: str, chars: int) -> str:
-    return shortened(text, chars, 0, _CUT)
 
 
 def _both_ends(text: str, chars: int) -> str:

@@ -210,16 +210,13 @@ class TiktokenCounter:
         """By the table, then tiktoken, until there is enough to count that the faster counter is worth its loading."""
         amount = AMOUNT.add(len(text))
         if amount >= PAYS_FROM_BYTES:
-            self._exact = self._fastest()
+            fast, self._exact = fast_count(self.name), self._by_tiktoken
+            if fast:
+                self._exact = lambda text: fast(text) if is_covered(text) else self._by_tiktoken(text)
             return self._exact(text)
         table = load_table(self.name) if amount < LITTLE_BYTES and self._encoding is None else None
         tokens = table.count(text) if table else None
         return self._by_tiktoken(text) if tokens is None else tokens
-
-    def _fastest(self) -> Callable[[str], int]:
-        if fast := fast_count(self.name):
-            return lambda text: fast(text) if is_covered(text) else self._by_tiktoken(text)
-        return self._by_tiktoken
 
     def _by_tiktoken(self, text: str) -> int:
         if self._encoding is None:

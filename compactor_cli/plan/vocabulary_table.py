@@ -21,7 +21,7 @@ from functools import cache
 from itertools import accumulate, count, groupby
 from pathlib import Path
 
-from compactor_cli.read.user_folders import cache_folder
+from compactor_cli.read.sources import cache_folder
 
 # A power of two, and more than twice the tokens of the largest vocabulary, so that few have to be looked for.
 _SLOTS = 1 << 19
@@ -49,7 +49,7 @@ class VocabularyTable:
         self._slots = view[4:bounds_start].cast("I")
         self._bounds = view[bounds_start:tokens_start].cast("I")
         self._tokens = data[tokens_start:-_HASH_BYTES]
-        self._pieces = re.compile(_written_out(pattern)).findall
+        self._pieces = re.compile(_ITEM.sub(_written_out, pattern)).findall
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int | None:
@@ -131,12 +131,8 @@ def _table(tokens: Sequence[bytes]) -> bytes:
     return b"".join((array("I", [len(tokens)]), slots, bounds, *tokens))
 
 
-def _written_out(pattern: str) -> str:
-    """A pattern with the classes of Unicode as `re` takes it, for texts that are covered."""
-    return _ITEM.sub(_item, pattern)
-
-
-def _item(found: re.Match[str]) -> str:
+def _written_out(found: re.Match[str]) -> str:
+    """A class of Unicode in a pattern as `re` takes it, for texts that are covered."""
     item = found[0]
     if item in _ENDS:
         return _ENDS[item]

@@ -28,9 +28,7 @@ def tokens(value: object, where: str) -> int:
         return value
     number = _with_unit(value, _MULTIPLES)
     if number is None or number != int(number):
-        raise UsageError(
-            f"{_quoted(value)} is not a number of tokens", next_step="write 16000, 32k or 1.5m", place=where
-        )
+        raise _refused(value, "is not a number of tokens", "16000, 32k or 1.5m", where)
     return int(number)
 
 
@@ -43,7 +41,7 @@ def size(value: object, where: str) -> Size:
     try:
         return Size(tokens=tokens(value, where))
     except UsageError as error:
-        raise UsageError(f"{_quoted(value)} is not a size", next_step="write 32k, 1.5m or 25%", place=where) from error
+        raise _refused(value, "is not a size", "32k, 1.5m or 25%", where) from error
 
 
 def target(value: object, where: str) -> Size:
@@ -63,7 +61,7 @@ def ratio(value: object, where: str) -> float:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         number = float(value)
     if number is None or not 0 <= number <= 1:
-        raise UsageError(f"{_quoted(value)} is not a share", next_step="write 25% or 0.25", place=where)
+        raise _refused(value, "is not a share", "25% or 0.25", where)
     return number
 
 
@@ -73,7 +71,7 @@ def seconds(value: object, where: str) -> float:
         return float(value)
     number = _with_unit(value, _SECONDS)
     if number is None:
-        raise UsageError(f"{_quoted(value)} is not a length of time", next_step="write 90s, 10m, 1h or 2d", place=where)
+        raise _refused(value, "is not a length of time", "90s, 10m, 1h or 2d", where)
     return number
 
 
@@ -81,7 +79,7 @@ def size_bytes(value: object, where: str) -> int:
     """A number of bytes, in units of 1,024: ``1048576``, ``"128M"``, ``"1.5g"``. Raises UsageError."""
     number = float(value) if isinstance(value, int) else _with_unit(value, _BYTES)
     if number is None:
-        raise UsageError(f"{_quoted(value)} is not a number of bytes", next_step="write 64M or 1G", place=where)
+        raise _refused(value, "is not a number of bytes", "64M or 1G", where)
     return int(number)
 
 
@@ -89,9 +87,7 @@ def money(value: object, where: str) -> float:
     """US dollars: ``5``, ``0.25``, ``"$2"``. Raises UsageError."""
     number = _number(str(value).strip().removeprefix("$"))
     if isinstance(value, bool) or number is None or number <= 0:
-        raise UsageError(
-            f"{_quoted(value)} is not a sum of money", next_step="write 5 or 0.25 (US dollars)", place=where
-        )
+        raise _refused(value, "is not a sum of money", "5 or 0.25 (US dollars)", where)
     return number
 
 
@@ -101,7 +97,7 @@ def switch(value: object, where: str) -> bool:
         return value
     found = _SWITCHES.get(str(value).strip().lower())
     if found is None:
-        raise UsageError(f"{_quoted(value)} is neither on nor off", next_step="write true or false", place=where)
+        raise _refused(value, "is neither on nor off", "true or false", where)
     return found
 
 
@@ -109,7 +105,7 @@ def count(value: object, where: str) -> int:
     """A whole number from 0. Raises UsageError."""
     text = str(value).strip()
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
-        raise UsageError(f"{_quoted(value)} is not a whole number", next_step="write a whole number", place=where)
+        raise _refused(value, "is not a whole number", "a whole number", where)
     return int(text)
 
 
@@ -130,8 +126,9 @@ def _number(text: str, divisor: int = 1) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _quoted(value: object) -> str:
-    return f"“{value}”" if isinstance(value, str) else repr(value)
+def _refused(value: object, what: str, advice: str, where: str) -> UsageError:
+    shown = f"“{value}”" if isinstance(value, str) else repr(value)
+    return UsageError(f"{shown} {what}", next_step=f"write {advice}", place=where)
 
 
 _KEPT = re.compile(r"(\d+)\s*(turns?|messages?)")

@@ -55,7 +55,9 @@ def _parse_odd(text: str) -> Any:
     try:
         value = json.loads(text, parse_int=_integer)
         plain = json.dumps(value, ensure_ascii=False)
-        if _has_surrogates(plain):
+        try:
+            plain.encode()
+        except UnicodeEncodeError:
             repaired = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             return json.loads(repaired, parse_int=_integer)
     except RecursionError:
@@ -68,14 +70,6 @@ def _integer(digits: str) -> int | float:
         return int(digits)
     except ValueError:  # Python converts at most 4300 digits
         return float(digits)
-
-
-def _has_surrogates(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def as_text(raw: bytes) -> str:
@@ -204,7 +198,9 @@ class RecordReader(Iterator[Record]):
             yield from self._odd(line)
             return
         rest = list(self._within_limit(lines, line))
-        document = _joined(line, rest)
+        whole = b"".join(part for each in (line, *rest) for part in (each.body, each.ending))
+        body = whole.rstrip(_BLANKS)
+        document = RawLine(line.number, body, whole[len(body) :])
         if object_spans(document.body) or not (rest and _is_json(rest[0].body)):
             yield from self._odd(document)
         else:
@@ -317,13 +313,6 @@ def _pieces(line: RawLine) -> Iterator[RawLine]:
         start = following
     if start < len(body):
         yield RawLine(number, body[start:], line.ending)
-
-
-def _joined(first: RawLine, rest: list[RawLine]) -> RawLine:
-    """All lines as one document."""
-    whole = b"".join(part for line in (first, *rest) for part in (line.body, line.ending))
-    body = whole.rstrip(_BLANKS)
-    return RawLine(first.number, body, whole[len(body) :])
 
 
 def _is_json(body: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -67,7 +67,7 @@ def find_sources(
     if files_from == STDIN and STDIN in operands:
         raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
     listed = _listed(files_from, null_separated) if files_from else ()
-    named = [*((path, _file_name(path)) for path in operands), *((path, _inside(path)) for path in listed)]
+    named = [*((path, Path(path).name) for path in operands), *((path, _inside(path)) for path in listed)]
     found = (source for path, name in named for source in _expand(path, name, recursive, walk or Walk(), passed_over))
     return tuple(_once(found))
 
@@ -159,10 +159,33 @@ def _key(path: str) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if not stat.S_ISFIFO(status.st_mode) else None
 
 
-def _file_name(path: str) -> str:
-    return Path(path).name
-
-
 def _inside(path: str) -> str:
     """A listed path as a path that cannot lead out of a folder."""
     return "/".join(part for part in PurePosixPath(path).parts if part not in ("/", "//", "..", "."))
+
+
+def config_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the user's settings are."""
+    return _folder(environ, "XDG_CONFIG_HOME", ".config")
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where originals are that have no archive of their own."""
+    return _folder(environ, "XDG_DATA_HOME", ".local/share")
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where is kept what outlives a run."""
+    return _folder(environ, "XDG_STATE_HOME", ".local/state")
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where is kept what may be deleted at any time."""
+    return _folder(environ, "XDG_CACHE_HOME", ".cache")
+
+
+def _folder(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
+    """Below the folder that the variable names, else below the user's home."""
+    named = Path(environ.get(variable) or "")
+    # The specification has relative paths ignored.
+    return (named if named.is_absolute() else Path(environ.get("HOME") or "~").expanduser() / fallback) / "compact"

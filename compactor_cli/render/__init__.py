@@ -1,1 +1,1 @@
-"""Summary to text in a template; plan and text to the compacted transcript."""
+"""Summary to text in a template and back; transcripts to other formats, documents and pages."""

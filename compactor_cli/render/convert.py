@@ -130,6 +130,9 @@ class _Step:
         return all(isinstance(part, Thinking) for part in self.parts)
 
 
+_ORDER: Mapping[type[Part], int] = {Thinking: 0, ToolCall: 2}
+
+
 class _Builder:
     """Steps in order."""
 
@@ -181,16 +184,12 @@ class _Builder:
         for step in self.steps:
             if step.parts:
                 role = Role.USER if step.message.role is Role.TOOL else step.message.role
-                yield replace(step.message, role=role, parts=_joined(step.parts), group="", superseded=False)
+                # In the order in which all APIs have them: thinking, words and images, calls.
+                parts = tuple(sorted(step.parts, key=lambda part: _ORDER.get(type(part), 1)))
+                yield replace(step.message, role=role, parts=parts, group="", superseded=False)
             if step.results:
                 stamp = string(step.message.timestamp)
                 yield Message(role=Role.TOOL, parts=tuple(step.results), timestamp=stamp)
-
-
-def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts in the order in which all APIs have them: thinking, words and images, calls."""
-    order = (Thinking, ToolCall)
-    return tuple(sorted(parts, key=lambda part: 0 if isinstance(part, order[0]) else 1 + isinstance(part, order[1])))
 
 
 OPAQUE = "opaque content"

@@ -42,13 +42,12 @@ def as_columns(row: Mapping[str, Any]) -> dict[str, Any]:
 def _message(message: Any) -> Any:
     if not isinstance(message, dict):
         return message
-    cells = {key: _calls(value) if key == "tool_calls" else _cell(value) for key, value in message.items()}
+    cells = {key: _cell(value) for key, value in message.items()}
+    if "tool_calls" in message:
+        calls = message["tool_calls"]
+        cells["tool_calls"] = [_call(call) for call in calls] if isinstance(calls, list) else []
     missing = {key: value for key, value in _ALWAYS.items() if "role" in message and cells.get(key) is None}
     return {**cells, **missing}
-
-
-def _calls(calls: Any) -> list[Any]:
-    return [_call(call) for call in calls] if isinstance(calls, list) else []
 
 
 def _call(call: Any) -> Any:
@@ -86,42 +85,32 @@ def document(transcript: Transcript, markup: Document) -> bytes:
     It holds what the client would send, in that order: words, thinking, calls with their arguments, results; of images
     and files that there is one. It is not read back.
     """
-    parts = _in_markdown if markup is Document.MARKDOWN else _in_text
-    head = "## {}\n\n" if markup is Document.MARKDOWN else "{}:\n"
+    is_markdown = markup is Document.MARKDOWN
+    head = "## {}\n\n" if is_markdown else "{}:\n"
     blocks = []
     for i in sent(transcript):
         message = transcript.messages[i]
-        body = "\n\n".join(filter(None, parts(message)))
+        body = "\n\n".join(filter(None, _marked_up(message, is_markdown)))
         if body:
             blocks.append(head.format(message.role.value) + body)
     text = "\n\n".join(blocks)
     return f"{text}\n".encode("utf-8", "replace") if text else b""
 
 
-def _in_markdown(message: Message) -> Iterator[str]:
+def _marked_up(message: Message, is_markdown: bool) -> Iterator[str]:
     for part in message.parts:
         if isinstance(part, Text):
             yield part.text.strip()
         elif isinstance(part, Thinking):
-            yield "\n".join(f"> {line}".rstrip() for line in part.text.strip().splitlines())
+            text = part.text.strip()
+            quoted = (f"> {line}".rstrip() for line in text.splitlines())
+            yield "\n".join(quoted) if is_markdown else f"(thinking) {text}"
         elif isinstance(part, ToolCall):
-            yield f"**{part.name}**\n{_fenced(arguments_text(part), 'json')}"
+            text = arguments_text(part)
+            yield f"**{part.name}**\n{_fenced(text, 'json')}" if is_markdown else f"{part.name} {text}"
         elif isinstance(part, ToolResult):
-            yield _fenced(part.text) + _media(part)
-        elif isinstance(part, Media):
-            yield f"({part.kind})"
-
-
-def _in_text(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if isinstance(part, Text):
-            yield part.text.strip()
-        elif isinstance(part, Thinking):
-            yield f"(thinking) {part.text.strip()}"
-        elif isinstance(part, ToolCall):
-            yield f"{part.name} {arguments_text(part)}"
-        elif isinstance(part, ToolResult):
-            yield part.text.rstrip() + _media(part)
+            media = f"\n({part.media_count} images or files)" if part.media_count else ""
+            yield (_fenced(part.text) if is_markdown else part.text.rstrip()) + media
         elif isinstance(part, Media):
             yield f"({part.kind})"
 
@@ -131,10 +120,6 @@ def _fenced(text: str, language: str = "") -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
-
-
-def _media(result: ToolResult) -> str:
-    return f"\n({result.media_count} images or files)" if result.media_count else ""
 
 
 class Cells(StrEnum):
@@ -182,14 +167,13 @@ class OutputShape:
         """The transcript in this shape. Raises InputError for what is not a row and is to become columns."""
         if self.is_document:
             return Conversion(output=document(transcript, Document(self.dialect)), not_carried={})
-        written = convert(transcript, self.dialect) if self.dialect else _as_it_is(transcript)
+        if self.dialect:
+            written = convert(transcript, self.dialect)
+        elif transcript.frame.container is Container.ARRAY:
+            written = Conversion(output=transcript.source(), not_carried={})
+        else:
+            raise InputError("is a session, and no row of a dataset", next_step="name a format for rows with --to")
         return replace(written, output=_columns(written.output)) if self.cells is Cells.STRINGS else written
-
-
-def _as_it_is(transcript: Transcript) -> Conversion:
-    if transcript.frame.container is not Container.ARRAY:
-        raise InputError("is a session, and no row of a dataset", next_step="name a format for rows with --to")
-    return Conversion(output=transcript.source(), not_carried={})
 
 
 def _columns(output: bytes) -> bytes:

@@ -241,7 +241,9 @@ def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
     labels = {label: section for section, heading in template.headings.items() for label in heading.label.values()}
     found: dict[Section, list[Item]] = {}
     current: list[Item] | None = None
-    for line in _body(text, template).split("\n"):
+    for closing in template.closing.values():
+        text = text.removesuffix(closing.strip())
+    for line in text.rstrip("\n").split("\n"):
         label = _LABEL.match(line)
         section = labels.get(label["label"]) if label else heads.get(line)
         if section is not None:
@@ -334,13 +336,6 @@ def _read_foreign_line(line: str, items: list[Item]) -> None:
         items[-1] = Item(text=f"{items[-1].text}\n{line.strip()}", depth=items[-1].depth)
     else:
         items.append(Item(text=line.strip()))
-
-
-def _body(text: str, template: Template) -> str:
-    """The text without the template's closing."""
-    for closing in template.closing.values():
-        text = text.removesuffix(closing.strip())
-    return text.rstrip("\n")
 
 
 def _sections(found: Mapping[Section, list[Item]], template: Template) -> tuple[SectionItems, ...]:

@@ -125,7 +125,7 @@ def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
             for batch in islice(file.iter_batches(_LOOKED_AT_ROWS, columns=[path[0]]), 1):
                 check_column(path, batch.column(path[0]).to_pylist(), schema.names, place=source)
         return paths
-    candidates: list[str] = [field.name for field in schema if _is_text(field.type) or _is_nested(field.type)]
+    candidates: list[str] = [field.name for field in schema if _may_hold_messages(field.type)]
     for batch in file.iter_batches(_LOOKED_AT_ROWS, columns=candidates) if candidates else ():
         for column in candidates:
             if any(holds_conversation(column, value) for value in batch.column(column).to_pylist() if value):
@@ -135,18 +135,13 @@ def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
     raise InputError("no column holds conversations", place=source, next_step=advice)
 
 
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
-
-
-def _is_nested(kind: Any) -> bool:
-    """Lists of structures, as messages are in a table of their own kind."""
+def _may_hold_messages(kind: Any) -> bool:
+    """Texts, and lists of structures, as messages are in a table of their own kind."""
     from pyarrow import types
 
     is_list = types.is_list(kind) or types.is_large_list(kind)
-    return bool(is_list and types.is_struct(kind.value_type))
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(test(kind) for test in texts) or bool(is_list and types.is_struct(kind.value_type))
 
 
 def _writer(file: Any, target: Any) -> Any:

@@ -71,12 +71,15 @@ class CellMaker:
         # The hash in the marker is of a whole line.
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
         try:
-            output, reports = self._compact(head + text + tail)
+            records = read_records(io.BytesIO(head + text + tail), self.column, OnInvalid.FAIL)
+            transcripts = open_transcripts(records, dialect=self.dialect, prefix=records.prefix)
+            rows = [self.rows.compact(transcript) for transcript in transcripts]
         except CompactError as error:
             if head and isinstance(error, UnknownShape):
                 raise
             return self._failed(text, str(error))
-        output = output[len(head) : len(output) - len(tail)]
+        output = b"".join(row.output for row in rows)[len(head) :].removesuffix(tail) if rows else text
+        reports = tuple(row.report for row in rows)
         reason = "; ".join(report.reason for report in reports if report.outcome is Outcome.FAILED)
         return RowCell(text=output, reports=reports, reason=reason)
 
@@ -91,12 +94,6 @@ class CellMaker:
         cell = self.compact(orjson.dumps(_present(value)))
         is_compacted = any(report.outcome is Outcome.COMPACTED for report in cell.reports)
         return (parse(cell.text) if is_compacted or self.rows.redacts else value), cell
-
-    def _compact(self, text: bytes) -> tuple[bytes, tuple[TranscriptReport, ...]]:
-        records = read_records(io.BytesIO(text), self.column, OnInvalid.FAIL)
-        transcripts = open_transcripts(records, dialect=self.dialect, prefix=records.prefix)
-        rows = [self.rows.compact(transcript) for transcript in transcripts]
-        return b"".join(row.output for row in rows) if rows else text, tuple(row.report for row in rows)
 
     def _failed(self, text: bytes, reason: str) -> RowCell:
         if self.rows.redacts:
@@ -325,14 +322,10 @@ def _in_items(items: Iterator[Any], dialect: str) -> Iterator[GivenConversation]
         try:
             yield _row(item, dialect) if isinstance(item, Mapping) else _messages(item, dialect)
         except InputError as error:
-            yield _faulty(item, error)
-
-
-def _faulty(item: Any, error: InputError) -> GivenConversation:
-    """One that cannot be read: whoever compacts it decides what becomes of it."""
-    frame = Frame(container=Container.ARRAY)
-    transcript = Transcript(dialect="", records=(), messages=(), frame=frame, fault=error)
-    return GivenConversation(transcript, lambda row: item)
+            # Whoever compacts it decides what becomes of it.
+            frame = Frame(container=Container.ARRAY)
+            transcript = Transcript(dialect="", records=(), messages=(), frame=frame, fault=error)
+            yield GivenConversation(transcript, lambda row, item=item: item)  # type: ignore[misc]
 
 
 def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bool) -> Iterator[GivenConversation]:

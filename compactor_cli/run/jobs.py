@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.hooks import Hooks
     from compactor_cli.run.model_run import ModelConfig, ModelRun
-    from compactor_cli.run.planfile import Saved
+    from compactor_cli.run.resume import Saved
 
 
 class PlanEvents:
@@ -385,10 +385,10 @@ def _finished_rows(
     return run_config.model_run.mapped(finish, transcripts) if run_config.model_run else map(finish, transcripts)
 
 
-def row_dialect(path: str, limits: ReadLimits | None = None) -> str:
-    """The format of the first line, if it is a conversation and the file is not packed; else empty."""
+def row_dialect(path: str, limits: ReadLimits | None = None, *, is_plain: bool = False) -> str:
+    """The format of the first line, if it is a conversation; else empty. ``is_plain``: empty of packed files, too."""
     with open_stream(path, limits=limits) as stream:
-        if stream.compression is not Compression.NONE:
+        if is_plain and stream.compression is not Compression.NONE:
             return ""
         line = next((line for line in stream.lines() if line.strip()), b"")
     try:

@@ -56,6 +56,7 @@ from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Importance
 from compactor_cli.model.report import Listener
+from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Estimate, Request
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import is_provider, nearest_models
@@ -71,6 +72,13 @@ Result = TypeVar("Result")
 
 # Transcripts read ahead of the one whose turn it is to be written, per thread.
 _AHEAD = 2
+
+
+def model_options(settings: Settings, **given: Any) -> ModelOptions:
+    """What is asked of a model by these settings: their template, and their rule for results of tools."""
+    if rule := next((rule for rule in settings.prune if rule.kind == "tool-result"), None):
+        given["rule"] = rule
+    return ModelOptions(template=settings.template, **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

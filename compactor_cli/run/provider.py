@@ -430,7 +430,7 @@ class Provider:
         with RecordedRun(replace(run_config, cache_file=None), client) as run:
             for shard in shards:
                 run.begin()
-                yield try_shard(shard, options, run)
+                yield try_shard(shard, replace(options, model_run=run))
 
     def _send(self, round_number: int) -> int:
         """Begin jobs for all that is wanted; how many requests that was."""

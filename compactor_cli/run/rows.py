@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.model_run import ModelRun
-    from compactor_cli.run.planfile import Saved
+    from compactor_cli.run.resume import Saved
 
 
 LEFT_AS_IT_WAS = "left as it was"
@@ -58,8 +58,8 @@ _REFIT_SLACK_TOKENS = 8
 Review = Callable[[Transcript, Compaction], str | None]
 
 
-class _Digest:
-    """The digest, imported when the first summary is written: most runs of a timer write none."""
+class LazyDigest:
+    """The built-in summariser, imported when the first summary is written: most runs of a timer write none."""
 
     def __init__(self, guidance: str) -> None:
         self._guidance = guidance
@@ -70,11 +70,6 @@ class _Digest:
 
         focus = f"{request.focus} {self._guidance}".strip()
         return Digest().summarise(replace(request, focus=focus))
-
-
-def digest(guidance: str) -> Summariser:
-    """The built-in summariser."""
-    return _Digest(guidance)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,7 +88,7 @@ class RowMaker:
     settings: Settings
     load_state: LoadState
     plans: Mapping[str, Saved] | None = None
-    summariser: Callable[[str], Summariser] = digest
+    summariser: Callable[[str], Summariser] = LazyDigest
     estimate: Callable[[Request], Estimate] | None = None
     review: Review | None = None
     mode: Mode = Mode.REWRITE
@@ -121,15 +116,14 @@ class RowMaker:
             if self.engine and not saved:
                 return self._planned_by(self.engine, transcript, counter)
             plan = saved.plan if saved else self._planned(transcript, counter)
-            estimate = None if saved else self._estimate(transcript, plan, counter)
+            request = self._request(transcript, plan, counter) if self.estimate and not saved else None
+            estimate = self.estimate(request) if self.estimate and request else None
         except Exception as error:
             return self.passed(transcript, error)
         return Compaction(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
 
-    def _planned(self, transcript: Transcript, counter: Counter) -> Plan:
-        return self._planned_for(transcript, counter, self.settings)
-
-    def _planned_for(self, transcript: Transcript, counter: Counter, settings: Settings) -> Plan:
+    def _planned(self, transcript: Transcript, counter: Counter, settings: Settings | None = None) -> Plan:
+        settings = settings or self.settings
         return plan_transcript(transcript, settings, counter=counter, mode=self.mode, importance=self.importance)
 
     def _planned_by(self, engine: PluginEngine, transcript: Transcript, counter: Counter) -> Compaction:
@@ -143,11 +137,8 @@ class RowMaker:
             plan, warnings = self._planned(transcript, counter), (_fallback_warning(failure),)
         return Compaction(output=b"", plan=plan, report=replace(planned_report(transcript, plan), warnings=warnings))
 
-    def _estimate(self, transcript: Transcript, plan: Plan, counter: Counter) -> Estimate | None:
-        if self.estimate is None:
-            return None
-        request = summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
-        return self.estimate(request) if request else None
+    def _request(self, transcript: Transcript, plan: Plan, counter: Counter) -> Request | None:
+        return summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
 
     def _with_original(self, transcript: Transcript, generations: int = _MOST_GENERATIONS) -> Transcript:
         """The transcript with the size of what its newest summary covers, counted in the archived original.
@@ -306,7 +297,7 @@ class RowMaker:
         if guidance and not plan and self.settings.keep.by not in UNBROKEN:
             # What a person asks for is to stay as well, not only to be summarised.
             focused = replace(self.settings, focus=f"{self.settings.focus} {guidance}".strip())
-            plan = self._planned_for(transcript, counter, focused)
+            plan = self._planned(transcript, counter, focused)
         if self.ask:
             plan = plan or self._planned(transcript, counter)
             feedback = self.ask(transcript, plan) if plan.changes else ""
@@ -322,7 +313,8 @@ class RowMaker:
             load_state=self.load_state,
             plan=plan,
             mode=self.mode,
-            summary_text=_as_it_is(saved) if saved else "",
+            # A saved digest is made again and compared; any other summary is taken as it is.
+            summary_text=saved.summary if saved and saved.source in ("model", "plugin", "memory") else "",
             importance=self.importance,
             archived=self.archived,
         )
@@ -331,14 +323,9 @@ class RowMaker:
             raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
         if done.changed:
             _check_retention(done.report, self.settings)
-        return replace(done, example=self._example(transcript, done, counter))
-
-    def _example(self, transcript: Transcript, done: Compaction, counter: Counter) -> bytes:
-        """The summariser's own call as a row, where such rows are wanted."""
-        if self.example is None or not done.summary_text:
-            return b""
-        request = summary_request(transcript, self.settings, done.plan, counter=counter, load_state=self.load_state)
-        return self.example(request, done.summary_text) if request else b""
+        if self.example and done.summary_text and (request := self._request(transcript, done.plan, counter)):
+            return replace(done, example=self.example(request, done.summary_text))
+        return done
 
     def _saved(self, transcript: Transcript) -> Saved | None:
         if self.plans is None:
@@ -357,13 +344,6 @@ class RowMaker:
         reason = what if has_place else f"{_place(transcript)}: {what}"
         row = _as_it_was(transcript, "failed")
         return replace(row, report=replace(row.report, outcome=Outcome.FAILED, reason=reason))
-
-
-def _as_it_is(saved: Saved) -> str:
-    """The saved summary, if it is not a digest: such a one cannot be made again."""
-    from compactor_cli.model.summary import Source
-
-    return saved.summary if saved.source in (Source.MODEL, Source.PLUGIN, Source.MEMORY) else ""
 
 
 def _text_of(row: Compaction, transcript: Transcript, shape: OutputShape, counter: Counter) -> tuple[bytes, int]:
@@ -462,7 +442,7 @@ class Finisher:
         """The row, without what only its making needed."""
         plans = b""
         if self.plans_path:
-            from compactor_cli.run.planfile import plan_line
+            from compactor_cli.run.resume import plan_line
 
             plans = plan_line(self.plans_path, row.plan, row.summary_text, row.report.summary_source)
         shown = self.view(transcript, row) if self.view else ""

@@ -13,13 +13,11 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats.detect import find_row
 from compactor_cli.model.errors import CompactError, TryLater
 from compactor_cli.model.report import InputReport, Listener, Outcome, without_progress
 from compactor_cli.plan.tokens import load_vocabulary
-from compactor_cli.read.jsonl import parse
-from compactor_cli.read.streams import Compression, compression_named, open_stream
-from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, run_job
+from compactor_cli.read.streams import Compression, compression_named
+from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, row_dialect, run_job
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -73,7 +71,7 @@ def run_batch(
     if models and models.threads > 1 and len(jobs) > 1:
         return _in_threads(jobs, run_config, models, given, after_failure)
     processes = 1 if models or run_config.review else processes
-    sizes = ((job.source.path, _size_bytes(job)) for job in jobs)
+    sizes = ((job.source.path, _size_bytes(job.source.path)) for job in jobs)
     at_once = affordable(sizes, processes, memory_at_hand()) if processes > 1 < len(jobs) else 1
     if at_once <= 1:
         return _in_order(jobs, run_config, given, after_failure, processes)
@@ -110,9 +108,8 @@ def _unpacked_bytes(path: str, size_bytes: int) -> int:
 
 
 def _is_dataset(path: str) -> bool:
-    """Whether the first line of an input is a row."""
-    with suppress(CompactError, ValueError), open_stream(path) as stream:
-        return find_row(parse(next(stream.lines(), b""))) is not None
+    with suppress(CompactError):
+        return bool(row_dialect(path))
     return False
 
 
@@ -185,7 +182,7 @@ def _in_processes(
 ) -> Generator[InputReport, None, None]:
     from compactor_cli.run.workers import Workers
 
-    load_vocabulary(run_config.settings.tokenizer, sum(map(_size_bytes, jobs)))
+    load_vocabulary(run_config.settings.tokenizer, sum(_size_bytes(job.source.path) for job in jobs))
     stopped = False
     chunks = _chunks(jobs, -(-len(jobs) // (processes * CHUNKS_PER_PROCESS)))
     handed_out: list[int] = [0]
@@ -265,7 +262,7 @@ def _chunks(jobs: Iterable[Job], most: int) -> Iterator[tuple[Job, ...]]:
     size_bytes = 0
     for job in jobs:
         chunk.append(job)
-        size_bytes += _size_bytes(job)
+        size_bytes += _size_bytes(job.source.path)
         if len(chunk) >= min(most, CHUNK_FILES) or size_bytes >= CHUNK_BYTES:
             yield tuple(chunk)
             chunk, size_bytes = [], 0
@@ -273,9 +270,9 @@ def _chunks(jobs: Iterable[Job], most: int) -> Iterator[tuple[Job, ...]]:
         yield tuple(chunk)
 
 
-def _size_bytes(job: Job) -> int:
+def _size_bytes(path: str) -> int:
     try:
-        return os.stat(job.source.path).st_size  # noqa: PTH116 -- many small files: a Path each costs more than the look
+        return os.stat(path).st_size  # noqa: PTH116 -- many small files: a Path each costs more than the look
     except OSError:
         return 0
 

@@ -6,17 +6,21 @@ import dataclasses
 import heapq
 import itertools
 import json
+import os
 import re
+import signal
 import time
-from collections.abc import Iterator, Sequence, Set
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive.atomic import Existing, atomic_writer, output_error
 from compactor_cli.archive.targets import Destination, Target, TargetKind, plan_targets
-from compactor_cli.model.errors import Changed, CompactError, InputError, UsageError
+from compactor_cli.model.errors import Changed, CompactError, InputError, TryLater, UsageError
 from compactor_cli.model.report import Outcome
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
@@ -29,8 +33,8 @@ from compactor_cli.run.jobs import FinishedPolicy, Job, Outputs, RunConfig, comp
 from compactor_cli.run.outputs import InputTally
 
 if TYPE_CHECKING:
-    from compactor_cli.run.model_run import ModelRun
-
+    from compactor_cli.llm.limits import Spent
+    from compactor_cli.run.model_run import GateAddress
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
@@ -109,7 +113,7 @@ def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, 
         return []
     if is_parquet(source):
         return list(_grouped(group_sizes(source), split_bytes))
-    if not row_dialect(source):
+    if not row_dialect(source, is_plain=True):
         return []
     count = -(-size_bytes // split_bytes)
     places = [size_bytes * number // count for number in range(count + 1)]
@@ -298,15 +302,13 @@ def compact_shard(
     options: RunConfig | None = None,
     *,
     part: Slice | None = None,
-    models: ModelRun | None = None,
 ) -> ShardMetrics:
     """Compact one file, or a ``part`` of one, into another; what it came to.
 
     Idempotent: a shard that is finished by these options from this input is not done again. The output is there
     whole or not at all, then ``OUTPUT.failed`` (rows that were passed on unchanged because they failed; see
     `FailedRows`), then ``OUTPUT.done``. The rows of a part give the bytes that they give in the whole file.
-    JSONL (also gzip, zstd) and Parquet, known by content. ``models``: instead of those of the options, where
-    several shards share them. Raises `CompactError`; then nothing was written.
+    JSONL (also gzip, zstd) and Parquet, known by content. Raises `CompactError`; then nothing was written.
     """
     options = options or RunConfig()
     path, output = str(input_path), str(output_path)
@@ -320,14 +322,14 @@ def compact_shard(
     target = Target(path=output, kind=TargetKind.FILE, compression=named, existing=Existing.REPLACE)
     job = Job(source=source, target=target, part=part, is_shard=True)
     with ExitStack() as stack:
-        if models is None and (config := options.model_config()):
+        if options.model_run is None and (config := options.model_config()):
             from compactor_cli.run.model_run import ModelRun
 
-            models = stack.enter_context(ModelRun(config))
+            options = replace(options, model_run=stack.enter_context(ModelRun(config)))
         compact = compact_table if is_parquet(path) else compact_columns_of_lines if options.column else compact_input
         try:
             with FailedRows(output) as failed:
-                tally = compact(job, replace(options, model_run=models), Outputs(failed_row=failed.add))
+                tally = compact(job, options, Outputs(failed_row=failed.add))
         except Changed as error:
             raise _changed(path) from error
     if look_at(path) != look:
@@ -353,10 +355,10 @@ class ShardResult:
     trace: str = ""
 
 
-def try_shard(shard: Shard, options: RunConfig, models: ModelRun | None = None) -> ShardResult:
+def try_shard(shard: Shard, options: RunConfig) -> ShardResult:
     """Do one shard; whatever goes wrong with it is in the result."""
     try:
-        metrics = compact_shard(shard.input, shard.output, options, part=shard.part, models=models)
+        metrics = compact_shard(shard.input, shard.output, options, part=shard.part)
     except BrokenPipeError:
         raise
     except Exception as raised:
@@ -369,3 +371,196 @@ def try_shard(shard: Shard, options: RunConfig, models: ModelRun | None = None) 
 def failed_shard(shard: Shard, what: str, *, exit_code: int = CompactError.exit_code, trace: str = "") -> ShardResult:
     """The result of a shard that wrote nothing."""
     return ShardResult(shard=shard, metrics=ShardMetrics(shards_failed=1), error=what, exit_code=exit_code, trace=trace)
+
+
+def run_here(shards: Sequence[Shard], options: RunConfig, *, processes: int = 1) -> Generator[ShardResult, None, None]:
+    """All shards on this machine; one result each, in order. With a ``model_run``, in this process."""
+    if options.model_run or processes <= 1 or len(shards) < 2:
+        yield from (try_shard(shard, options) for shard in shards)
+        return
+    yield from _in_processes(shards, options, min(processes, len(shards)), partial(try_shard, options=options))
+
+
+def run_gated(
+    shards: Sequence[Shard], options: RunConfig, *, processes: int, emit: Callable[[Spent], object]
+) -> Generator[ShardResult, None, None]:
+    """All shards on this machine in several processes that ask a model, with one rate limit and one account.
+
+    The work around a call takes ten times as long as the call itself, and threads do not share it. ``emit`` gets what
+    was spent in the end.
+    """
+    from compactor_cli.run.model_run import local_gate
+
+    run_config = options.models
+    assert run_config is not None  # noqa: S101 -- for the type checker; callers look
+    with local_gate(run_config.rate_limits, run_config.limits) as address:
+        work = partial(_by_gate, options=options, address=address, places=processes)
+        try:
+            yield from _in_processes(shards, options, processes, work)
+        finally:
+            emit(address.spent())
+
+
+def try_gated(shard: Shard, options: RunConfig, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:
+    """Do one shard in one of ``places`` workers, with the gate's limits and a part of the requests at once."""
+    from compactor_cli.run.model_run import ModelRun, SharedRateLimiter, SharedSpend
+
+    run_config = options.model_config()
+    assert run_config is not None  # noqa: S101 -- for the type checker; callers look
+    rate_limits = replace(run_config.rate_limits, concurrency=max(1, run_config.rate_limits.concurrency // places))
+    shared = SharedSpend(gate, wait), SharedRateLimiter(rate_limits, gate)
+    with ModelRun(replace(run_config, rate_limits=rate_limits), spend=shared[0], rate_limiter=shared[1]) as models:
+        return try_shard(shard, replace(options, model_run=models))
+
+
+def _by_gate(shard: Shard, options: RunConfig, address: GateAddress, places: int) -> ShardResult:
+    from compactor_cli.run.model_run import wait
+
+    with address.connected() as gate:
+        return try_gated(shard, options, gate, wait, places)
+
+
+def _in_processes(
+    shards: Sequence[Shard], options: RunConfig, processes: int, work: Callable[[Shard], ShardResult]
+) -> Generator[ShardResult, None, None]:
+    from compactor_cli.plan.tokens import PAYS_FROM_BYTES, load_vocabulary
+    from compactor_cli.run.runner import affordable, memory_at_hand
+    from compactor_cli.run.workers import Workers
+
+    load_vocabulary(options.settings.tokenizer, PAYS_FROM_BYTES)  # shards are not small
+    # Of parts, tables and columns a few rows are held, whatever their size.
+    held = ((s.input, 0 if s.part or options.column or is_parquet(s.input) else s.size_bytes) for s in shards)
+    processes = affordable(held, processes, memory_at_hand())
+    yield from Workers(work, processes, _lost).results((shard,) for shard in shards)
+
+
+def _lost(shard: Shard) -> ShardResult:
+    advice = "too little memory? run it alone, with -j 1 or a smaller --split"
+    return failed_shard(shard, f"{shard.input}: the process that worked on it died: {advice}")
+
+
+def summed(results: Iterable[ShardResult]) -> ShardMetrics:
+    """The metrics of all."""
+    return sum((result.metrics for result in results), ShardMetrics())
+
+
+# Tasks handed to the cluster ahead, per CPU: bounds what its scheduler has to hold.
+_AHEAD = 4
+_RETRIES = 2
+_ANSWER_SECONDS = 10.0
+# Shards go by the file system; Ray's store holds nothing but their names.
+_STORE_BYTES = 100 << 20
+
+
+class RayRun:
+    """A run of shards on Ray. ``address`` empty: a cluster of ``processes`` on this machine, for this run."""
+
+    def __init__(self, options: RunConfig, *, address: str = "", processes: int = 1) -> None:
+        from compactor_cli.llm.limits import Spent
+        from compactor_cli.llm.model_calls import NO_KEYS
+
+        # Keys are read where they are used; they are not sent.
+        self._options = replace(options, models=replace(options.models, keys=NO_KEYS) if options.models else None)
+        self._address = address
+        self._processes = processes
+        self.spent = Spent()
+
+    def results(self, shards: Sequence[Shard]) -> Generator[ShardResult, None, None]:
+        """One result per shard, as they are done; leaving early cancels the rest.
+
+        Raises `UsageError` without Ray, `TryLater` where the cluster does not answer.
+        """
+        with _cluster(self._address, self._processes) as ray:
+            places = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            gate = self._gate(ray)
+            work = ray.remote(max_retries=_RETRIES)(_on_worker)
+            rest = iter(shards)
+            running: dict[Any, Shard] = {}
+            try:
+                while True:
+                    for shard in islice(rest, _AHEAD * places - len(running)):
+                        running[work.remote(shard, self._options, gate, places)] = shard
+                    if not running:
+                        break
+                    for ref in ray.wait(list(running))[0]:
+                        yield _result(ray, ref, running.pop(ref))
+            finally:
+                for ref in running:
+                    ray.cancel(ref)
+                if gate is not None:
+                    self.spent = ray.get(gate.spent.remote())
+
+    def _gate(self, ray: Any) -> Any:
+        if (run_config := self._options.models) is None:
+            return None
+        from compactor_cli.run.model_run import Gate
+
+        return ray.remote(Gate).options(num_cpus=0).remote(run_config.rate_limits, run_config.limits)
+
+
+def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> ShardResult:
+    """The task: one shard on whatever machine this is."""
+    if gate is None:
+        return try_shard(shard, options)
+    import ray
+
+    return try_gated(shard, options, gate, ray.get, places)
+
+
+def _result(ray: Any, ref: Any, shard: Shard) -> ShardResult:
+    try:
+        found: ShardResult = ray.get(ref)
+    except ray.exceptions.RayError as error:
+        what = str(error).strip().splitlines()[-1]
+        return failed_shard(
+            shard, f"{shard.input}: its worker failed ({what}): start the run again, or use a smaller --split"
+        )
+    return found
+
+
+@contextmanager
+def _cluster(address: str, processes: int) -> Iterator[Any]:
+    """Ray, connected; disconnected on leaving, unless it was connected before."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+    except ImportError:
+        advice = "pip install 'compactor-cli[ray]'"
+        raise UsageError("the engine ray needs the package ray", next_step=advice) from None
+    if ray.is_initialized():
+        yield ray
+        return
+    _check_answers(address)
+    run_options: dict[str, Any] = {"address": address}
+    if not address:
+        run_options = {"address": "local", "num_cpus": processes, "object_store_memory": _STORE_BYTES}
+    stop = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            **run_options, include_dashboard=None if address else False, logging_level="ERROR", log_to_driver=False
+        )
+    except (ConnectionError, ValueError) as error:
+        raise _no_cluster(address, error) from error
+    try:
+        # Ray ends the process in its own way; ours unwinds first.
+        signal.signal(signal.SIGTERM, stop)
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Raises `TryLater` where nobody listens at ``host:port``; Ray itself would wait for minutes."""
+    import socket
+
+    host, colon, port = address.rpartition("//")[2].rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+    except OSError as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> TryLater:
+    return TryLater(f"no Ray cluster answers at {address} ({error})", next_step="check --address")

@@ -82,7 +82,9 @@ class Workers(Generic[Item, Result]):
                     self._collect()
                 while first.given < len(first.results):
                     first.given += 1
-                    yield _or_raise(first.results[first.given - 1])
+                    if isinstance(result := first.results[first.given - 1], BaseException):
+                        raise result
+                    yield result
                 if not first.rest:
                     self._waiting.popleft()
         finally:
@@ -90,13 +92,15 @@ class Workers(Generic[Item, Result]):
 
     def _hand_out(self, tasks: Iterator[Sequence[Item]]) -> bool:
         """Give tasks to idle workers as far as the window allows; whether results are to come."""
-        while self._has_room and (task := self._next(tasks)):
-            worker = self._idle()
+        while True:
+            idle = next((worker for worker in self._team if worker.task is None), None)
+            if (idle is None and len(self._team) >= self._processes) or not (task := self._next(tasks)):
+                return bool(self._waiting)
+            worker = idle or self._new()
             worker.task = task
             # A worker that died idle is found out when its result is received.
             with contextlib.suppress(BrokenPipeError):
                 worker.connection.send(task.rest)
-        return bool(self._waiting)
 
     def _next(self, tasks: Iterator[Sequence[Item]]) -> _Task[Item, Result] | None:
         """What a dead worker left, else the next task; None where there is none, or enough is held."""
@@ -109,13 +113,6 @@ class Workers(Generic[Item, Result]):
             return None
         self._waiting.append(_Task(items))
         return self._waiting[-1]
-
-    @property
-    def _has_room(self) -> bool:
-        return len(self._team) < self._processes or not all(worker.task for worker in self._team)
-
-    def _idle(self) -> _Worker[Item, Result]:
-        return next((worker for worker in self._team if worker.task is None), None) or self._new()
 
     def _new(self) -> _Worker[Item, Result]:
         import multiprocessing
@@ -137,13 +134,11 @@ class Workers(Generic[Item, Result]):
 
         busy = {worker.connection: worker for worker in self._team if worker.task}
         for connection in wait(list(busy)):
-            self._receive(busy[connection])  # type: ignore[index]  # wait gives back what it was given
-
-    def _receive(self, worker: _Worker[Item, Result]) -> None:
-        try:
-            self._take(worker)
-        except (EOFError, OSError):
-            self._bury(worker)
+            worker = busy[connection]  # type: ignore[index]  # wait gives back what it was given
+            try:
+                self._take(worker)
+            except (EOFError, OSError):
+                self._bury(worker)
 
     def _take(self, worker: _Worker[Item, Result]) -> None:
         """The next result of a busy worker."""
@@ -166,7 +161,10 @@ class Workers(Generic[Item, Result]):
             if worker.task:
                 worker.process.terminate()
         for worker in self._team:
-            self._drain(worker)
+            # What one that was stopped had done is taken; it is gone, or what it did failed: then there is no more.
+            with contextlib.suppress(Exception):
+                while worker.task and worker.connection.poll(STOP_SECONDS):
+                    self._take(worker)
             worker.connection.close()
         for worker in self._team:
             worker.process.join(STOP_SECONDS)
@@ -175,12 +173,6 @@ class Workers(Generic[Item, Result]):
         self._team.clear()
         late = [result for task in self._waiting for result in task.results[task.given :]]
         self.late = tuple(result for result in late if not isinstance(result, BaseException))
-
-    def _drain(self, worker: _Worker[Item, Result]) -> None:
-        """Take what a worker that was stopped had done until then."""
-        with contextlib.suppress(Exception):  # it is gone, or what it did failed: either way there is no more
-            while worker.task and worker.connection.poll(STOP_SECONDS):
-                self._take(worker)
 
 
 def _serve(work: Callable[[Item], Result], connection: Connection, others: Iterable[Connection]) -> None:
@@ -194,20 +186,11 @@ def _serve(work: Callable[[Item], Result], connection: Connection, others: Itera
     with contextlib.suppress(EOFError, OSError):
         while True:
             for item in connection.recv():
-                connection.send(_result(work, item))
-
-
-def _result(work: Callable[[Item], Result], item: Item) -> object:
-    try:
-        return work(item)
-    except Exception as error:
-        return error
-
-
-def _or_raise(result: Result) -> Result:
-    if isinstance(result, BaseException):
-        raise result
-    return result
+                try:
+                    result: object = work(item)
+                except Exception as error:
+                    result = error
+                connection.send(result)
 
 
 def _unwind(number: int, frame: object) -> None:
@@ -284,7 +267,8 @@ class ParallelRows:
         return None
 
     def _together(self) -> Iterator[FinishedRow]:
-        workers = Workers(self._rows, self._processes, self._passed)
+        # None of a line that has to be looked at with what surrounds it, or fails.
+        workers = Workers(lambda line: self._made(line, self._finish), self._processes, self._passed)
         results = workers.results(self._tasks())
         for rows in results:
             if rows is None:
@@ -315,10 +299,6 @@ class ParallelRows:
                 task, size_bytes = [], 0
         if task:
             yield task
-
-    def _rows(self, line: RawLine) -> _RowsOfLine | None:
-        """The rows of a line; None if it has to be looked at with what surrounds it, or fails."""
-        return self._made(line, self._finish)
 
     def _passed(self, line: RawLine) -> _RowsOfLine | None:
         """The rows of a line whose worker died, as they are."""

@@ -15,9 +15,7 @@ from typing import Any
 import click
 
 from compactor_cli import __version__
-from compactor_cli.cli import compact as filters
-from compactor_cli.cli.compact import command as compact
-from compactor_cli.cli.compactor import TOOLS, Toolbox
+from compactor_cli.cli import program
 from compactor_cli.cli.config import BOTH, TABLES
 from compactor_cli.cli.options import OPTIONS, Option, OptionKind, Scope
 
@@ -76,17 +74,17 @@ def _value(item: Option) -> dict[str, Any]:
 
 def _filter_page() -> Iterator[str]:
     yield from _head("compact", "compact transcripts of LLM agents")
-    yield from (".SH SYNOPSIS", ".B compact", _text(filters.SYNOPSIS), ".SH DESCRIPTION", *_paragraphs(filters.HELP))
-    context = click.Context(compact, info_name="compact")
-    for title, options in filters.SECTIONS:
+    yield from (".SH SYNOPSIS", ".B compact", _text(program.SYNOPSIS), ".SH DESCRIPTION", *_paragraphs(program.HELP))
+    context = click.Context(program.command, info_name="compact")
+    for title, options in program.SECTIONS:
         yield f'.SH "{_text(title.upper())}"'
-        shown = {param.name: param.get_help_record(context) for param in compact.params}
+        shown = {param.name: param.get_help_record(context) for param in program.command.params}
         yield from _definitions(record for option in options if (record := shown[option.name]))
     yield ".SH KEYS"
     yield _text("For --set KEY=VALUE, configuration files, and as COMPACT_KEY in the environment:")
     keys = (item for item in OPTIONS if not item.flags)
     yield from _definitions((f"{item.key}={_placeholder(item)}", item.help) for item in keys)
-    yield from (".SH EXAMPLES", *_verbatim(filters.EXAMPLES), ".SH EXIT STATUS", *_verbatim(filters.EXIT_CODES))
+    yield from (".SH EXAMPLES", *_verbatim(program.EXAMPLES), ".SH EXIT STATUS", *_verbatim(program.EXIT_CODES))
     yield ".SH ENVIRONMENT"
     yield _text("An option --name VALUE may be given as COMPACT_NAME=VALUE, with _ for -, except for these:")
     only = [item.key for item in OPTIONS if item.scope is Scope.COMMAND_LINE]
@@ -104,9 +102,9 @@ def _toolbox_page() -> Iterator[str]:
     yield from _head("compactor", "tools around compact")
     yield from (".SH SYNOPSIS", ".B compactor", _text("COMMAND [OPTIONS] [ARGS]…"), ".SH DESCRIPTION")
     yield _text("Look at transcripts, fetch originals, check and measure.")
-    toolbox = Toolbox("compactor")
+    toolbox = program.Toolbox("compactor")
     above = click.Context(toolbox, info_name="compactor")
-    for name in TOOLS:
+    for name in program.TOOLS:
         found = toolbox.get_command(above, name)
         if found is None:
             continue

@@ -23,11 +23,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def compactor(home: Path, capfd: pytest.CaptureFixture[str]) -> Toolbox:
     """Run ``compactor``; exit code, standard output and error."""
-    from compactor_cli.cli.compactor import main
+    from compactor_cli.cli.program import run_toolbox
 
     def run(*arguments: object) -> tuple[int, str, str]:
         capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
+        code = run_toolbox([str(argument) for argument in arguments])
         sys.stdout.flush()
         return code, *capfd.readouterr()
 

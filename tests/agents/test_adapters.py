@@ -14,7 +14,7 @@ import pytest
 from agent_cases import SAMPLES
 
 from compactor_cli import CompactError, compact, make_digest
-from compactor_cli.adapters.stable import StableCompactor
+from compactor_cli.adapters import StableCompactor
 
 SCRIPT = Path(__file__).with_name("adapter_runs.py")
 ADAPTERS = SCRIPT.parents[2] / "compactor_cli/adapters"

@@ -15,8 +15,7 @@ from agent_cases import Toolbox
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.agents.clients import client_names, load_client
-from compactor_cli.agents.install import InstallPlace, integration
+from compactor_cli.agents.install import InstallPlace, client_names, integration, load_client
 from compactor_cli.agents.settings_text import (
     applied,
     json_added,

@@ -159,12 +159,12 @@ def test_dropped_lists_what_a_session_lost_when_its_client_compacted_it(
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
-        ("search", {}, "query is missing"),
-        ("search", {"query": 3}, "query is of type string"),
-        ("search", {"query": "x", "limit": 0}, "limit is from 1 to 20"),
-        ("search", {"query": "x", "role": "boss"}, "role is one of"),
-        ("search", {"query": "x", "colour": "red"}, "there is no argument colour"),
-        ("expand", {"ids": []}, "ids holds strings"),
+        ("search", {}, "'query' is a required property"),
+        ("search", {"query": 3}, "$.query: 3 is not of type 'string'"),
+        ("search", {"query": "x", "limit": 0}, "$.limit: 0 is less than the minimum of 1"),
+        ("search", {"query": "x", "role": "boss"}, "$.role: 'boss' is not one of"),
+        ("search", {"query": "x", "colour": "red"}, "'colour' was unexpected"),
+        ("expand", {"ids": []}, "$.ids: [] should be non-empty"),
         ("expand", {"ids": ["nonsense"]}, "names no record"),
         ("expand", {"ids": ["0000000000000000:1"]}, "0000000000000000"),
         ("dropped", {"session": "no such"}, "no archive holds a session"),

@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 from archived import said, session, store
 
-from compactor_cli.archive import growth
 from compactor_cli.archive.folder import read_entries, stored_blobs
-from compactor_cli.archive.growth import store_session
 from compactor_cli.archive.restore import each_once, expand, find, listed, restore
 from compactor_cli.archive.search import search
 from compactor_cli.archive.store import Archive
-from compactor_cli.archive.verify import candidates, remove, verify
+from compactor_cli.archive.verify import candidates, remove, store_session, verify
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError, OutputError
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -82,7 +80,7 @@ def test_where_an_earlier_state_cannot_be_taken_out_both_are_there(
 
     first = _stored(tmp_path, session(SAID[:4]))
     with monkeypatch.context() as patched:
-        patched.setattr(growth, "remove", refuse)
+        patched.setattr("compactor_cli.archive.verify.remove", refuse)
         with pytest.raises(OutputError):
             _stored(tmp_path, session(SAID[:8]))
     assert (verify(tmp_path).is_sound, verify(tmp_path).originals) == (True, 2)

@@ -40,17 +40,17 @@ def work(home: Path) -> Path:
 @pytest.fixture
 def compact(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
     """Run ``compact`` in this process."""
-    from compactor_cli.cli.compact import main
+    from compactor_cli.cli.program import run_filter
 
-    return _in_process(main, capfdbinary)
+    return _in_process(run_filter, capfdbinary)
 
 
 @pytest.fixture
 def compactor(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
     """Run ``compactor`` in this process."""
-    from compactor_cli.cli.compactor import main
+    from compactor_cli.cli.program import run_toolbox
 
-    return _in_process(main, capfdbinary)
+    return _in_process(run_toolbox, capfdbinary)
 
 
 def _in_process(main: Callable[[Sequence[str]], int], capture: pytest.CaptureFixture[bytes]) -> Run:

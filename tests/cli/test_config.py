@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compactor_cli.cli.config import Configuration, configure
-from compactor_cli.cli.options import OPTIONS, Option, OptionKind, Scope, as_now
+from compactor_cli.cli.options import OPTIONS, Scope
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings, Size
 
@@ -176,14 +176,6 @@ def test_a_mistake_after_set_is_named_with_what_to_write(entry: str, named: str,
     with pytest.raises(UsageError) as caught:
         _configure({"set": (entry,)}, {}, home, project)
     assert named in str(caught.value)
-
-
-@pytest.mark.parametrize("option", [item for item in OPTIONS if not item.flags], ids=lambda item: item.key)
-def test_a_flag_of_what_is_a_key_now_sets_it(option: Option) -> None:
-    is_switch = option.kind in (OptionKind.FLAG, OptionKind.PAIR)
-    given, value = ([], "true") if is_switch else (["3"], "3")
-    now = ["--set", f"{option.key}={value}"]
-    assert as_now(["-q", f"--{option.key}", *given, "x"], f"--{option.key}") == (["-q", *now, "x"], " ".join(now))
 
 
 def test_an_empty_variable_says_nothing(home: Path, project: Path) -> None:

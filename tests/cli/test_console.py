@@ -9,8 +9,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from compactor_cli.cli.compactor import main
 from compactor_cli.cli.console import Console, Level, Progress, counted, table, visible, wants_color
+from compactor_cli.cli.program import run_toolbox
 
 
 class _Terminal(io.StringIO):
@@ -133,5 +133,5 @@ def test_a_batch_shows_how_much_of_its_bytes_is_done(monkeypatch: pytest.MonkeyP
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_bytes(rows)
     arguments = ["batch", "-t", "4k", "-j", "1", "--output-dir", str(tmp_path / "out"), str(tmp_path / "a.jsonl")]
-    assert main([*arguments, str(tmp_path / "b.jsonl")]) == 0
+    assert run_toolbox([*arguments, str(tmp_path / "b.jsonl")]) == 0
     assert re.search(r"compactor batch: +50%.*2\.\d+k/5\.\d+k", terminal.getvalue())

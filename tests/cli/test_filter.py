@@ -100,31 +100,10 @@ def test_a_wrong_command_is_exit_2_says_what_to_do_and_touches_nothing(
     assert sorted(home.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    ("old", "now"),
-    [
-        (("--template", "hermes"), ("--set", "template=hermes")),
-        (("--template=hermes",), ("--set", "template=hermes")),
-        (("--stdout",), ("-o", "-")),
-        (("--no-lock",), ("--set", "lock=false")),
-        (("--at-phase", "--lang", "zh"), ("--set", "at-phase=true", "--set", "lang=zh")),
-    ],
-    ids=["value", "equals", "stdout", "switched off", "two"],
-)
-def test_an_option_of_earlier_versions_does_what_it_did_and_says_how_it_is_written_now(
-    old: tuple[str, ...], now: tuple[str, ...], work: Path, compact: Run
-) -> None:
-    ran, same = compact("-t", "1500", "session.jsonl", *old), compact("-t", "1500", "session.jsonl", *now)
-    assert (ran.code, ran.out) == (same.code, same.out) == (0, same.out)
-    assert f"{old[0].partition('=')[0]} is written {' '.join(now[:2])} now" in ran.err
-    assert compact("-q", "-t", "1500", "session.jsonl", *old).err == ""
-
-
-def test_what_follows_two_dashes_is_no_option_of_any_version(work: Path, compact: Run) -> None:
-    Path("--stdout").write_bytes(Path("session.jsonl").read_bytes())
-    ran = compact("-t", "1500", "--no-lock", "--", "--stdout")
-    assert ran.code == 0
-    assert "--stdout is written" not in ran.err
+def test_a_flag_for_what_is_a_key_is_refused_with_what_to_write(work: Path, compact: Run) -> None:
+    ran = compact("-t", "1500", "session.jsonl", "--template", "hermes")
+    assert (ran.code, ran.out) == (2, b"")
+    assert "write --set template=VALUE" in ran.err
 
 
 def test_in_place_archives_replaces_and_restores(work: Path, compact: Run, compactor: Run) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli_cases import Run, session_bytes
 
-from compactor_cli.cli.compactor import TOOLS
+from compactor_cli.cli.program import TOOLS
 from compactor_cli.presets import preset_names
 from compactor_cli.schema import schema_names
 

@@ -316,9 +316,9 @@ def compacted(arguments: tuple[str, ...], prepare: Callable[[Path], None]) -> Ca
 
 
 def run_in_process(arguments: Sequence[str]) -> None:
-    from compactor_cli.cli.compact import main
+    from compactor_cli.cli.program import run_filter
 
-    assert main(list(arguments)) == 0
+    assert run_filter(list(arguments)) == 0
 
 
 CHAT_RECORD = '{"role":"user","content":"agent record %d"}\n'
@@ -414,10 +414,10 @@ def main() -> None:
 
 def warm_up(folder: Path) -> None:
     """Do each command once in this process, so that those it forks have nothing to load."""
-    from compactor_cli.cli import compact, compactor
+    from compactor_cli.cli.program import run_filter, run_toolbox
 
     here, environment = Path.cwd(), dict(os.environ)
-    mains = {"compact": compact.main, "compactor": compactor.main}
+    mains = {"compact": run_filter, "compactor": run_toolbox}
     for number, scenario in enumerate(scenarios()):
         (folder / str(number) / "work").mkdir(parents=True)
         settle(folder / str(number))

@@ -26,11 +26,11 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def batch(work: Path, capfd: pytest.CaptureFixture[str]) -> Batch:
     """Run ``compactor batch`` in this process: exit code, standard output, standard error."""
-    from compactor_cli.cli.compactor import main
+    from compactor_cli.cli.program import run_toolbox
 
     def run(*arguments: object) -> tuple[int, str, str]:
         capfd.readouterr()
-        code = main(["batch", *map(str, arguments)])
+        code = run_toolbox(["batch", *map(str, arguments)])
         sys.stdout.flush()
         return (code, *capfd.readouterr())
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.cli.compact import main
+from compactor_cli.cli.program import run_filter
 from compactor_cli.run.jobs import RunConfig
 from compactor_cli.run.shards import settings_of
 
@@ -55,7 +55,7 @@ def dataset(rows: int = 6, *, odd: bool = False) -> bytes:
 def plain(path: Path, *more: str) -> bytes:
     """The output of ``compact`` itself."""
     output = path.with_name(f"plain-{path.name}")
-    main([str(path), "-t", TARGET, "--no-archive", "-o", str(output), "-q", *more])
+    run_filter([str(path), "-t", TARGET, "--no-archive", "-o", str(output), "-q", *more])
     return output.read_bytes()
 
 

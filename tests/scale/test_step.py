@@ -147,12 +147,12 @@ def test_a_session_among_the_rows_of_a_part_is_an_error_not_a_guess(work: Path) 
 
 
 def test_originals_go_to_an_archive_where_one_is_named(work: Path) -> None:
-    from compactor_cli.cli.compactor import main
+    from compactor_cli.cli.program import run_toolbox
 
     Path("rows.jsonl").write_bytes(dataset())
     options = replace(OPTIONS, archive_dir="archive")
     compact_shard("rows.jsonl", "out.jsonl", options, part=Slice(start=100, stop=10**9))
-    assert main(["verify", "archive"]) == 0
+    assert run_toolbox(["verify", "archive"]) == 0
     assert len(list(Path("archive").glob("??/*.jsonl.zst"))) == 2  # the original and the list of its rows
 
 
