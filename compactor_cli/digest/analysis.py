@@ -12,7 +12,7 @@ from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.events import Event, EventKind, events, is_service_call
-from compactor_cli.digest.failures import ErrorRecord, find_errors
+from compactor_cli.digest.failures import Cause, ErrorRecord, find_causes, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
@@ -64,6 +64,7 @@ class Analysis:
     files: tuple[FileState, ...]
     runs: tuple[Run, ...]
     errors: tuple[ErrorRecord, ...]
+    causes: tuple[Cause, ...]
     decisions: tuple[Decision, ...]
     turns: tuple[DigestTurn, ...]
     finals: frozenset[int]
@@ -165,6 +166,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         files=files,
         runs=ran,
         errors=find_errors(found, ran, operations),
+        causes=find_causes(found, operations, taken_back),
         decisions=_with_carried_decisions(memory, decisions(found, taken_back)),
         turns=turns,
         finals=finals(turns),

@@ -8,16 +8,17 @@ exploration (a search without a hit, a wrong path) are no errors, nor is a call 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 
+from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import RUNNERS, chain_parts, contains, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.statements import sentences
+from compactor_cli.digest.statements import COLONS, GAP, QUESTION_MARKS, is_narration, sentences
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
@@ -63,8 +64,7 @@ class ErrorRecord:
 
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
     where nothing ran. ``other_way``: the command that did it after this one failed, or that ran its tests alone.
-    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be, or what it
-    found to be the cause before it changed something.
+    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
     """
 
     line: str
@@ -114,6 +114,85 @@ def find_errors(
             explained = _explained(events, run.event) if found.status is not Status.FIXED else ""
             newest[run.key, run.line] = replace(found, explained=explained)
     return tuple(sorted(newest.values(), key=lambda error: error.event))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What the assistant found to be wrong, in its words, with the fix where it names one.
+
+    ``event``: the message; ``names``: what it names; ``edited``: the files that were edited for it, of which the edits
+    share a name with it.
+    """
+
+    text: str
+    event: int
+    record: int
+    names: frozenset[str]
+    edited: tuple[str, ...] = ()
+
+
+_FINDS_CAUSE = re.compile(
+    r"\b(?:root cause|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
+    r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?(?: (?:is|was)\b|:| —)"
+    r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b"
+    r"|found (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b|there it is\b"
+    r"|turns out|that(?:'s| is| explains) why"
+    r"|(?:fail(?:s|ed|ing|ure)?|broken?|breaks|crash(?:es|ed)?|missing|lost|stuck|skipped)\b[^.!?—]{0,60}"
+    r"\b(?:because|since|due to)\b)",
+    re.IGNORECASE,
+)
+# What only may be so, or is over.
+_UNSURE = re.compile(
+    r"\b(?:might|may|could|would|should|probably|likely|possibl[ey]|perhaps|seems?|if|I (?:think|suspect))\b|\?$"
+    r"|\b(?:resolved|solved|gone|pre-existing|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
+    re.IGNORECASE,
+)
+_POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
+_NAMES_FIX = re.compile(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
+_MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
+
+
+def find_causes(
+    events: Sequence[Event], operations: Sequence[FileOperation], taken_back: Collection[int]
+) -> tuple[Cause, ...]:
+    """What the assistant found to be wrong, in order; of findings on the same names the newest.
+
+    ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing.
+    """
+    edits = [one for one in operations if one.action is not FileAction.READ]
+    found: list[Cause] = []
+    for number in range(len(events) - 1, -1, -1):
+        event = events[number]
+        if event.kind is not EventKind.ASSISTANT or number in taken_back or not _FINDS_CAUSE.search(event.text):
+            continue
+        text = _cause_in(sentences(event.text))
+        names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
+        if not names or any(2 * len(names & one.names) >= len(names) for one in found):
+            continue
+        later = (one for one in edits if number < one.event and events[one.event].turn <= event.turn + 1)
+        edited = (one.path for one in later if any(name in events[one.event].text for name in names))
+        found.append(
+            Cause(text=text, event=number, record=event.record, names=names, edited=tuple(dict.fromkeys(edited)))
+        )
+    return tuple(reversed(found))
+
+
+def _cause_in(pieces: Sequence[str]) -> str:
+    """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
+    at = next((i for i, one in enumerate(pieces) if _FINDS_CAUSE.search(one) and not _UNSURE.search(one)), -1)
+    if at < 0:
+        return ""
+    # "That is why": the cause stands before it.
+    first = at - 1 if at and _POINTS_BACK.match(pieces[at]) else at
+    text, end = " ".join(pieces[first : at + 1]), at + 1
+    for piece in pieces[end:]:
+        is_over = len(text) + len(piece) > _MAX_CAUSE_CHARS or piece.endswith(QUESTION_MARKS)
+        if is_over or is_narration(piece) or (piece.endswith(COLONS) and piece is pieces[-1]):
+            break
+        text, end = f"{text} {piece}", end + 1
+    fixes = (one for one in pieces[end:] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
+    fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
+    return f"{text}{GAP}{fix}" if fix else text
 
 
 # What the assistant says of an error that is none of the work's, or needs nothing.

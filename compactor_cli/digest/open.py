@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files, shown
 from compactor_cli.digest.events import Event, EventKind, ToolKind
-from compactor_cli.digest.failures import ErrorRecord, Status, is_open
+from compactor_cli.digest.failures import Cause, ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -301,7 +302,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
 
 
 def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """Errors that were fixed, with what fixed them: those with an edit first, newest first."""
+    """Errors that were fixed, with what fixed them, those with an edit first; and what was found to be wrong."""
     words = analysis.words
     fixed = [error for error in analysis.errors if error.status is Status.FIXED]
     newest = {error.line: error for error in fixed}
@@ -312,10 +313,26 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
         for text in reversed(analysis.memory.errors)
         if not (words.failing in text or words.changed in text) and not any(line in text for line in known)
     )
-    return chosen((*(_error_item(error, analysis) for error in ranked), *carried), budget_tokens, token_cache)
+    offers = chain.from_iterable(
+        filter(None, pair)
+        for pair in zip_longest(
+            (_cause_item(cause, analysis) for cause in reversed(analysis.causes)),
+            (_error_item(error, analysis) for error in ranked),
+        )
+    )
+    return chosen((*offers, *carried), budget_tokens, token_cache)
+
+
+def _cause_item(cause: Cause, analysis: Analysis) -> Item:
+    words = analysis.words
+    edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
+    return Item(text=f"{cause.text}{edited}", records=(cause.record,))
 
 
 def remembered_errors(analysis: Analysis) -> tuple[str, ...]:
-    """Every error with its status as a line, for the next digest."""
-    new = [_error_item(error, analysis).text for error in analysis.errors]
+    """Every error with its status, and what was found to be wrong, as lines for the next digest."""
+    new = [
+        *(_cause_item(cause, analysis).text for cause in analysis.causes),
+        *(_error_item(error, analysis).text for error in analysis.errors),
+    ]
     return tuple(dict.fromkeys((*analysis.memory.errors, *new)))

@@ -80,6 +80,8 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
                 room += _share(Section.USER, tokens, analysis)
         if row.section is Section.TASK:
             room += lent
+        if row.section is Section.ERRORS:
+            room += max(0, _unused(found, tokens, analysis, token_cache)) // 2
         if row.section is Section.USER:
             room += max(0, _unused(found, tokens, analysis, token_cache)) // 3 - lent
         build = row.build

@@ -333,7 +333,8 @@ _RECENCY = 2.0
 
 def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The strongest and newest decisions that fit, in the order they were made."""
-    found = [one for one in analysis.decisions if one.decides]
+    faults = [cause.text for cause in analysis.causes]
+    found = [one for one in analysis.decisions if one.decides and not any(one.text in text for text in faults)]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
     items = [_decision_item(one, analysis) for one in found]
     taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}

@@ -288,3 +288,58 @@ def test_a_checker_that_was_not_found_is_settled_by_the_way_it_was_found_and_no_
     unfixed, fixed = shown(failed, *looks, ran("mise exec -- golangci-lint run ./...", "0 issues."))
     assert unfixed == []
     assert fixed[0].endswith("→ passed later: `mise exec -- golangci-lint run ./...`")
+
+
+FOUND = (
+    "Found it. `open_gate` reads the level from `gauge.py` in feet, so the gate never closes. "
+    "The fix: `read_level` gives metres. Let me change it."
+)
+
+
+def causes(*messages: object) -> list[str]:
+    one = digest(conversation(user("the gate stays open, why?"), *messages), 3_000)  # type: ignore[arg-type]
+    return texts(one, Section.ERRORS)
+
+
+def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for_it() -> None:
+    cause = FOUND.removesuffix(" Let me change it.")
+    mended = (
+        call("Edit", "g", file_path="src/gauge.py", old_string="read_level()", new_string="read_level() / 3.28"),
+        answer("ok", "g"),
+    )
+    assert causes(says(FOUND), mended) == [f"{cause} → edited: src/gauge.py"]
+    assert causes(says(FOUND), EDIT) == [cause]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The issue might be that `open_gate` reads the level in feet, which would keep the gate open.",
+        "Is the problem that `open_gate` reads the level in feet?",
+        "The problem is fixed, `open_gate` reads metres.",
+        "Here are the two issues: `open_gate` and `close_gate`.",
+        "The cause is clear.",
+    ],
+)
+def test_a_guess_and_what_is_over_are_no_cause(words: str) -> None:
+    assert causes(says(words)) == []
+
+
+def test_a_cause_that_stands_before_the_words_that_point_at_it_is_quoted_with_them() -> None:
+    words = "`open_gate` skips `close_gate` on Sundays. That explains why the gate stays open."
+    assert causes(says(words)) == [words]
+
+
+def test_of_findings_on_the_same_names_the_newest_is_shown_and_none_that_the_user_took_back() -> None:
+    newer = "The actual cause is the relay: `open_gate` waits for it and gives up after a second."
+    assert causes(says(FOUND), says(newer)) == [newer, FOUND.removesuffix(" Let me change it.")]
+    again = "The bug is that `open_gate` never calls `read_level` in `gauge.py`."
+    assert causes(says(FOUND), says(again)) == [again]
+    assert causes(says(newer), user("that's not right, the relay is new"), says("I look again.")) == []
+
+
+def test_what_was_found_to_be_wrong_settles_nothing() -> None:
+    words = "The gate fails because `open_gate` calls `read_feet` instead of `read_level` since the move."
+    one = digest(conversation(user("why?"), says(words)), 3_000)
+    assert words in texts(one, Section.ERRORS)
+    assert texts(one, Section.DECISIONS) == []
