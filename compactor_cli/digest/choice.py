@@ -432,30 +432,35 @@ def _outputs(
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
     for text, place in _telling_lines(events, scores, number, focus):
         base = wordless[scores.table.lines.last[place]]
-        event, label = events[base.event], labels[base.event].text
+        event, label = events[base.event], labels[base.event]
         is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        if is_steering or event.refusal is not None or text == event.name or text in label or is_noise(text):
+        if is_steering or event.refusal is not None or text == event.name or text in label.text or is_noise(text):
             continue
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         if (is_label or is_progress(text)) and not names(text, focus):
             continue
+        is_source = event.tool is ToolKind.READ or (label.is_file and event.tool is ToolKind.COMMAND)
         yield base._replace(
             text=_shortened(text, scores, focus),
             place=place,
             form=StatementForm.OUTPUT,
-            label=label,
-            weight=OUTPUT_FACTOR * base.weight * _legibility(text, event),
+            label=label.text,
+            weight=OUTPUT_FACTOR * base.weight * _legibility(text, event, is_source),
         )
 
 
-def _legibility(text: str, event: Event) -> float:
-    """How well a line of a call or an output reads alone, and how much it says of the work."""
-    if is_scrap(text) or (event.kind is EventKind.RESULT and event.call < 0):
+def _legibility(text: str, event: Event, is_source: bool) -> float:
+    """How well a line of a call or an output reads alone, and how much it says of the work.
+
+    A name alone belongs in the index of names.
+    """
+    is_answer = event.kind is EventKind.RESULT
+    if is_scrap(text) or (is_answer and (event.call < 0 or " " not in text)):
         return SCRAP_FACTOR
     if event.tool is ToolKind.EDIT and event.kind is EventKind.CALL:
         return WRITTEN_FACTOR
-    return SOURCE_FACTOR if event.tool is ToolKind.READ and not is_signature(text) else 1.0
+    return SOURCE_FACTOR if is_source and not is_signature(text) else 1.0
 
 
 def _telling_lines(

@@ -14,7 +14,15 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
-from compactor_cli.formats.client_signs import CONTINUED, NOT_SPOKEN, is_demonstration, working_directory
+from compactor_cli.formats.client_signs import (
+    ABOUT_EDIT,
+    CONTINUED,
+    NOT_SPOKEN,
+    SPOKEN_LABEL,
+    WRITTEN_CALL,
+    is_demonstration,
+    working_directory,
+)
 from compactor_cli.formats.harness import refusal, user_text
 from compactor_cli.group.todos import PLAN_TOOLS
 from compactor_cli.group.todos import short_name as short_name
@@ -107,7 +115,9 @@ class _EventReader:
             return
         for part in message.parts:
             if isinstance(part, Text) and message.role is Role.ASSISTANT:
-                self._add(EventKind.ASSISTANT, index, spoken_words(self._clean(part.text)))
+                is_copied = "```" in part.text and bool(message.calls)
+                text = WRITTEN_CALL.sub("", part.text) if is_copied else part.text
+                self._add(EventKind.ASSISTANT, index, spoken_words(self._clean(text)))
             elif isinstance(part, ToolCall):
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_recorded:
@@ -418,7 +428,8 @@ _PROMPT = re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\n
 
 
 def without_prompt(text: str) -> str:
-    """Without the prompt that SWE-agent's shell puts after every output."""
+    """Without the prompt that SWE-agent's shell puts after every output, and what its editor says of an edit."""
+    text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if text.rstrip().endswith("\nbash-$") else text
 
 
@@ -493,7 +504,7 @@ _MEMBERS = re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
 
 def spoken_words(text: str) -> str:
     """What the model said; empty for what its client wrote in its name."""
-    text = text.strip()
+    text = SPOKEN_LABEL.sub("", text.strip())
     if text.startswith("{") and text.endswith("}"):
         text = _message_of(text)
     return "" if NOT_SPOKEN.match(text) else text

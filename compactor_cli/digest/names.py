@@ -9,8 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
-from compactor_cli.digest.commands import editor_step, shown, viewed_file
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, command_of, parameters
+from compactor_cli.digest.commands import editor_step, shell_operations, shown, viewed_file
+from compactor_cli.digest.events import (
+    PATH_KEYS,
+    Event,
+    EventKind,
+    FileAction,
+    ToolKind,
+    argument,
+    command_of,
+    parameters,
+)
 from compactor_cli.digest.salience import KINDS, Lines
 from compactor_cli.digest.statements import TokenCache, head, is_progress
 from compactor_cli.model.summary import Item
@@ -48,19 +57,20 @@ class Labels(dict[int, Label]):
         call = self._events[event.call] if is_answer else event
         if call.kind is not EventKind.CALL:
             return Label(event.name)
-        path = _path(call) or self._viewed(number)
+        path = _path(call) or self._viewed(number, call)
         return Label(path, is_file=True) if path else Label(_tool_label(call))
 
-    def _viewed(self, number: int) -> str:
-        """The file that a command of an editor, or its result, is about."""
+    def _viewed(self, number: int, call: Event) -> str:
+        """The file that a command of an editor, or its result, is about, or the only one that a command shows."""
         event, *following = self._events[number : number + 2]
         if event.tool is not ToolKind.COMMAND:
-            return ""
-        if event.kind is EventKind.CALL:
-            if not (editor_step(event) and following and following[0].call == number):
-                return ""
-            event = following[0]
-        return viewed_file(event.text)
+            return viewed_file(event.text) if event.tool in _FILE_TOOLS else ""
+        if event.kind is EventKind.CALL and editor_step(event) and following and following[0].call == number:
+            return viewed_file(following[0].text)
+        steps = {(action, path) for action, path, *_ in shell_operations(command_of(call.arguments))}
+        shown_path = next(iter(steps), (None, ""))
+        is_one = len(steps) == 1 and shown_path[0] is FileAction.READ
+        return viewed_file(event.text) or (shown_path[1] if is_one else "")
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from string import ascii_letters, digits
 from typing import NamedTuple
 
+from compactor_cli.formats.client_signs import AROUND_OUTPUT
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -429,8 +430,8 @@ _MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
 
 
 def is_noise(text: str) -> bool:
-    """Whether a text carries no information to a reader: brackets, rules, encoded or minified data."""
-    if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text):
+    """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
+    if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):
         return True
     letters = _letters(text)
     if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):

@@ -17,6 +17,24 @@ from compactor_cli.model.value import dataclass
 
 # What Claude Code writes in the model's name where it had no answer of it, and how its summaries open.
 NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
+# What agents have to write around what they say: the label of SWE-agent and mini-swe-agent in front, and the command
+# that is called anyway.
+SPOKEN_LABEL = re.compile(r"\A(?:THOUGHT|DISCUSSION):?\s+")
+WRITTEN_CALL = re.compile(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
+# Lines that tools write around what they show, for the model to find its way: of `ls -l`, SWE-agent, mini-swe-agent
+# and OpenHands.
+AROUND_OUTPUT = re.compile(
+    r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
+    r"|</?(?:output|returncode)>"
+    r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
+    r"|Here's the result of running `cat -n`"
+)
+# What SWE-agent's editor asks for after an edit, and how the file would look if it had not refused one.
+ABOUT_EDIT = re.compile(
+    r"^(?:File updated|Text replaced)\. Please review [^\n]*(?:\n\([^\n]*)?\n?"
+    r"|^This is how your edit would have looked.*",
+    re.MULTILINE | re.DOTALL,
+)
 CONTINUED = "This session is being continued from a previous conversation"
 # Files in which a project tells agents how to work, and how such a file opens where a client sends it by itself.
 PROJECT_FILE = re.compile(

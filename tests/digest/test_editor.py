@@ -96,6 +96,15 @@ def test_prompts_line_numbers_and_demonstrations_are_left_out() -> None:
     assert "\ndef shown(value):" in shown
 
 
+def test_how_a_refused_edit_would_look_is_no_text_of_the_file() -> None:
+    refused = "Your proposed edit has introduced new syntax error(s).\nERRORS:\n- E999 unmatched ')'\n"
+    looked = f"{refused}This is how your edit would have looked if applied\n{_window('41:def shown(value)):')}"
+    history = [*HISTORY[:4], *_step("Once.", "edit 41:41\ndef shown(value)):\nend_of_edit", looked)]
+    shown = "\n".join(event.text for event in events(_transcript(history), range(len(history)))[2:])
+    assert "E999" in shown
+    assert shown.count("def shown(value)):") == 1
+
+
 def test_the_only_thing_that_was_asked_is_quoted_whole_where_the_users_words_would_stand() -> None:
     one = digest(_transcript(), 900)
     request = texts(one, Section.TASK)[0]

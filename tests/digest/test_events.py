@@ -22,6 +22,14 @@ def test_texts_lose_what_clients_add() -> None:
     assert [event.text for event in found] == ["Look at src/a.py", "Read\nsrc/a.py", "import os\nred"]
 
 
+def test_of_words_around_a_command_that_is_called_anyway_the_thought_stays() -> None:
+    thought = "THOUGHT: The zero is lost in the reader.\n\n```bash\nsed -n '1,20p' gauge.py\n```"
+    parts = (Text(text=thought), ToolCall(id="1", name="bash", arguments={"command": "sed -n '1,20p' gauge.py"}))
+    found = events_of(Message(role=Role.ASSISTANT, parts=parts), says("So:\n```bash\nmake\n```"))
+    spoken = [event.text for event in found if event.kind is EventKind.ASSISTANT]
+    assert spoken == ["The zero is lost in the reader.", "So:\n```bash\nmake\n```"]
+
+
 def test_a_path_that_only_looks_like_the_working_directory_stays() -> None:
     found = events_of(user("see https://host/data/app/x and /srv/data/app/y and /data/app/z"), cwd="/data/app")
     assert found[0].text == "see https://host/data/app/x and /srv/data/app/y and z"

@@ -25,6 +25,16 @@ def test_labels() -> None:
     assert [labels[number].is_file for number in range(len(EVENTS))] == [False, True, True, False, False, False, False]
 
 
+def test_the_only_file_that_a_command_shows_is_the_label_of_its_lines() -> None:
+    shown = [
+        event(EventKind.CALL, "", tool=ToolKind.COMMAND, name="bash", arguments={"command": command})
+        for command in ("nl -ba src/a.py | sed -n '1,260p'", "cat a.py b.py")
+    ]
+    assert Labels(shown)[0] == ("src/a.py", True)
+    assert not Labels(shown)[1].is_file
+    assert not Labels(EVENTS)[3].is_file
+
+
 def test_a_short_name_is_the_shortest_ending_of_its_own() -> None:
     found = short_names(["src/app/main.py", "src/cli/main.py", "src/cli/util.py", "main.py", "/etc/hosts"])
     assert found == {

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from compactor_cli.digest import statements
 
 
-@pytest.mark.parametrize("text", ["", "});", "|---|---|", "==========", "A" * 200])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "});", "|---|---|", "==========", "A" * 200, "-rw-r--r--  1 tide tide  2327 Sep 10 10:02 gauge.py"),
+        *("[File: /harbour/gauge.py (90 lines total)]", "(40 more lines above)", "<returncode>0</returncode>"),
+    ],
+)
 def test_noise(text: str) -> None:
     assert statements.is_noise(text)
 
