@@ -450,13 +450,16 @@ def _outputs(
         )
 
 
+_PATH = re.compile(r"[\w./@+-]*/[\w./@+-]*")
+
+
 def _legibility(text: str, event: Event, is_source: bool) -> float:
     """How well a line of a call or an output reads alone, and how much it says of the work.
 
-    A name alone belongs in the index of names.
+    A path alone belongs in the index of names.
     """
     is_answer = event.kind is EventKind.RESULT
-    if is_scrap(text) or (is_answer and (event.call < 0 or " " not in text)):
+    if is_scrap(text) or (is_answer and (event.call < 0 or _PATH.fullmatch(text))):
         return SCRAP_FACTOR
     if event.tool is ToolKind.EDIT and event.kind is EventKind.CALL:
         return WRITTEN_FACTOR

@@ -227,6 +227,10 @@ def test_of_a_chain_that_failed_what_stands_before_its_last_command_was_done() -
     assert states(*ran("sed -i 's/a/b/' drift.py", failed)) == {}
 
 
+def test_a_script_that_did_not_find_what_it_was_to_replace_edited_nothing() -> None:
+    assert states(*ran(SCRIPT, "pattern not found")) == {}
+
+
 def test_a_file_that_could_not_be_written_is_not_created() -> None:
     missing = "Ran into [Errno 2] No such file or directory: '/harbour/tide.py' while trying to write to it"
     assert states(call("create", "1", path="/harbour/tide.py", file_text="x = 1"), answer(missing, "1")) == {}
