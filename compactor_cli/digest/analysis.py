@@ -11,7 +11,7 @@ from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.corrections import overturned
-from compactor_cli.digest.events import Event, EventKind, events, is_service_call
+from compactor_cli.digest.events import Event, EventKind, events
 from compactor_cli.digest.failures import Cause, ErrorRecord, find_causes, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
@@ -43,8 +43,8 @@ class Analysis:
     ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
     ``taken_back``: of those that were overturned, with the places of the statements. ``outcomes``: what came of the
     user's messages, by turn. ``dealt_with``: entries of the assistant's lists. ``remembered``: statements of
-    records that are gone. ``is_dialogue``: a conversation over what calls of a service look up and change. ``focus``:
-    names in lower case.
+    records that are gone. ``is_dialogue``: a conversation without work on files or commands; calls in it are those of a
+    service. ``focus``: names in lower case.
     """
 
     events: tuple[Event, ...]
@@ -175,7 +175,7 @@ def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier:
         outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
         dealt_with=dealt_with(found, ran, operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
-        is_dialogue=scores.coding < _CODING and any(map(is_service_call, found)),
+        is_dialogue=scores.coding < _CODING and not (ran or operations),
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
         kept_by=request.kept_by,

@@ -25,6 +25,7 @@ from compactor_cli.digest.statements import (
     records_of,
     statements_of,
 )
+from compactor_cli.digest.wants import is_in_history
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -81,14 +82,13 @@ def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: 
     """What a summary of a dialogue is chosen from: ``spoken`` by the assistant, the user's words, calls and answers."""
     yield from (one for one in spoken if one.event < 0 or not one.label)
     places = {event.record: number for number, event in enumerate(analysis.events) if event.kind is EventKind.USER}
-    for message in analysis.messages:
-        number = places.get(message.record, -1)
+    for message in (one for one in analysis.messages if is_in_history(one, analysis)):
+        number = places[message.record]
         for place, (piece, form, _) in enumerate(statements_of(message.text)):
             if is_noise(piece) or is_courtesy(piece):
                 continue
-            text = piece if number >= 0 else analysis.words.quoted(piece)
             weight = (GIVING_FACTOR if names(piece) else USER_FACTOR) * (1.0 + RECENCY * number / len(analysis.events))
-            yield Statement(text, number, place, form, record=message.record, weight=weight)
+            yield Statement(piece, number, place, form, record=message.record, weight=weight)
     yield from call_statements(analysis, chars, with_lookups=True)
 
 

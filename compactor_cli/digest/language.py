@@ -200,8 +200,9 @@ def _dense_run() -> re.Pattern[str]:
 @cache
 def _name_pattern() -> re.Pattern[str]:
     # A capital letter that opens neither a line nor a sentence, or a digit; the search is for these first.
-    capital, digit = r"(?<=[A-Z])(?<!^.)(?<![.!?:]\s.)[a-z]+\b", r"(?<=\d)[\d,.:/-]*\b"
-    return re.compile(rf"[A-Z\d](?<!\w.)(?:{capital}|{digit})", re.MULTILINE)
+    capital, digit = r"(?<=[A-Z])(?<!^.)(?<![.!?:]\s.)[a-z]+\b", r"(?<=\d)(?:[\d,.:/-]*\d)?"
+    letter = rf"[^\W{_DENSE}]"  # next to which a digit is part of a word
+    return re.compile(rf"[A-Z\d](?<!{letter}.)(?:{capital}|{digit}(?!{letter}))", re.MULTILINE)
 
 
 def words(text: str) -> list[str]:

@@ -91,16 +91,15 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     newest = newest_request(analysis)
     if newest is None:
         return
-    if analysis.is_dialogue and begins_with_assent(newest.text) and _is_dealt_with(newest, analysis):
+    if analysis.is_dialogue and _is_carried_out(newest, analysis):
         return  # what was done then stands among what happened
     yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
-    is_answered = any(e.kind is EventKind.ASSISTANT and e.record > newest.record for e in analysis.events)
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
         shown_text = marked(newest.points_at, newest.asked, analysis.dealt_with, words)
         yield Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
-    elif newest.replies_to and not (analysis.is_dialogue and (is_answered or not newest.is_short)):
+    elif newest.replies_to and (newest.is_short or begins_with_assent(newest.text) or not analysis.is_dialogue):
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
         replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
@@ -114,9 +113,10 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         yield _quoted(words.earlier, longer[-1], budget_tokens // 2, analysis, token_cache)
 
 
-def _is_dealt_with(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether something was said or done after a message."""
-    return analysis.events[-1].record > message.record
+def _is_carried_out(message: UserMessage, analysis: Analysis) -> bool:
+    """Whether a message only agrees to something, and a call has done it since."""
+    calls = (one for one in analysis.events if one.kind is EventKind.CALL and one.record > message.record)
+    return begins_with_assent(message.text) and any(not is_lookup(one.name) for one in calls)
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:

@@ -87,8 +87,6 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         build = row.build
         if row.section is Section.USER:
             build = partial(wants_items, shown=texts_of(found))
-        if analysis.is_dialogue and row.section is Section.USER:
-            room = 0  # chosen with what was said
         found[row.section] = build(analysis, room, token_cache) if room > _MIN_TOKENS else ()
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
     if analysis.restore_files:

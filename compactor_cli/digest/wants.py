@@ -34,6 +34,7 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
     statements_of,
+    tail,
     verbatim,
     water_level,
 )
@@ -150,7 +151,9 @@ def last_question(text: str) -> str:
 
     A question of two halves ("Should I …? Or …?") is given whole.
     """
-    ending = text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2]
+    ending = (
+        text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
+    )
     if not any(mark in ending for mark in QUESTION_MARKS):
         lowered = ending.lower()
         if not (any(part in lowered for part in _ANSWER_SIGNS) and _ASKS_FOR.search(ending)):
@@ -374,7 +377,9 @@ def wants_items(
     quoted = tuple(shown)
     newest = newest_request(analysis) if quoted else None
     shown_messages = [
-        m for m in analysis.messages if m.stopped or not (m is newest or any(m.text in text for text in quoted))
+        m
+        for m in analysis.messages
+        if m.stopped or not (m is newest or is_in_history(m, analysis) or any(m.text in text for text in quoted))
     ]
     # What a message that is quoted whole says needs no line of its own.
     quoted_text = "\n".join(
@@ -418,6 +423,11 @@ def wants_items(
             items[places[id(message)]] = item
             left -= cost
     return (*ruled, *(items[place] for place in sorted(items) if items[place].text))
+
+
+def is_in_history(message: UserMessage, analysis: Analysis) -> bool:
+    """Whether a message stands where it was said among what happened, as in a dialogue."""
+    return analysis.is_dialogue and message.record >= 0 and not message.stopped
 
 
 def _user_item(message: UserMessage, text: str, analysis: Analysis, *, with_edits: bool = False) -> Item:

@@ -91,10 +91,11 @@ def test_a_short_yes_is_stated_with_what_it_agreed_to_so_that_its_commit_does_no
 def test_a_question_that_was_answered_is_stated_to_be() -> None:
     question = user("why are 120 readings of October missing in the export?")
     told = says("The export drops the second hour of October, because it takes it for a duplicate of the first one.")
-    one = digest(conversation(question, told, NEXT), 3_000)
+    looked = ran("grep -c October export.csv", "624")
+    one = digest(conversation(question, looked, told, NEXT), 3_000)
     assert texts(one, Section.USER) == ["why are 120 readings of October missing in the export? → answered"]
     asked = user("and can you check whether the clock of the north gauge is behind")
-    one = digest(conversation(asked, told, NEXT), 3_000)
+    one = digest(conversation(asked, looked, told, NEXT), 3_000)
     assert texts(one, Section.USER)[0].endswith(" → answered")
 
 

@@ -11,11 +11,13 @@ from compactor_cli.digest.wants import user_messages
 from compactor_cli.model.summary import Item, Section
 
 LONG = "please keep the public names of the module as they are and write a test for each of them "
+BUILD = ran("make", "ok")
 REFUSED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
 
 
 def test_messages_stand_verbatim_in_order_with_their_records() -> None:
-    one = digest(conversation(user(LONG + "one"), says("ok"), user(LONG + "two"), says("ok"), user(LONG + "3")), 900)
+    said = (user(LONG + "one"), says("ok"), user(LONG + "two"), says("ok"), user(LONG + "3"))
+    one = digest(conversation(*said, BUILD), 900)
     shown = [(item.text, item.records) for item in items(one, Section.USER)]
     assert shown == [(LONG + "one", (0,)), (LONG + "two", (2,))]
     assert texts(one, Section.TASK)[0].endswith(LONG + "3")
@@ -29,7 +31,7 @@ def test_the_users_lists_stay_word_for_word() -> None:
 def test_a_long_message_keeps_both_ends_and_leaves_room_for_the_others() -> None:
     paste = " ".join(f"word{number}" for number in range(4_000))
     session = conversation(
-        user("First, " + LONG), user("start " + paste + " the end"), user(LONG + "mid"), user(LONG + "last")
+        user("First, " + LONG), user("start " + paste + " the end"), user(LONG + "mid"), user(LONG + "last"), BUILD
     )
     shown = texts(digest(session, 2_000), Section.USER)
     assert [shown[0], shown[2]] == ["First, " + LONG.strip(), LONG + "mid"]
@@ -40,7 +42,7 @@ def test_a_long_message_keeps_both_ends_and_leaves_room_for_the_others() -> None
 
 
 def test_the_first_and_the_newest_go_before_the_ones_between() -> None:
-    session = conversation(*(user(f"{LONG}number {number}") for number in range(40)))
+    session = conversation(*(user(f"{LONG}number {number}") for number in range(40)), BUILD)
     shown = [item.records[0] for item in items(digest(session, 1_000), Section.USER)]
     assert shown == [0, *range(40 - len(shown), 39)]
     assert 2 < len(shown) < 20
@@ -111,7 +113,7 @@ def test_of_a_long_message_the_requests_are_kept_before_what_it_reports() -> Non
     told = "The readings of the gauges came in late and the table on the page was empty for most of the night. "
     asked = "Please keep the old page until the new one is accepted."
     long = f"Here is what happened yesterday. {told * 9}{asked} {told.replace('gauges', 'valves') * 9}"
-    session = conversation(user(f"First, {LONG}"), user(long), user(LONG + "last"))
+    session = conversation(user(f"First, {LONG}"), user(long), user(LONG + "last"), BUILD)
     shown = texts(digest(session, 600), Section.USER)
     assert any(asked in text and "…" in text for text in shown)
 
@@ -227,3 +229,23 @@ def test_what_a_client_writes_for_a_user_who_wants_to_talk_is_not_the_users_word
     asked = (call("AskUserQuestion", "1", questions=[]), answer(refused, "1", is_error=True))
     one = digest(conversation(user("plan the export of the readings"), asked, says("What is unclear?")), 1_500)
     assert "clarify" not in rendered(one.summary)
+
+
+def test_in_a_conversation_without_work_on_files_what_the_user_said_stands_with_what_was_said_to_it() -> None:
+    session = conversation(
+        user("Which bed fits a room of 3.2 by 2.8 metres?"),
+        says("A bunk bed for 420 euros, or two single beds along the walls for 380."),
+        user("Then the bunk bed, but the rail must be 30 centimetres high."),
+        says("Noted: bunk bed, 420 euros, with a rail of 30 centimetres."),
+        user("And which colour for the walls?"),
+        says("A light green, as she likes it, with water-based paint."),
+        user("What about the curtains?"),
+    )
+    shown = texts(digest(session, 600), Section.HISTORY)
+    assert shown[1].startswith('"Then the bunk bed, but the rail must be 30 centimetres high." → Noted: ')
+
+
+def test_a_call_that_the_user_refused_in_a_dialogue_over_a_service_is_stated_as_stopped() -> None:
+    refused = (call("book_trip", "1", price=628), answer(REFUSED + "not before Monday", "1", is_error=True))
+    one = digest(conversation(user("book the trip to Faro"), *refused, says("I wait.")), 900)
+    assert 'Stopped by the user: `book_trip` → "not before Monday"' in rendered(one.summary)
