@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from compactor_cli.digest import memory as states
 from compactor_cli.digest import salience as tables
@@ -76,137 +77,111 @@ class Analysis:
     is_dialogue: bool
     focus: frozenset[str] = frozenset()
     restore_files: int = 0
-    kept_by: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Earlier:
-    """What an earlier summary by compact knew."""
-
-    memory: Memory
-    state_used: str
-    records: frozenset[int]
-    statements: tuple[Statement, ...]
 
 
 def analyse(request: Request) -> Analysis:
     """Reads the covered records (and the kept ones, for what they show) and what an earlier summary knew."""
-    found = events(request.transcript, request.covered)
+    messages = request.transcript.messages
+    read = events(request.transcript, request.covered)
+    summaries = [event for event in read if event.kind is EventKind.SUMMARY]
+    own = [event for event in summaries if (known := messages[event.record].summary) and known.origin == _COMPACT]
     stored = states.parse(request.state) if request.state else None
-    own = [event for event in found if _is_own(event, request)]
     memory, state_used = Memory(), "none"
     if stored:
         memory, state_used = Memory.from_json(stored.extra), "table"
     elif own:
         memory, state_used = read_text(own[-1].text, request.read), "text"
-    memory = replace(memory, users=(*memory.users, *_listed_by_client(found, request)))
-    records = frozenset(event.record for event in own)
-    shown = _reduced(found, records, () if stored else [line for _, line in memory.lines])
-    table = stored.table.merge(tables.build(shown)) if stored else tables.build(shown)
-    earlier = _Earlier(
-        memory=memory, state_used=state_used, records=records, statements=stored.statements if stored else ()
+    # What sections of an earlier summary held is read elsewhere. Every event keeps its place: results name their calls.
+    lines = "" if stored else "\n".join(line for _, line in memory.lines)
+    reduced = {id(event): replace(event, text=lines if event is own[-1] else "") for event in own}
+    found = tuple(reduced.get(id(event), event) for event in read)
+    table = tables.build(found)
+    if stored:
+        table = stored.table.merge(table)
+    scores = score(table, focus=request.focus)
+    user_words = user_messages(found, SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT)
+    theirs = [event for event in summaries if id(event) not in reduced]
+    carried = (*memory.users, *(_listed_by_client(theirs[-1], request) if theirs else ()))
+    return _analysed(
+        request,
+        found,
+        scores,
+        replace(memory, users=carried),
+        own_summaries=frozenset(event.record for event in own),
+        state_used=state_used,
+        remembered=stored.statements if stored else (),
+        messages=_with_carried(carried, user_words),
     )
-    return _analysed(request, shown, table, earlier)
 
 
-def _is_own(event: Event, request: Request) -> bool:
-    summary = request.transcript.messages[event.record].summary
-    return event.kind is EventKind.SUMMARY and summary is not None and summary.origin == _COMPACT
-
-
-def _listed_by_client(found: Sequence[Event], request: Request) -> Iterator[str]:
-    """The user's messages as the newest summary of a client lists them: their records are out of the model's sight."""
-    theirs = [event for event in found if event.kind is EventKind.SUMMARY and not _is_own(event, request)]
-    for part in request.read_client(theirs[-1].text) if theirs else ():
+def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:
+    """The user's messages as a client's summary lists them: their records are out of the model's sight."""
+    for part in request.read_client(summary.text):
         if part.section is Section.USER:
             yield from (item.text for item in part.items if not item.text.endswith(":"))
 
 
-def _reduced(found: Sequence[Event], own: frozenset[int], lines: Iterable[str]) -> tuple[Event, ...]:
-    """The events with what an earlier summary by compact held reduced to ``lines``: its sections are read elsewhere.
-
-    Every event keeps its place, since results name their calls by it.
-    """
-    text = "\n".join(lines)
-    last = max(own, default=-1)
-    return tuple(
-        replace(event, text=text if event.record == last else "")
-        if event.record in own and event.kind is EventKind.SUMMARY
-        else event
-        for event in found
-    )
-
-
-def _analysed(request: Request, found: tuple[Event, ...], table: Table, earlier: _Earlier) -> Analysis:
-    memory = earlier.memory
-    scores = score(table, focus=request.focus)
-    short = SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT
-    messages = _with_carried_words(memory, user_messages(found, short))
+def _analysed(
+    request: Request,
+    found: tuple[Event, ...],
+    scores: Scores,
+    memory: Memory,
+    *,
+    messages: tuple[UserMessage, ...],
+    **known: Any,
+) -> Analysis:
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept = events(request.transcript, request.kept)
-    operations, ran, plan = file_operations(found), runs(found), plan_state(found)
+    operations, ran = file_operations(found), runs(found)
+    plan, old_plan = plan_state(found), memory.plan_state()
     files = replay(operations, memory.file_states())
     turns, taken_back = turns_of(found), overturned(found)
     words, work = words_of(language), work_state(found, ran, operations, files, working_directory(request.transcript))
+    settled = decisions(found, taken_back)
+    newly = {decision.text for decision in settled}
+    # What clients say in the user's name of work that ended: no words of the user, and so no events.
+    both = (request.transcript.messages[i] for i in sorted((*request.covered, *request.kept)))
+    notices = (one.text for one in both if one.role is Role.USER and "<task-id>" in one.text)
     return Analysis(
         events=found,
         kept=kept,
         language=language,
         words=words,
         memory=memory,
-        own_summaries=earlier.records,
-        state_used=earlier.state_used,
-        table=table,
+        table=scores.table,
         scores=scores,
         worth=Worth(scores),
-        remembered=earlier.statements,
         messages=messages,
-        plan=_with_carried_plan(memory, plan),
+        plan=replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text),
         operations=operations,
         files=files,
         runs=ran,
         errors=find_errors(found, ran, operations),
         causes=find_causes(found, operations, taken_back),
-        decisions=_with_carried_decisions(memory, decisions(found, taken_back)),
+        decisions=(
+            *(Decision(text=text, records=(), weight=2.0) for text in memory.decisions if text not in newly),
+            *settled,
+        ),
         turns=turns,
         finals=finals(turns),
         taken_back=taken_back,
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
         dealt_with=dealt_with(found, ran, operations),
-        attached=attached(found, kept, _notices(request), memory.attached()),
+        attached=attached(found, kept, notices, memory.attached()),
         is_dialogue=scores.coding < _CODING and not (ran or operations),
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
-        kept_by=request.kept_by,
+        **known,
     )
 
 
-def _notices(request: Request) -> Iterator[str]:
-    """What clients say in the user's name of work that ended: no words of the user, and so no events."""
-    messages = request.transcript.messages
-    for i in sorted((*request.covered, *request.kept)):
-        if messages[i].role is Role.USER and "<task-id>" in messages[i].text:
-            yield messages[i].text
-
-
-def _with_carried_words(memory: Memory, new: Sequence[UserMessage]) -> tuple[UserMessage, ...]:
+def _with_carried(texts: Iterable[str], new: Sequence[UserMessage]) -> tuple[UserMessage, ...]:
     # A list of a client's summary quotes messages, or how they begin, in quotation marks.
     known = {_beginning(message.text) for message in new}
-    carried = (UserMessage(text=text, record=-1, turn=-1) for text in memory.users if _beginning(text) not in known)
+    carried = (UserMessage(text=text, record=-1, turn=-1) for text in texts if _beginning(text) not in known)
     return (*carried, *new)
 
 
 def _beginning(text: str) -> str:
     return " ".join(text.strip("\"'“” ").split())[:_SAME_CHARS]
-
-
-def _with_carried_plan(memory: Memory, new: PlanState) -> PlanState:
-    old = memory.plan_state()
-    return PlanState(todos=new.todos or old.todos, text=new.text or old.text, record=new.record)
-
-
-def _with_carried_decisions(memory: Memory, new: Sequence[Decision]) -> tuple[Decision, ...]:
-    known = {decision.text for decision in new}
-    carried = (Decision(text=text, records=(), weight=2.0) for text in memory.decisions if text not in known)
-    return (*carried, *new)

@@ -126,18 +126,17 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
 def _doubted(text: str, words: str) -> frozenset[int]:
     """The places of the statements that have most in common with a doubt; all where none has enough."""
     doubted = _stems(words)
-    shared = {place: _in_common(piece, doubted) for place, (piece, _, _) in enumerate(statements_of(text))}
+    # A word within a name counts twice.
+    shared = {
+        place: len(_stems(piece) & doubted) + len(_stems(" ".join(_NAMED.findall(piece))) & doubted)
+        for place, (piece, _, _) in enumerate(statements_of(text))
+    }
     most = max(shared.values(), default=0)
     return frozenset(place for place, number in shared.items() if most < _MIN_SHARED or number * 2 > most)
 
 
 # Names, and words within marks of code.
 _NAMED = re.compile(r"`[^`\n]+`|\b\w*[a-z0-9][A-Z_]\w*|\b[A-Z]{2,}\w*|(?<=[a-z,] )[A-Z]\w+")
-
-
-def _in_common(piece: str, doubted: frozenset[str]) -> int:
-    """How many words a statement shares with a doubt; one within a name counts twice."""
-    return len(_stems(piece) & doubted) + len(_stems(" ".join(_NAMED.findall(piece))) & doubted)
 
 
 def _stems(text: str) -> frozenset[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field
 from enum import StrEnum
 from typing import Any
@@ -279,7 +280,7 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
     kind = _KIND_OF.get(short)
     if kind is ToolKind.COMMAND and "*** Begin Patch" in command_of(arguments):
         return ToolKind.EDIT
-    if kind is ToolKind.EDIT and _has(arguments, "command") and argument(arguments, ("command",)) in _VIEWING:
+    if kind is ToolKind.EDIT and argument(arguments, ("command",)) in _VIEWING:
         return ToolKind.READ
     return kind or _by_words(short, arguments)
 
@@ -318,15 +319,11 @@ def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:
     if any(word in short for word in _COMMAND_WORDS):
         return ToolKind.COMMAND
     # A shop's `search_flights` or `update_order` names no file: only a path argument makes it file work.
-    if not any(_has(arguments, key) for key in PATH_KEYS):
+    if isinstance(arguments, str) or not any(isinstance(arguments.get(key), str) for key in PATH_KEYS):
         return ToolKind.OTHER
     if any(word in short for word in _EDIT_WORDS):
         return ToolKind.EDIT
     return ToolKind.READ if any(word in short for word in _READ_WORDS) else ToolKind.OTHER
-
-
-def _has(arguments: Mapping[str, Any] | str, key: str) -> bool:
-    return isinstance(arguments, Mapping) and isinstance(arguments.get(key), str)
 
 
 def argument(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> str:
@@ -403,7 +400,7 @@ _GUTTER = re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
 
 def without_block(text: str, tag: str) -> str:
     """``text`` without its ``<tag>…</tag>`` blocks; a block that never ends stays."""
-    opening, closing = f"<{tag}>", f"</{tag.split(' ')[0]}>" if " " not in tag else f"</{tag}>"
+    opening, closing = f"<{tag}>", f"</{tag}>"
     if opening not in text:
         return text
     kept: list[str] = []
@@ -438,19 +435,15 @@ def path_stripper(directory: str) -> Callable[[str], str]:
     if len(directory) < 3:
         return lambda text: text
     if directory[1] == ":":
-        return _windows_stripper(re.split(r"[\\/]+", directory))
+        # Tools write either slash, also two of them, and the drive in either case.
+        names = re.split(r"[\\/]+", directory)
+        whole = re.compile(r"(?<![\w./\\-])" + r"[\\/]+".join(map(re.escape, (*names, ""))), re.IGNORECASE)
+        return lambda text: whole.sub("", text) if names[-1] in text else text
     prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
     # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
     literal = re.escape(prefix)
     pattern = re.compile(rf"{literal}(?<![\w./\\-]{literal})")
     return lambda text: pattern.sub("", text) if prefix in text else text
-
-
-def _windows_stripper(names: Sequence[str]) -> Callable[[str], str]:
-    """As `path_stripper`: tools write either slash, also two of them, and the drive in either case."""
-    pattern = re.compile(r"(?<![\w./\\-])" + r"[\\/]+".join(map(re.escape, names)) + r"[\\/]+", re.IGNORECASE)
-    last = names[-1]
-    return lambda text: pattern.sub("", text) if last in text else text
 
 
 def without_gutters(text: str, *, surely: bool) -> str:
@@ -503,21 +496,14 @@ _MEMBERS = re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
 
 
 def spoken_words(text: str) -> str:
-    """What the model said; empty for what its client wrote in its name."""
+    """What the model said, an object with one text in it as that text; empty for what its client wrote in its name."""
     text = SPOKEN_LABEL.sub("", text.strip())
     if text.startswith("{") and text.endswith("}"):
-        text = _message_of(text)
+        with suppress(ValueError):
+            value = json.loads(text)
+            values = list(value.values()) if isinstance(value, dict) else []
+            text = values[0].strip() if len(values) == 1 and isinstance(values[0], str) else text
     return "" if NOT_SPOKEN.match(text) else text
-
-
-def _message_of(text: str) -> str:
-    """The words of an answer that a model gives as an object with one text in it; any other as it is."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    values = list(value.values()) if isinstance(value, dict) else []
-    return values[0].strip() if len(values) == 1 and isinstance(values[0], str) else text
 
 
 def summary_words(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
@@ -17,7 +18,7 @@ from compactor_cli.model.value import dataclass
 
 # A report names this many of each kind, the ones most likely to be missed first.
 MOST_NAMED = 50
-_NUMBERS = "numbers"
+_NUMBERS, _NUMBER = "numbers", KINDS.index(AtomKind.NUM)
 # Numbers are many and mostly noise: the ones most likely to be used again stand for all.
 _MOST_NUMBERS = 200
 
@@ -45,11 +46,13 @@ def squeezed(text: str) -> str:
 
 
 def _things(analysis: Analysis) -> Mapping[str, tuple[str, ...]]:
+    kinds, atoms = analysis.table.columns["kinds"], analysis.table.atoms
+    numbers = [name for name in analysis.scores.top(len(atoms)) if kinds[atoms[name]] == _NUMBER]
     return {
         "user rules": _distinct(rule for message in reversed(analysis.messages) for rule in rules_in(message.text)),
         "paths": _distinct(state.path for state in analysis.files),
         "commands": _distinct(shown(run.command).rstrip(" " + ELLIPSIS) for run in reversed(analysis.runs)),
-        _NUMBERS: _numbers(analysis),
+        _NUMBERS: tuple(numbers[:_MOST_NUMBERS]),
         "open items": _distinct(todo.text for state in (State.DOING, State.OPEN) for todo in analysis.plan.of(state)),
     }
 
@@ -74,20 +77,13 @@ def rules_in(text: str) -> list[str]:
     return [sentence for sentence in sentences(text[:20_000]) if len(sentence) <= 400 and _RULE.search(sentence)]
 
 
-def _numbers(analysis: Analysis) -> tuple[str, ...]:
-    code, p = KINDS.index(AtomKind.NUM), analysis.scores.rows
-    numbers = [row for row, kind in enumerate(analysis.table.columns["kinds"]) if kind == code]
-    atoms = list(analysis.table.atoms)
-    return tuple(atoms[row] for row in sorted(numbers, key=p.__getitem__, reverse=True)[:_MOST_NUMBERS])
-
-
 # How likely a thing is needed whatever names it holds (chosen, not fitted); its names can only raise that.
 _STANDING = 0.6  # what the user asked to hold, open steps, errors that still fail
 _SETTLED = 0.3  # decisions, files that were changed, commands that changed the world
 _PASSING = 0.0
 # Names are many and mostly noise: those most likely to be used again stand for all.
 _MOST_NAMES = 200
-_FILE_KINDS = (AtomKind.PATH, AtomKind.FILE)
+_FILES = (KINDS.index(AtomKind.PATH), KINDS.index(AtomKind.FILE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +142,10 @@ def _first(records: Sequence[int]) -> int:
 
 def _names(analysis: Analysis) -> Iterator[Dropped]:
     """The names and numbers that are most likely used again; paths are known as files, or were only looked at."""
-    files = {KINDS.index(kind) for kind in _FILE_KINDS}
-    kinds = analysis.table.columns["kinds"]
+    kinds, atoms = analysis.table.columns["kinds"], analysis.table.atoms
     tools = {event.name for event in analysis.events}
-    ranked = (name for name in analysis.scores.top(len(kinds)) if name not in tools)
-    names = [name for name in ranked if kinds[analysis.table.atoms[name]] not in files]
-    for name in names[:_MOST_NAMES]:
-        kind = "number" if kinds[analysis.table.atoms[name]] == KINDS.index(AtomKind.NUM) else "name"
+    ranked = (name for name in analysis.scores.top(len(atoms)) if name not in tools)
+    for name in islice((name for name in ranked if kinds[atoms[name]] not in _FILES), _MOST_NAMES):
+        kind = "number" if kinds[atoms[name]] == _NUMBER else "name"
         last = next((event.record for event in reversed(analysis.events) if name in event.text), -1)
         yield Dropped(kind=kind, text=name, score=_PASSING, record=last)

@@ -301,8 +301,10 @@ def score(table: Table, *, focus: str = "") -> Scores:
     """The scores of every atom (and, in chats, word) of a table. ``focus``: words whose atoms matter more."""
     coding = _coding(table)
     logits = _logits(table)
-    for row, atom in _focused(table, focus):
-        logits[row] += _FOCUS_BONUS * (2 if atom in focus else 1)
+    named = focus_names(focus)
+    for atom, row in table.atoms.items() if named else ():
+        if any(word in atom.lower() for word in named):
+            logits[row] += _FOCUS_BONUS * (2 if atom in focus else 1)
     rows = [1.0 / (1.0 + exp(-logit if -30.0 < logit < 30.0 else -copysign(30.0, logit))) for logit in logits]
     rows = _blended(table, rows, coding)
     return Scores(table=table, rows=rows, terms=_terms(table) if coding < 0.5 else {}, coding=coding)
@@ -322,13 +324,6 @@ def _coding(table: Table) -> float:
 def focus_names(focus: str) -> frozenset[str]:
     """What a focus names, in lower case: its paths and identifiers, and its words of more than three letters."""
     return frozenset((*map(str.lower, atom_texts(focus)), *(word for word in language.terms(focus) if len(word) > 3)))
-
-
-def _focused(table: Table, focus: str) -> list[tuple[int, str]]:
-    named = focus_names(focus)
-    if not named:
-        return []
-    return [(row, atom) for atom, row in table.atoms.items() if any(word in atom.lower() for word in named)]
 
 
 def _blended(table: Table, rows: list[float], coding: float) -> list[float]:
@@ -388,12 +383,12 @@ def _logits(table: Table) -> list[float]:
 # Transcripts of a batch share most names of files, and most sets of numbers.
 @lru_cache(maxsize=1 << 14)
 def _text_says(atom: str, kind: int, is_called: bool) -> float:
-    return _dot(weights("atom_salience"), _of_text(atom, KINDS[kind], is_called))
+    return _dot(_of_text(atom, KINDS[kind], is_called))
 
 
 @lru_cache(maxsize=1 << 14)
 def _shape_says(kind: int, chars: int, is_testlike: bool) -> float:
-    return _dot(weights("atom_salience"), _of_shape(KINDS[kind], chars, is_testlike))
+    return _dot(_of_shape(KINDS[kind], chars, is_testlike))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -402,14 +397,15 @@ def _counts_say(counts: tuple[int, ...]) -> float:
     return logit
 
 
+def _dot(values: Mapping[str, float]) -> float:
+    w = weights("atom_salience")
+    return sum([w[name] * value for name, value in values.items()])
+
+
 @cache
 def _weights_of(names: tuple[str, ...]) -> tuple[float, ...]:
     w = weights("atom_salience")
     return tuple(w[name] for name in names)
-
-
-def _dot(w: Mapping[str, float], values: Mapping[str, float]) -> float:
-    return sum([w[name] * value for name, value in values.items()])
 
 
 def _of_text(atom: str, kind: AtomKind, is_called: bool) -> dict[str, float]:
@@ -445,13 +441,11 @@ def _of_path(path: str, is_called: bool) -> dict[str, float]:
     }
 
 
-@cache
-def _logs() -> tuple[float, ...]:
-    return tuple(log1p(n) for n in range(4096))
+_LOGS = tuple(map(log1p, range(4096)))
 
 
 def _log(count: int) -> float:
-    return _logs()[count] if count < 4096 else log1p(count)
+    return _LOGS[count] if count < 4096 else log1p(count)
 
 
 _COUNT_FEATURES = (
