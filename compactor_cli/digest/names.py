@@ -77,12 +77,11 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
     """The shortest ending of each path, in whole parts, that no other of these paths has."""
     parts = {path: path.split("/") for path in paths}
     endings = Counter("/".join(names[at:]) for names in parts.values() for at in range(len(names)))
-    return {path: _shortest(names, endings) for path, names in parts.items()}
-
-
-def _shortest(names: Sequence[str], endings: Counter[str]) -> str:
-    found = ("/".join(names[at:]) for at in range(len(names) - 1, -1, -1))
-    return next((ending for ending in found if ending and endings[ending] == 1), "/".join(names))
+    found: dict[str, str] = {}
+    for path, names in parts.items():
+        shorter = ("/".join(names[at:]) for at in range(len(names) - 1, -1, -1))
+        found[path] = next((ending for ending in shorter if ending and endings[ending] == 1), path)
+    return found
 
 
 def _path(call: Event) -> str:
@@ -93,15 +92,12 @@ def _path(call: Event) -> str:
 
 
 def _tool_label(call: Event) -> str:
-    if call.tool is ToolKind.COMMAND:
-        command = shown(command_of(call.arguments))
-        return f"`{_short(command)}`" if command else call.name
-    entry = argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
-    return f"{call.name} {_short(entry)}".strip()
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_CHARS else head(text, _MOST_CHARS)
+    is_command = call.tool is ToolKind.COMMAND
+    text = (
+        shown(command_of(call.arguments)) if is_command else argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
+    )
+    text = text if len(text) <= _MOST_CHARS else head(text, _MOST_CHARS)
+    return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
 
 
 _NAME_TOKENS = 5
@@ -125,13 +121,11 @@ def name_items(
     files = _files_of(analysis, wanted)
     # The more names, the more tokens: the place is found in a few counts.
     most = bisect_left(
-        range(1, len(wanted) + 1), True, key=lambda number: _tokens(wanted[:number], files, token_cache) > budget_tokens
+        range(1, len(wanted) + 1),
+        True,
+        key=lambda number: token_cache.item(Item(text=_text(wanted[:number], files))) > budget_tokens,
     )
     return (Item(text=_text(wanted[:most], files)),) if most else ()
-
-
-def _tokens(names: Iterable[str], files: Mapping[str, str], token_cache: TokenCache) -> int:
-    return token_cache.item(Item(text=_text(names, files)))
 
 
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:

@@ -18,10 +18,10 @@ from compactor_cli.digest.statements import (
     chosen,
     clipped,
     head,
+    listed,
     one_line,
     opening,
     records_of,
-    tidy,
 )
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
@@ -65,7 +65,11 @@ def plan_state(events: Sequence[Event]) -> PlanState:
         if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN and number not in failed:
             replay.call(event.name, event.arguments, answers.get(number, ""), event.record)
     todos = tuple(replace(todo, text=_step_text(todo.text)) for todo in replay.todos.values())
-    return PlanState(todos=todos, text=tidy(replay.text), record=replay.record)
+    return PlanState(
+        todos=todos,
+        text="\n".join(listed(line.rstrip()) for line in replay.text.split("\n") if line.strip()),
+        record=replay.record,
+    )
 
 
 def _step_text(text: str) -> str:

@@ -188,11 +188,6 @@ def _split(line: str) -> list[str]:
     return [*pieces, rest] if rest else pieces
 
 
-def tidy(text: str) -> str:
-    """A text of several lines without blank lines and trailing blanks."""
-    return "\n".join(listed(line.rstrip()) for line in text.split("\n") if line.strip())
-
-
 def verbatim(text: str) -> str:
     """A text without blank lines and trailing blanks, its words untouched.
 
@@ -250,9 +245,6 @@ _MAX_LEAD_CHARS = 160
 _RUN_CHARS = 80
 _MAX_MARKS = 12
 _LETTERS = (ascii_letters + digits).encode()
-# Every mark as one, to find a row of them; what may stand between marks is taken out.
-_MARK, _BLANKS = b"#", bytes(code for code in range(128) if chr(code).isspace())
-_AS_MARKS = bytes(code if code in _LETTERS + b"_" else ord(_MARK) for code in range(256))
 
 
 class StatementForm(StrEnum):
@@ -433,31 +425,18 @@ def is_noise(text: str) -> bool:
     """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
     if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):
         return True
-    letters = _letters(text)
+    if text.isascii():
+        letters = len(text) - len(text.encode().translate(None, _LETTERS))
+    else:
+        letters = sum(map(str.isalnum, text))
     if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):
         return True
     if "://" in text:
         return False
-    if ("\\x" in text or _has_run(text)) and _ENCODED.search(text):
+    has_run = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
+    if ("\\x" in text or has_run) and _ENCODED.search(text):
         return True
-    return len(text) - letters - text.count(" ") >= _MAX_MARKS and _has_row_of_marks(text)
-
-
-def _has_run(text: str) -> bool:
-    return len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
-
-
-def _has_row_of_marks(text: str) -> bool:
-    if not text.isascii():
-        return _MARKS_IN_A_ROW.search(text) is not None
-    return _MARK * _MAX_MARKS in text.encode().translate(_AS_MARKS, _BLANKS)
-
-
-def _letters(text: str) -> int:
-    """How many letters and digits a text has."""
-    if text.isascii():
-        return len(text) - len(text.encode().translate(None, _LETTERS))
-    return sum(map(str.isalnum, text))
+    return len(text) - letters - text.count(" ") >= _MAX_MARKS and _MARKS_IN_A_ROW.search(text) is not None
 
 
 _PROGRESS_STARTS = tuple(
@@ -527,7 +506,13 @@ def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_C
         taken.append(near)
     if not taken:
         taken = [_around(text, 0, 0)]
-    pieces = [text[a:b].strip() for a, b in _united(taken)]
+    united: list[tuple[int, int]] = []
+    for start, stop in sorted(taken):
+        if united and start <= united[-1][1] + 1:
+            united[-1] = (united[-1][0], max(united[-1][1], stop))
+        else:
+            united.append((start, stop))
+    pieces = [text[a:b].strip() for a, b in united]
     begins, ends = min(taken)[0] == 0, max(taken)[1] == len(text)
     return ("" if begins else GAP.lstrip()) + GAP.join(pieces) + ("" if ends else GAP.rstrip())
 
@@ -540,17 +525,3 @@ def _around(text: str, start: int, stop: int) -> tuple[int, int]:
     if last < len(text) and (blank := text.rfind(" ", stop, last)) >= 0:
         last = blank
     return first, last
-
-
-def _united(parts: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Parts in order, those that touch or overlap made one."""
-    current: tuple[int, int] | None = None
-    for part in sorted(parts):
-        if current is None or part[0] > current[1] + 1:
-            if current is not None:
-                yield current
-            current = part
-        else:
-            current = (current[0], max(current[1], part[1]))
-    if current is not None:
-        yield current
