@@ -72,6 +72,7 @@ _SAME_CHARS = 40
 _PLAIN_WORD = re.compile(r"[\w./:@][\w./:@-]*")
 # What a push reports: from which commit to which.
 _PUSHED = re.compile(r"\b[0-9a-f]{7,40}\.\.\.?[0-9a-f]{7,40}\b")
+_FOLDER = re.compile(r"(?<=\bgit) -C \S+")
 _MOST_PROGRAM_WORDS = 4
 _ADDRESS = re.compile(r"https?://[^\s\"'<>)]+")
 # A call by another tool than files and shell, as the digest lists those that changed something.
@@ -124,7 +125,7 @@ def completed(
     spare_tokens = request.budget_tokens - request.count(request.render(bare))
     allowed = spare_tokens if most_ratio >= 1 else int(size_tokens * most_ratio / (1 - most_ratio))
     chooser = _Chooser(request=request, analysis=analysis, text=text, language=language)
-    carried = _carried(previous, request)
+    carried = _carried(previous, request, analysis)
     chosen = chooser.chosen(digest, statements, carried, max(min(spare_tokens, allowed), 0))
     summary = _fitted(bare, text.sections, chosen, request)
     lost, retention = loss(analysis, request.render(summary))
@@ -143,6 +144,7 @@ class _Chooser:
     spaced: str = field(init=False)
     lines: tuple[frozenset[str], ...] = field(init=False)
     begun: set[str] = field(default_factory=set)
+    added: dict[Section, list[frozenset[str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folded = str(self.text).casefold()
@@ -238,6 +240,7 @@ class _Chooser:
             if used + cost <= tokens and self._is_news(item, section):
                 found.setdefault(section, []).append(item)
                 used += cost
+                self.added.setdefault(section, []).append(_long_words(item.text.casefold()))
                 if section is Section.USER:
                     self.spaced += f" {_spaced(item.text)}"
                     self.begun.add(_beginning(_asked(item.text)))
@@ -255,7 +258,7 @@ class _Chooser:
         if section in (Section.DECISIONS, Section.COMMANDS) and not item.records and not text.startswith("`"):
             # Settled or stated in an earlier summary.
             return not self._is_concerned(text)
-        return not self._is_shown(text)
+        return not self._is_shown(text, section)
 
     def _is_concerned(self, text: str) -> bool:
         """Whether the text, the user's messages or a new decision have to do with an earlier statement: they stand."""
@@ -270,9 +273,11 @@ class _Chooser:
         runs = [" ".join(words[at : at + _RUN_WORDS]) for at in range(max(len(words) - _RUN_WORDS + 1, 1))]
         return sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
 
-    def _is_shown(self, text: str) -> bool:
+    def _is_shown(self, text: str, section: Section) -> bool:
         words = _long_words(text.casefold())
-        return bool(words) and any(len(words & line) >= _SHOWN_RATIO * len(words) for line in self.lines)
+        # Runs of one command differ in a hash or a number.
+        lines = self.lines if text.startswith("`") else (*self.lines, *self.added.get(section, ()))
+        return bool(words) and any(len(words & line) >= _SHOWN_RATIO * len(words) for line in lines)
 
     def _names_file(self, text: str) -> bool:
         path = text.split(" — ")[0].strip("`").casefold()
@@ -293,18 +298,21 @@ _DONE = re.compile(r"\W*(?:done|completed|finished|已完成|完成|✅|x\])", r
 _OLD_RECORDS = re.compile(r"\s*\[[0-9a-f]{8}:[\d,-]+\]")
 
 
-def _carried(previous: str, request: Request) -> dict[Section, tuple[Item, ...]]:
-    """What was open or settled in an earlier summary, and the user's words in it, with references to its records."""
+def _carried(previous: str, request: Request, analysis: Analysis) -> dict[Section, tuple[Item, ...]]:
+    """What still holds of an earlier summary, with references to its records: no step that is done, of runs only what
+    they changed, and no push before another.
+    """
+    is_pushed = any(_PUSHED.search(run.line) for run in analysis.runs)
+
+    def holds(text: str) -> bool:
+        is_over = _DONE.match(text) or (is_pushed and _PUSHED.search(text))
+        return not is_over and (not text.startswith("`") or changes_world(text[1:].partition("` ")[0]))
+
     found: dict[Section, tuple[Item, ...]] = {}
     for part in (request.read(previous) or request.read_client(previous)) if previous else ():
         if part.section in _CARRIED:
-            found[part.section] = tuple(Item(text=item.text) for item in part.items if _outlasts(item.text))
+            found[part.section] = tuple(Item(text=item.text) for item in part.items if holds(item.text))
     return found
-
-
-def _outlasts(text: str) -> bool:
-    """Whether a line of an earlier summary still holds: no step that is done; of runs, only what they changed."""
-    return not _DONE.match(text) and (not text.startswith("`") or changes_world(text[1:].partition("` ")[0]))
 
 
 def _outcomes(analysis: Analysis) -> Iterator[Item]:
@@ -332,7 +340,7 @@ def _program(run: Run) -> str:
 
     Empty where what is shown of a command (a loop, a search) does not say that it changed something.
     """
-    line = shown(next(filter(changes_world, map(str.strip, run.command.split(" && "))), run.command))
+    line = _FOLDER.sub("", shown(next(filter(changes_world, map(str.strip, run.command.split(" && "))), run.command)))
     if not changes_world(line):
         return ""
     plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]

@@ -277,6 +277,33 @@ def test_what_an_update_drops_of_the_earlier_summary_comes_back() -> None:
     assert "never write to the live database of the barrier" in items(found, Section.USER)
 
 
+def updated(transcript: Transcript, text: str, previous: str) -> Answer:
+    """What comes of a text that brings an earlier summary up to date."""
+    sections = (SectionItems(section=Section.TASK, items=(Item(text=text),)),)
+    wanted = replace(request(transcript, 4_000), read=read_ours)
+    return completed(wanted, CompletedText(sections=sections), "en", previous=previous)
+
+
+def test_a_step_that_is_open_in_the_earlier_summary_and_in_the_records_stands_once() -> None:
+    step = "in progress: Write the backup of levels_2025 before anything else"
+    found = updated(TALK, "The importer is moved. " * 200, f"## Remaining Work\n- {step} [4f1c2aa0:3]")
+    assert sum("backup of levels_2025" in text for text in items(found, Section.PLAN)) == 1
+
+
+def test_a_push_of_the_earlier_summary_is_overtaken_by_the_next() -> None:
+    facts = "- `git push` → 7c2d9e1..0d0d0d0  gauges -> gauges\n- `git commit` → [levels 7c2d9e1] Read the levels"
+    found = updated(PUSHED, "The gauges are read. " * 200, f"## Commands and Outcomes\n{facts}")
+    shown = "\n".join(items(found, Section.COMMANDS))
+    assert "7c2d9e1..0d0d0d0" not in shown
+    assert "[levels 7c2d9e1]" in shown
+
+
+def test_the_folder_that_git_ran_in_takes_no_room() -> None:
+    commit = ran("git -C /data/app commit -am 'Read gauges'", "[gauges 1a2b3c4] Read gauges")
+    talk = conversation(user("commit the gauges"), commit, says("Done."))
+    assert "`git commit` → [gauges 1a2b3c4] Read gauges" in completed_of(talk, "The work at the harbour goes on. " * 20)
+
+
 LONG = (
     "Please bring the gauges of the harbour up to date before the next spring tide, all of them. "
     + " ".join(f"Gauge {n} is read by the crane of quay {n} and by nobody else." for n in range(12))
@@ -323,16 +350,7 @@ STATED = """## Commands and Outcomes
 
 
 def test_of_earlier_facts_an_update_keeps_what_was_changed_and_what_nothing_since_has_to_do_with() -> None:
-    found = completed(
-        replace(request(PUSHED, 4_000), read=read_ours),
-        CompletedText(
-            sections=(
-                SectionItems(section=Section.TASK, items=(Item(text="The gauges of the harbour are pushed. " * 150),)),
-            )
-        ),
-        "en",
-        previous=STATED,
-    )
+    found = updated(PUSHED, "The gauges of the harbour are pushed. " * 150, STATED)
     carried = [text for text in items(found, Section.COMMANDS) if "4f1c2aa0" in text]
     assert [text.partition(" [")[0] for text in carried] == [
         "`git commit -m 'Read the levels'` → ok:",
