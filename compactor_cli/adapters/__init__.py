@@ -1,4 +1,7 @@
-"""compact inside agent frameworks: a module each, which imports its framework. See docs/agents.md."""
+"""compact inside agent frameworks: a module each, which imports its framework. See docs/agents.md.
+
+`StableCompactor` is for conversations that grow from request to request: the cut stays until the next one.
+"""
 
 from __future__ import annotations
 

@@ -277,11 +277,9 @@ def _ranges(records: Iterable[tuple[str, int]]) -> list[str]:
 
 def _fitting(text: str, most_chars: int) -> int:
     """How many characters of a text fit into this many of JSON."""
-    low, high = 0, max(min(len(text), most_chars), 0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if len(_json(text[:middle])) <= most_chars else (low, middle - 1)
-    return low
+    from compactor_cli.plan.tokens import most_that_fits
+
+    return most_that_fits(min(len(text), most_chars), lambda n: text[:n], most_chars, lambda cut: len(_json(cut)))
 
 
 def _dropped(archives: tuple[Path, ...], session: str, skip: int = 0) -> dict[str, Any]:

@@ -298,9 +298,10 @@ class ManifestEntry:
     written_bytes: int = 0
 
 
-def now() -> str:
-    """The time for `ManifestEntry.compacted_at`, in seconds."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def moment(seconds: float | None = None, timespec: str = "seconds") -> str:
+    """A time (Unix seconds; None: now) in UTC as manifests, reports and events have it: ISO 8601."""
+    at = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return at.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def append_entry(folder: Path, entry: ManifestEntry) -> None:

@@ -30,7 +30,7 @@ from compactor_cli.archive.folder import (
     Part,
     append_entry,
     is_hex,
-    now,
+    moment,
     open_inside,
     opened_folder,
     parse_part,
@@ -83,7 +83,7 @@ class Archive:
             records=records,
             dialect=dialect,
             source=source,
-            compacted_at=compacted_at or now(),
+            compacted_at=compacted_at or moment(),
             written_sha256=written[0],
             written_bytes=written[1],
         )

@@ -1,6 +1,8 @@
 """Verify and prune: whether an archive has everything, with the hashes it is named by; and old originals taken out.
 
-None is taken out that a compacted file still depends on.
+None is taken out that a compacted file still depends on. A session that is archived again and again while it grows
+takes the room of one: an earlier state that the bytes of a later one begin with is listed as a transcript inside that,
+by its own hash, and its own file is taken out; it is restored, expanded and verified as before.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _HASH_CHARS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was checked and what is wrong. ``unlisted``: sound originals that the manifest does not name.
+    """What was checked and what is wrong; everything can be restored where nothing is.
 
     ``leftovers``: what killed runs left in the archive folder and, of ``.transcripts``, next to it.
     """
@@ -56,13 +58,7 @@ class Verification:
     transcripts: int
     states: int
     problems: tuple[InputError, ...] = ()
-    unlisted: tuple[str, ...] = ()
     leftovers: tuple[Path, ...] = ()
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether everything can be restored."""
-        return not self.problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +85,6 @@ def verify(folder: str | Path) -> Verification:
     checked = {path: _original(root, sha256, path) for sha256, path in stored_blobs(root)}
     states = [_state(path) for path in sorted((root / STATE_FOLDER).glob("*.zst"))]
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
-    listed, from_manifest = _manifest(root, entries, originals)
     found = [problem for problems in (*(item.problems for item in checked.values()), *states) for problem in problems]
     folders = (root, root.absolute().parent) if root.name == LOCAL_ARCHIVE else (root,)
     left = [path for folder in folders for path in find_leftovers(folder)]
@@ -98,9 +93,8 @@ def verify(folder: str | Path) -> Verification:
         size_bytes=sum(item.size_bytes for item in checked.values()),
         transcripts=sum(item.transcripts for item in checked.values()),
         states=len(states),
-        problems=(*found, *_lonely(root), *from_manifest),
+        problems=(*found, *_lonely(root), *_manifest(root, entries, originals)),
         leftovers=(*left, *sorted(root.glob(f"{JOURNAL_START}*"))),
-        unlisted=tuple(name for name, item in originals.items() if name not in listed and not item.problems),
     )
 
 
@@ -164,22 +158,16 @@ def _lonely(root: Path) -> Iterator[InputError]:
 
 def _manifest(
     root: Path, entries: Iterable[tuple[int, ManifestEntry | None]], originals: Mapping[str, _Checked]
-) -> tuple[set[str], list[InputError]]:
-    """The stored files that the manifest names, and what is wrong with it, given what was found."""
-    listed: set[str] = set()
-    problems: list[InputError] = []
+) -> Iterator[InputError]:
+    """What is wrong with the manifest, given what was found."""
     for number, entry in entries:
         place = f"{root / MANIFEST}:{number}"
         if entry is None:
-            problems.append(InputError("is not an entry", place=place, next_step="the originals are not affected"))
-            continue
-        listed.add(entry.stored)
-        found = originals.get(entry.stored)
-        if found is None:
-            problems.append(InputError(f"{entry.stored} is not here", place=place, next_step=_COPY))
+            yield InputError("is not an entry", place=place, next_step="the originals are not affected")
+        elif (found := originals.get(entry.stored)) is None:
+            yield InputError(f"{entry.stored} is not here", place=place, next_step=_COPY)
         elif not found.problems and entry.bytes != found.size_bytes:
-            problems.append(InputError(f"does not fit {entry.stored}", place=place, next_step=_COPY))
-    return listed, problems
+            yield InputError(f"does not fit {entry.stored}", place=place, next_step=_COPY)
 
 
 def _damaged(path: Path, what: str) -> InputError:

@@ -266,6 +266,11 @@ def home_path(path: str) -> str:
     return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path
 
 
+def beginning(text: str, most_chars: int) -> str:
+    """The text, or its beginning before an ellipsis."""
+    return text if len(text) <= most_chars else f"{text[: most_chars - 1]}…"
+
+
 def clipped(text: str, most_columns: int) -> str:
     """The text, or its end after an ellipsis: the end of a path matters most."""
     text = visible(text)

@@ -1,6 +1,7 @@
-"""Program: a click command run by our rules for errors and exit codes.
+"""The two programs: ``compact``, the filter, and ``compactor``, the toolbox, whose tools are imported when asked for.
 
-Click's own ``main`` turns Ctrl-C and a broken pipe into exit code 1; this does not.
+A click command is run by rules for errors and exit codes: click's own ``main`` turns Ctrl-C and a broken pipe into exit
+code 1; this does not.
 """
 
 from __future__ import annotations
@@ -334,9 +335,9 @@ TOOLS = {
     "show": ("session_commands:show", "Look at what compacting makes of a transcript, as a page too."),
     "digest": ("agent_commands:digest", "Print the summary of a session alone."),
     "stats": ("session_commands:stats", "Count records, tokens, turns and exchanges."),
-    "expand": ("recall:expand", "Print archived records in full, by the ids that summaries name."),
-    "search": ("recall:search", "Find archived records by what they say."),
-    "dropped": ("recall:dropped", "List what a compacted file no longer says, by need."),
+    "expand": ("archive_commands:expand", "Print archived records in full, by the ids that summaries name."),
+    "search": ("archive_commands:search", "Find archived records by what they say."),
+    "dropped": ("archive_commands:dropped", "List what a compacted file no longer says, by need."),
     "install": ("agent_commands:install", "Set compact up in an agent's client, or take it out."),
     "mcp": ("agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
     "hook": ("agent_commands:hook", "Answer the hook of a client that compacts."),

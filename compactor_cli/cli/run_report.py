@@ -15,13 +15,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
-from datetime import UTC, datetime
 from typing import IO, Any, Self
 
 import orjson
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import DEFAULT_MODE, PRIVATE_FILE_MODE, atomic_writer, output_error
+from compactor_cli.archive.folder import moment
 from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import InvariantError, UsageError
@@ -71,8 +71,8 @@ def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> No
     report = {
         "schema": REPORT_SCHEMA,
         "version": __version__,
-        "started": _moment(run.started),
-        "finished": _moment(finished),
+        "started": moment(run.started),
+        "finished": moment(finished),
         "seconds": round(finished - run.started, 3),
         "exit_code": exit_code,
         "error": error,
@@ -92,10 +92,6 @@ def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> No
         raise InvariantError(
             f"the report is not by its schema: {wrong[0]}", next_step="this is a defect, please report it"
         )
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _json(value: object, *, indented: bool) -> str:
@@ -278,8 +274,7 @@ class EventFile:
 
 
 def _line(name: str, at: float, **values: Any) -> dict[str, Any]:
-    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"event": name, "time": moment, **values}
+    return {"event": name, "time": moment(at, "milliseconds"), **values}
 
 
 def _transcript(path: str, report: TranscriptReport) -> dict[str, Any]:

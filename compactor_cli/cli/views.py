@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactor_cli.cli.console import Color, Console, counted, painted, terminal_columns, visible
+from compactor_cli.cli.console import Color, Console, beginning, counted, painted, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.plan import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED, USAGE, Action, Plan, Span, Tier
@@ -110,13 +110,9 @@ def result_view(transcript: Transcript, plan: Plan, summary: str, report: Transc
         text = [visible(line) for line in summary.splitlines()]
         more = len(text) - SHOWN_LINES
         most_chars = max((terminal_columns() or 80) - 3, EXCERPT_CHARS // 2)
-        lines += ["", *(f"  {_clipped(line, most_chars)}".rstrip() for line in text[:SHOWN_LINES])]
+        lines += ["", *(f"  {beginning(line, most_chars)}".rstrip() for line in text[:SHOWN_LINES])]
         lines += [f"  … {counted(more, 'more line')} of the summary"] if more > 0 else []
     return "\n".join(lines) + "\n\n"
-
-
-def _clipped(line: str, most_chars: int) -> str:
-    return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
 
 
 def _regions(plan: Plan) -> list[tuple[Span, ...]]:
@@ -191,7 +187,7 @@ def _part(part: object) -> str:
 
 
 def _short(text: str) -> str:
-    return _clipped(visible(" ".join(text[: EXCERPT_CHARS * 3].split())), EXCERPT_CHARS)
+    return beginning(visible(" ".join(text[: EXCERPT_CHARS * 3].split())), EXCERPT_CHARS)
 
 
 def _range(region: tuple[Span, ...]) -> str:

@@ -27,6 +27,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
+from compactor_cli.plan.tokens import most_that_fits
 from compactor_cli.read.jsonl import OnInvalid, read_records
 
 Line = tuple[int, str]
@@ -84,7 +85,7 @@ def _middle_out(case: EvalCase, count: Count) -> Write:
         return "\n".join(_shortened(text, chars) for text in texts) if chars else ""
 
     def write(budget: int) -> str:
-        chars = most(longest, make, budget, count)
+        chars = most_that_fits(longest, make, budget, count)
         # Where not even a scrap of each fits, the newest scraps.
         return make(chars) if chars else last(make(1), budget, count)
 
@@ -124,7 +125,7 @@ def _bare_list(case: EvalCase, count: Count) -> Write:
         def make(n: int) -> str:
             return "\n".join(pieces(" ".join(atom for _, atom in sorted(atoms[:n]))))
 
-        return make(most(len(atoms), make, budget, count))
+        return make(most_that_fits(len(atoms), make, budget, count))
 
     return write
 
@@ -258,28 +259,16 @@ def new_text(output: bytes, case: EvalCase) -> str:
 _MOST_CHARS_A_TOKEN = 16
 
 
-def most(high: int, make: Callable[[int], str], budget_tokens: int, count: Count) -> int:
-    """The largest n in 0..high for which ``make(n)`` is within the budget; ``make`` must grow with n."""
-    low = 0
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(make(middle)) <= budget_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def first(text: str, budget_tokens: int, count: Count) -> str:
     """The beginning of a text."""
     text = text[: budget_tokens * _MOST_CHARS_A_TOKEN]
-    return text[: most(len(text), lambda n: text[:n], budget_tokens, count)]
+    return text[: most_that_fits(len(text), lambda n: text[:n], budget_tokens, count)]
 
 
 def last(text: str, budget_tokens: int, count: Count) -> str:
     """The end of a text."""
     text = text[-budget_tokens * _MOST_CHARS_A_TOKEN :] if budget_tokens else ""
-    kept = most(len(text), lambda n: text[len(text) - n :], budget_tokens, count)
+    kept = most_that_fits(len(text), lambda n: text[len(text) - n :], budget_tokens, count)
     return text[len(text) - kept :]
 
 
@@ -293,11 +282,11 @@ def best(ranked: Sequence[Line], budget_tokens: int, count: Count) -> str:
         chosen = [*ranked[:n], (ranked[n][0], piece)] if piece else ranked[:n]
         return "\n".join(line for _, line in sorted(chosen))
 
-    taken = most(len(ranked), joined, budget_tokens, count)
+    taken = most_that_fits(len(ranked), joined, budget_tokens, count)
     if taken == len(ranked):
         return joined(taken)
     rest = ranked[taken][1][: LINE_CHARS * 4]
-    return joined(taken, rest[: most(len(rest), lambda n: joined(taken, rest[:n]), budget_tokens, count)])
+    return joined(taken, rest[: most_that_fits(len(rest), lambda n: joined(taken, rest[:n]), budget_tokens, count)])
 
 
 USER_RATIO = 0.3

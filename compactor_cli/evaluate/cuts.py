@@ -155,16 +155,21 @@ def part_of(transcript: Transcript, start: int, stop: int) -> Transcript:
 
 def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[EvalCase]:
     sizes = [0 if message.is_meta else count(message) for message in segment.messages]
-    total = sum(sizes)
-    if total < rule.least_middle_tokens:
+    if sum(sizes) < rule.least_middle_tokens:
         return
     safe = group(segment.messages).borders
     found = plain_events(segment)
+    # After the first message of the user, or after the summary that stands in its place.
+    first = next((event.record for event in found if event.kind in (EventKind.USER, EventKind.SUMMARY)), -1)
     for at in dict.fromkeys(_cut_points(sizes, safe, rule)):
         future = tuple(event for event in found if event.record >= at)[: rule.most_future_events]
-        case = _case(segment, session, at, sizes, safe, rule, (found, future))
-        if case is not None and len(future) >= rule.least_future_events:
-            yield case
+        before = [point for point in safe if point <= at]
+        head = next((point for point in before if point > first), 0)
+        most = min(rule.tail_tokens, int(sum(sizes[:at]) * rule.tail_ratio))
+        tail = next((point for point in before if sum(sizes[point:at]) <= most), at)
+        is_long = tail > head and sum(sizes[head:tail]) >= rule.least_middle_tokens
+        if is_long and len(future) >= rule.least_future_events:
+            yield _made(session, rule.protocol, part_of(segment, 0, at), head, tail, sizes[:at], found, future)
 
 
 def _cut_points(sizes: Sequence[int], safe: Sequence[int], rule: CutRule) -> Iterator[int]:
@@ -180,40 +185,17 @@ def _cut_points(sizes: Sequence[int], safe: Sequence[int], rule: CutRule) -> Ite
         before += size
 
 
-def _case(
-    segment: Transcript,
-    session: str,
-    at: int,
-    sizes: Sequence[int],
-    safe: Sequence[int],
-    rule: CutRule,
-    found: tuple[tuple[Event, ...], tuple[Event, ...]],
-) -> EvalCase | None:
-    everything, future = found
-    before = [point for point in safe if point <= at]
-    # After the first message of the user, or after the summary that stands in its place.
-    opening = (event.record for event in everything if event.kind in (EventKind.USER, EventKind.SUMMARY))
-    first = next(opening, -1)
-    head = next((point for point in before if point > first), 0)
-    most = min(rule.tail_tokens, int(sum(sizes[:at]) * rule.tail_ratio))
-    tail = next((point for point in before if sum(sizes[point:at]) <= most), at)
-    middle_tokens = sum(sizes[head:tail])
-    if tail <= head or middle_tokens < rule.least_middle_tokens:
-        return None
-    return _made(session, rule.protocol, part_of(segment, 0, at), (head, tail), sizes[:at], (everything, future))
-
-
 def _made(
     session: str,
     protocol: Protocol,
     prefix: Transcript,
-    borders: tuple[int, int],
+    head: int,
+    tail: int,
     sizes: Sequence[int],
-    found: tuple[Sequence[Event], Sequence[Event]],
+    everything: Sequence[Event],
+    future: Sequence[Event],
 ) -> EvalCase:
-    """``borders``: where the middle begins and ends; ``found``: all events of the session, and those of the future."""
-    head, tail = borders
-    everything, future = found
+    """A case whose middle begins at ``head`` and ends at ``tail``, of these events."""
     middle_tokens = sum(sizes[head:tail])
     return EvalCase(
         session=session,
@@ -291,7 +273,7 @@ def _case_before(prefix: Transcript, name: str, tail_tokens: int, count: CountMe
     head = next((border for border in safe if border > first), 0)
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), len(messages))
-    return _made(name, Protocol.SESSION, prefix, (head, tail), sizes, (plain_events(prefix), ()))
+    return _made(name, Protocol.SESSION, prefix, head, tail, sizes, plain_events(prefix), ())
 
 
 def _client_summary(records: Sequence[Record], cut: int) -> str:

@@ -12,7 +12,7 @@ import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from compactor_cli.digest.atoms import atom_texts
@@ -327,47 +327,31 @@ _ITEM_KEYS = ("content", "step", "title", "description", "subject", "task", "tex
 _LIST_KEYS = ("todos", "plan", "items", "tasks", "task_list", "todo_list", "todoList")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artefacts:
-    """What the middle did. Lines are sequences of words, so that markup and line breaks do not count."""
-
-    edited: tuple[str, ...]
-    read: tuple[str, ...]
-    commands: tuple[str, ...]
-    todos: tuple[str, ...]
-    decisions: tuple[str, ...]
-    errors: tuple[str, ...]
-
-
-def artefacts_of(events: Sequence[Event]) -> Artefacts:
-    """The distinct artefacts of these events."""
+def artefacts_of(events: Sequence[Event]) -> dict[Measure, tuple[str, ...]]:
+    """The distinct artefacts of these events. Lines are sequences of words: markup and line breaks do not count."""
     edited = dict.fromkeys(_paths(events, ToolKind.EDIT))
     # A file that was read may just mention errors.
     failing = (event for event in events if event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT))
-    return Artefacts(
-        edited=tuple(edited),
-        read=tuple(path for path in dict.fromkeys(_paths(events, ToolKind.READ)) if path not in edited),
-        commands=tuple(dict.fromkeys(_commands(events))),
-        todos=tuple(dict.fromkeys(_open_items(events))),
-        decisions=tuple(dict.fromkeys(_telling_lines(events, EventKind.ASSISTANT, _decision()))),
-        errors=tuple(dict.fromkeys(_telling_lines(failing, EventKind.RESULT, _error()))),
-    )
-
-
-def score_artefacts(artefacts: Artefacts, summary: SummaryView) -> dict[Measure, Share]:
-    """Which of them the summary names."""
-    return {
-        Measure.EDITED: _share(_names_path(path, summary) for path in artefacts.edited),
-        Measure.READ: _share(_names_path(path, summary) for path in artefacts.read),
-        Measure.COMMANDS: _share_named(artefacts.commands, summary),
-        Measure.TODOS: _share_named(artefacts.todos, summary),
-        Measure.DECISIONS: _share_named(artefacts.decisions, summary),
-        Measure.ERRORS: _share_named(artefacts.errors, summary),
+    found: dict[Measure, Iterable[str]] = {
+        Measure.EDITED: edited,
+        Measure.READ: (path for path in _paths(events, ToolKind.READ) if path not in edited),
+        Measure.COMMANDS: _commands(events),
+        Measure.TODOS: _open_items(events),
+        Measure.DECISIONS: _telling_lines(events, EventKind.ASSISTANT, _DECISION),
+        Measure.ERRORS: _telling_lines(failing, EventKind.RESULT, _ERROR),
     }
+    return {measure: tuple(dict.fromkeys(texts)) for measure, texts in found.items()}
 
 
-def _share_named(texts: Iterable[str], summary: SummaryView) -> Share:
-    return _share(f" {text} " in summary.flat_words for text in texts)
+def score_artefacts(artefacts: Mapping[Measure, Sequence[str]], summary: SummaryView) -> dict[Measure, Share]:
+    """Which of them the summary names."""
+    paths = (Measure.EDITED, Measure.READ)
+    return {
+        measure: _share(
+            _names_path(text, summary) if measure in paths else f" {text} " in summary.flat_words for text in texts
+        )
+        for measure, texts in artefacts.items()
+    }
 
 
 def _names_path(path: str, summary: SummaryView) -> bool:
@@ -430,23 +414,19 @@ def _telling_lines(events: Iterable[Event], kind: EventKind, cue: re.Pattern[str
                 yield " ".join(found)
 
 
-@cache
-def _decision() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:decid(?:ed|ing)|decision|instead of|rather than|chose|chosen|opted|go(?:ing)? with|the (?:root )?cause"
-        r"|because|trade-?off|better (?:approach|option)|so that|agreed)\b"
-        r"|决定|因为|而不是|选择|改用|ことにし|なぜなら|代わりに",
-        re.IGNORECASE,
-    )
+_DECISION = re.compile(
+    r"\b(?:decid(?:ed|ing)|decision|instead of|rather than|chose|chosen|opted|go(?:ing)? with|the (?:root )?cause"
+    r"|because|trade-?off|better (?:approach|option)|so that|agreed)\b"
+    r"|决定|因为|而不是|选择|改用|ことにし|なぜなら|代わりに",
+    re.IGNORECASE,
+)
 
 
-@cache
-def _error() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:[A-Z]\w*(?:Error|Exception)\b|(?:fatal|error|panic|failed|failure|Traceback|FAIL(?:ED)?)\b[:\s(\[])"
-        r"|\b(?:not found|no such file|permission denied|command not found|undefined reference|cannot find)\b"
-        r"|错误|失败",
-    )
+_ERROR = re.compile(
+    r"\b(?:[A-Z]\w*(?:Error|Exception)\b|(?:fatal|error|panic|failed|failure|Traceback|FAIL(?:ED)?)\b[:\s(\[])"
+    r"|\b(?:not found|no such file|permission denied|command not found|undefined reference|cannot find)\b"
+    r"|错误|失败",
+)
 
 
 # Longer values are texts, not facts.
@@ -483,7 +463,7 @@ def _flat(events: Iterable[Event]) -> str:
 def _facts(event: Event) -> Iterator[str]:
     # Of a text: amounts, numbers and codes with a digit, and capitalised names of two or more words.
     is_call = event.kind is EventKind.CALL
-    texts = _values(event.arguments) if is_call else (found[0] for found in _fact().finditer(event.text))
+    texts = _values(event.arguments) if is_call else (found[0] for found in _FACT.finditer(event.text))
     for text in texts:
         found = words(text)
         if 0 < len(found) <= MOST_ANSWER_WORDS and len(text) > 1 and not _TRIVIAL.issuperset(found):
@@ -501,11 +481,9 @@ def _values(arguments: Any) -> Iterator[str]:
         yield str(arguments)
 
 
-@cache
-def _fact() -> re.Pattern[str]:
-    return re.compile(
-        r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b|\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b",
-    )
+_FACT = re.compile(
+    r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b|\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b",
+)
 
 
 TOP = 3

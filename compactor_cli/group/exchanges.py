@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import fsum, log, sqrt
 
 from compactor_cli.formats.harness import user_text
@@ -217,11 +217,6 @@ class Grouping:
     orphan_calls: tuple[Half, ...] = ()
     orphan_results: tuple[Half, ...] = ()
     in_flight: tuple[Half, ...] = ()
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """The smallest runs ``(start, stop)`` that divide no exchange; they tile the records."""
-        return tuple(pairwise(self.borders))
 
     def orphaned(self) -> frozenset[int]:
         """The records of every exchange that holds an orphan."""

@@ -29,7 +29,7 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.plan.finish import Mark, spans_of
 from compactor_cli.plan.layout import CutLimits, Layout, LayoutSearch, chosen
 from compactor_cli.plan.shorten import Ruler, Shortening, halved, saved_tokens, shorten_to_fit, shortened, with_edits
-from compactor_cli.plan.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, Counter
+from compactor_cli.plan.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, Counter, most_that_fits
 from compactor_cli.plan.trigger import TriggerDecision, Way, is_settled
 
 KEEP: Mark = (Action.KEEP, "")
@@ -300,15 +300,9 @@ class _Walk:
         _, record, index, text = max(texts)
         count = self.case.counter.count
         allowed = count(text) - excess
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if count(shape(text, middle)) <= allowed:
-                low = middle
-            else:
-                high = middle - 1
-        short = shape(text, low)
-        if low < _LEAST_CHARS or short == text:
+        chars = most_that_fits(len(text), partial(shape, text), allowed, count)
+        short = shape(text, chars)
+        if chars < _LEAST_CHARS or short == text:
             return ()
         edit = Edit(record=record, part=index, text=short)
         return (Shortening(edit=edit, rule="cut", saved_tokens=count(text) - count(short)),)
@@ -482,20 +476,15 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
     if case.settings.target.ratio or has_orphans or not case.settings.prune:
         return ()
     middle = [i for i in range(cut.head_stop, cut.tail_start) if i not in case.ground.gone]
-    found, saved = _rules_until(case, middle, case.total_tokens - cut.target_tokens)
-    return found if case.total_tokens - saved <= cut.target_tokens else ()
-
-
-def _rules_until(case: PlanInput, records: Iterable[int], excess_tokens: int) -> tuple[tuple[Shortening, ...], int]:
     found: list[Shortening] = []
-    saved = 0
+    excess = case.total_tokens - cut.target_tokens
     ruler = Ruler(messages=case.messages, counter=case.counter, sha256=case.transcript.sha256)
-    for item in ruler.applied(case.settings.prune, records):
-        if saved >= excess_tokens:
+    for item in ruler.applied(case.settings.prune, middle):
+        if excess <= 0:
             break
         found.append(item)
-        saved += item.saved_tokens
-    return tuple(found), saved
+        excess -= item.saved_tokens
+    return tuple(found) if excess <= 0 else ()
 
 
 def _too_short_for_a_summary(case: PlanInput, target: int) -> Plan:

@@ -307,6 +307,18 @@ def load_vocabulary(tokenizer: str, size_bytes: int) -> None:
     counter_for(tokenizer).count("a")
 
 
+def most_that_fits(high: int, make: Callable[[int], str], budget: int, count: Callable[[str], int]) -> int:
+    """The largest n in 0..high for which ``make(n)`` is within the budget; ``make`` must grow with n."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(make(middle)) <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def estimate_tokens(text: str) -> int:
     """UTF-8 bytes / 4, rounded up."""
     return -(-_utf8_bytes(text) // BYTES_PER_TOKEN)

@@ -1,4 +1,4 @@
-"""Sources: which inputs a command line names, in which order, each once."""
+"""Sources: which inputs a command line names, in which order, each once; and the program's own folders of this user."""
 
 from __future__ import annotations
 

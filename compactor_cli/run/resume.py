@@ -1,7 +1,10 @@
-"""What an earlier run found unchanged: inputs that need nothing are not read again.
+"""What an earlier run left for this one: inputs that need nothing are not read again, and saved plans are followed.
 
 What is known of an input is its path, device, inode, size, time of change and hash, by the configuration under which it
 was looked at. It lies in a file of its own for each kind of configuration, which may be deleted at any time.
+
+Plan files hold decisions to be looked at and applied exactly, the summaries' texts included: JSON lines
+(`schemas/plan.schema.json`), the settings first, then one line per transcript, known by the hash of its bytes.
 """
 
 from __future__ import annotations

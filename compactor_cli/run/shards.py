@@ -1,4 +1,9 @@
-"""Shards: inputs parted into pieces of work, the same for whoever looks, each compacted from a path to a path."""
+"""Shards: inputs parted into pieces of work, the same for whoever looks, each compacted from a path to a path.
+
+Who does the work: this process, several of this machine, or a Ray cluster; each shard is tried on its own. All workers
+of a run that ask a model share one rate limit and one account, the `Gate`. On Ray (the extra [ray]) only paths travel;
+every node must see them, and have this package. Nothing is reported to Ray's makers.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_every_state_of_a_session_is_had_from_the_last(tmp_path: Path) -> None:
     (record,) = expand([tmp_path], [f"{hashes[1]}:4"])
     assert record.message.text == "tide 3 at harbour_3"
     checked = verify(tmp_path)
-    assert (checked.is_sound, checked.originals, checked.unlisted, checked.leftovers) == (True, 1, (), ())
+    assert (checked.problems, checked.originals, checked.leftovers) == ((), 1, ())
     assert len(search([tmp_path], "tide", limit=20).hits) == 12
 
 
@@ -69,7 +69,7 @@ def test_what_was_rewritten_or_lies_elsewhere_is_kept_next_to_it(tmp_path: Path)
     unnamed = _stored(tmp_path, session([*SAID, *SAID]), source="")
     expected = {elsewhere, in_place.sha256, rewritten, last, unnamed}
     assert {sha256 for sha256, _ in stored_blobs(tmp_path)} == expected
-    assert verify(tmp_path).is_sound
+    assert not verify(tmp_path).problems
 
 
 def test_where_an_earlier_state_cannot_be_taken_out_both_are_there(
@@ -83,7 +83,7 @@ def test_where_an_earlier_state_cannot_be_taken_out_both_are_there(
         patched.setattr("compactor_cli.archive.verify.remove", refuse)
         with pytest.raises(OutputError):
             _stored(tmp_path, session(SAID[:8]))
-    assert (verify(tmp_path).is_sound, verify(tmp_path).originals) == (True, 2)
+    assert (verify(tmp_path).problems, verify(tmp_path).originals) == ((), 2)
     last = _stored(tmp_path, session(SAID))
     assert [sha256 for sha256, _ in stored_blobs(tmp_path)] == [last]
     assert _restored(tmp_path, first) == session(SAID[:4])

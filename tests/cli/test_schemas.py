@@ -9,7 +9,7 @@ import tomllib
 import pytest
 from cli_cases import Run
 
-from compactor_cli.archive.folder import ManifestEntry, now
+from compactor_cli.archive.folder import ManifestEntry, moment
 from compactor_cli.formats.registry import names
 from compactor_cli.model.plan import Edit, Mode, Plan, Span, Tier
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
@@ -97,13 +97,14 @@ def test_a_summary_fits_its_schema() -> None:
 
 
 def test_a_manifest_entry_fits_its_schema() -> None:
-    entry = ManifestEntry(sha256="0" * 64, bytes=1, stored="00/x.jsonl.zst", source="-", compacted_at=now())
+    entry = ManifestEntry(sha256="0" * 64, bytes=1, stored="00/x.jsonl.zst", source="-", compacted_at=moment())
     assert faults("manifest", dataclasses.asdict(entry)) == ()
 
 
 def test_faults_say_where_and_what() -> None:
     (fault,) = faults(
-        "manifest", {**dataclasses.asdict(ManifestEntry(sha256="0" * 64, bytes=-1, stored="x")), "compacted_at": now()}
+        "manifest",
+        {**dataclasses.asdict(ManifestEntry(sha256="0" * 64, bytes=-1, stored="x")), "compacted_at": moment()},
     )
     assert fault.startswith("$.bytes: ")
 

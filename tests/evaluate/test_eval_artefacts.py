@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from eval_builders import assistant, call, case, result, user
 
-from compactor_cli.evaluate.measures import Artefacts, Measure, Share, SummaryView, artefacts_of, score_artefacts
+from compactor_cli.evaluate.measures import Measure, Share, SummaryView, artefacts_of, score_artefacts
 
 TODOS = [
     {"content": "Write the parser", "status": "completed"},
@@ -22,23 +22,23 @@ MIDDLE = (
 )
 
 
-def _artefacts() -> Artefacts:
+def _artefacts() -> dict[Measure, tuple[str, ...]]:
     return artefacts_of(case(middle=MIDDLE).middle_events)
 
 
 def test_the_middle_is_read_for_its_artefacts() -> None:
     found = _artefacts()
-    assert found.edited == ("src/app/parse.py",)
-    assert found.read == ("src/app/main.py",)
-    assert found.commands == ("make test",)
-    assert found.todos == ("test the parser", "ship it")
-    assert found.decisions == ("i chose a hand written parser instead of a grammar",)
-    assert len(found.errors) == 1
+    assert found[Measure.EDITED] == ("src/app/parse.py",)
+    assert found[Measure.READ] == ("src/app/main.py",)
+    assert found[Measure.COMMANDS] == ("make test",)
+    assert found[Measure.TODOS] == ("test the parser", "ship it")
+    assert found[Measure.DECISIONS] == ("i chose a hand written parser instead of a grammar",)
+    assert len(found[Measure.ERRORS]) == 1
 
 
 def test_a_file_that_is_edited_counts_as_edited_only() -> None:
     both = (*MIDDLE, assistant("", call("Read", 5, file_path="src/app/parse.py")), result("text", 5))
-    assert artefacts_of(case(middle=both).middle_events).read == ("src/app/main.py",)
+    assert artefacts_of(case(middle=both).middle_events)[Measure.READ] == ("src/app/main.py",)
 
 
 def test_paths_are_kept_whole_or_as_folder_and_name_on_one_line() -> None:
@@ -59,10 +59,10 @@ def test_lines_are_kept_whatever_their_markup() -> None:
 
 def test_a_file_that_talks_of_errors_is_no_error() -> None:
     read = (assistant("", call("Read", 1, file_path="log.py")), result("raise ValueError: this is just code", 1))
-    assert artefacts_of(case(middle=read).middle_events).errors == ()
+    assert artefacts_of(case(middle=read).middle_events)[Measure.ERRORS] == ()
 
 
 def test_the_files_of_a_patch_are_edited() -> None:
     patch = "*** Begin Patch\n*** Update File: lib/a.rs\n@@\n-x\n+y\n*** Add File: lib/b.rs\n*** End Patch"
     patched = (assistant("", call("apply_patch", 1, input=patch)), result("ok", 1))
-    assert artefacts_of(case(middle=patched).middle_events).edited == ("lib/a.rs", "lib/b.rs")
+    assert artefacts_of(case(middle=patched).middle_events)[Measure.EDITED] == ("lib/a.rs", "lib/b.rs")

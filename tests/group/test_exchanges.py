@@ -45,13 +45,13 @@ def shared(grouping: Grouping) -> list[tuple[int, ...]]:
 def test_a_call_and_its_result_are_one_block() -> None:
     found = group([user(), calls("a"), answers("a"), says()])
     assert found.exchanges == ((0,), (1, 2), (3,))
-    assert found.blocks == ((0, 1), (1, 3), (3, 4))
+    assert found.borders == (0, 1, 3, 4)
 
 
 def test_results_of_parallel_calls_may_come_in_any_order() -> None:
     found = group([calls("a", "b", "c"), answers("c"), answers("a", "b"), says()])
     assert paired(found) == [((0, 2), (1, 0)), ((0, 0), (2, 0)), ((0, 1), (2, 1))]
-    assert found.blocks == ((0, 3), (3, 4))
+    assert found.borders == (0, 3, 4)
 
 
 def test_an_id_used_again_belongs_to_the_newest_open_call() -> None:
@@ -83,7 +83,7 @@ def test_a_group_name_that_returns_after_the_users_words_is_another_message() ->
 def test_bookkeeping_inside_an_exchange_is_a_block_with_it_but_no_part_of_it() -> None:
     found = group([calls("a"), META, answers("a"), META])
     assert found.exchanges == ((0, 2), (1,), (3,))
-    assert found.blocks == ((0, 3), (3, 4))
+    assert found.borders == (0, 3, 4)
 
 
 def test_results_without_ids_go_to_the_calls_in_order() -> None:
@@ -180,7 +180,7 @@ def test_exchanges_are_a_partition_that_blocks_do_not_divide(messages: list[Mess
     assert found.borders[0] == 0
     assert found.borders[-1] == len(messages)
     assert all(left < right for left, right in pairwise(found.borders))
-    block_of = {i: block for block in found.blocks for i in range(*block)}
+    block_of = {i: block for block in pairwise(found.borders) for i in range(*block)}
     assert all(len({block_of[i] for i in exchange}) == 1 for exchange in found.exchanges)
     for exchange in found.exchanges:
         assert all(left < right for left, right in pairwise(exchange))
@@ -189,7 +189,7 @@ def test_exchanges_are_a_partition_that_blocks_do_not_divide(messages: list[Mess
 @given(st.lists(MESSAGES, max_size=25))
 def test_no_border_could_be_added(messages: list[Message]) -> None:
     found = group(messages)
-    for start, stop in found.blocks:
+    for start, stop in pairwise(found.borders):
         for border in range(start + 1, stop):
             assert any(exchange[0] < border <= exchange[-1] for exchange in found.exchanges)
 

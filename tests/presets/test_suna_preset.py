@@ -24,7 +24,7 @@ from preset_cases import (
     words,
 )
 
-from compactor_cli.cli.recall import expand
+from compactor_cli.cli.archive_commands import expand
 from compactor_cli.cli.run_command import run
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.marker import record_id
