@@ -67,7 +67,6 @@ _EXTENSIONS = (
 )
 # Method names that read like a file's extension.
 _NOT_FILES = frozenset({"console.log", "Math.log", "math.log", "np.log", "torch.log", "process.env", "import.meta.env"})
-
 _SEPARATORS = b" \t\r\x0b\x0c\"'`<>()[]{},;|=!?*&^%$\\\x00\x1b"
 CHUNK_TABLE = bytes(0x20 if code in _SEPARATORS else code for code in range(256))
 
@@ -91,15 +90,9 @@ def _chunk_pattern() -> re.Pattern[str]:
 
 
 _ID_SIGN = re.compile(r"[a-z][A-Z]|[0-9]|[A-Za-z0-9]_+[A-Za-z0-9]")
-
-
 # What every atom has one of.
 _SIGN = re.compile(r"[0-9_/]|[a-z][A-Z]|--[A-Za-z]|\.[A-Za-z]")
-
-
 _HEX = re.compile(r"0x[0-9a-fA-F]{4,}|(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,}")
-
-
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\^,;]+")
 
 

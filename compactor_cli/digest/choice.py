@@ -86,8 +86,6 @@ _LINES_PER_ATOM = 3
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
-
-
 # A word, or the row of a name in the table.
 Fact = str | int
 

@@ -84,8 +84,6 @@ _MOST_SHOWN_CHARS = 220
 _MOST_LINE_CHARS = 320
 _MAX_PLACES = 4
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
-
-
 # A line that says that something went wrong.
 ERROR_PATTERN = re.compile(
     r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
@@ -93,8 +91,6 @@ ERROR_PATTERN = re.compile(
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
     r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
 )
-
-
 # Whatever reports begins with one of these, or has one of the others in it.
 _REPORT_STARTS = (
     *("Switched to ", "Your branch is ", "branch '", "Deleted ", "Created ", "HEAD is now at "),
@@ -104,23 +100,15 @@ _REPORT_PARTS = (
     *(" passed", " passing", " test ok", " tests ok", " file changed", " files changed", "BUILD SUCC", "Success"),
     *("->", "/pull/", "/issues/", " issues", " errors", " problems", "compiled successfully"),
 )
-
-
 # Lines that only say where, or how, the next ones run.
 _ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
-
-
 _LEADING_CD = re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
-
-
 _REPORT = re.compile(
     r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
     r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
     r"|^(?:Deleted|Created) |^HEAD is now at |\b(?:0|[Nn]o) (?:issues|errors|problems)\b|compiled successfully"
 )
-
-
 _FAILURE = re.compile(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
@@ -269,11 +257,7 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
 
 
 _HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
-
-
 _TROUBLE = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^(?:error|ERROR)\b|\berror(?:\[\w+\])?: ")
-
-
 _SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
 
 
@@ -360,8 +344,6 @@ def conflicting_files(line: str) -> tuple[str, ...]:
 
 
 _CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
-
-
 # As compilers and linters name the place of an error.
 _PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )")
 _FAILED_TEST = re.compile(r"^\s*(--- FAIL: \S+)", re.MULTILINE)
@@ -416,25 +398,13 @@ def patch_of(event: Event) -> str:
 
 
 _REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
-
-
 # Not the script of `sh -c "…"`, whose redirections are real.
 _QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
-
-
 _SEGMENT = r"&&|\|\||;|\n|\|"
-
-
 _MAX_COMMAND_CHARS = 4_000
-
-
 # What these endings name is prose: no check looks at it, and its headings are no comments.
 PROSE = (".md", ".txt", ".rst", ".adoc")
-
-
 _READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
-
-
 # Their first operand is a script or a pattern, unless it was given by an option.
 _SCRIPT_FIRST = frozenset({"sed", "perl"})
 

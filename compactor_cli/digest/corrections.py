@@ -23,7 +23,6 @@ _REASONED_CHARS = 200
 _MIN_SHARED = 2
 # Words that a doubt has in common with what it is about; earlier explanations that are looked at.
 _SHARED_WORDS, _MAX_EXPLAINED = 3, 30
-
 # How a message of the user begins that takes back what was said before it.
 _CORRECTS = (
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"

@@ -28,7 +28,6 @@ _MAX_TRIMS = 12
 _MIN_HISTORY_TOKENS = 24
 _MAX_REMEMBERED = 1_500
 _MIN_NAMED_TOKENS = 600
-
 Sections = dict[Section, tuple[Item, ...]]
 
 

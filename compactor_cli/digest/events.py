@@ -385,15 +385,9 @@ def _joined(words: list[str]) -> str:
 # A line of JSON longer than this says more than one thing; what it is broken into is about so long.
 _LONG_CHARS = 240
 _STATEMENT_CHARS = 160
-
-
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])|\x00")
-
-
 # SWE-agent's file viewer: a head, then every line after its number.
 _WINDOW = re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
-
-
 # From the line break on: that is searched for much faster than the beginning of a line.
 _GUTTER = re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
 

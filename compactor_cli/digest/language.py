@@ -8,8 +8,6 @@ from functools import cache
 
 # A vote counts one message; longer pastes (logs, code) carry no information about the language of the one who pastes.
 _VOTING_CHARS = 2_000
-
-
 LANGUAGES = ("en", "zh", "ja")
 
 
@@ -164,7 +162,6 @@ def detect(texts: Iterable[str]) -> str:
 
 
 _DENSE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
-
 # Words that carry no information alone; pairs and terms leave them out.
 _STOP = (
     "a about after all also an and any are as at be because been before but by can could did do does done for"

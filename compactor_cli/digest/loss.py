@@ -63,8 +63,6 @@ def _distinct(things: Iterable[str]) -> tuple[str, ...]:
 
 # What a number consists of (see `atoms`), so that numbers need not be looked for in all of a text.
 _DIGITS = re.compile(r"\d[\d._]*")
-
-
 _RULE = re.compile(
     r"\b(?:must|never|always|don'?t|do not|should(?:n'?t)?|make sure|ensure|avoid|without|keep|only|please)\b"
     r"|必须|不要|不能|务必|始终|禁止|只能|请|ください|してはいけない|必ず",

@@ -25,8 +25,6 @@ from compactor_cli.read.streams import zstd
 # What is carried of each kind, newest kept: a state stays small however often it is renewed.
 _MAX_ITEMS = 400
 _MAX_CHARS = 100_000
-
-
 # Path, created, edits, reads, deleted, moved to.
 FileRow = tuple[str, bool, int, int, bool, str]
 

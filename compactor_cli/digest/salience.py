@@ -51,8 +51,6 @@ COUNTS = ("users", "assistants", "calls", "results", "summaries", "edits", "comm
 _MANY = 1 << 30
 # A transcript that says more different things than this is not worth remembering what each chunk said.
 _MOST_REMEMBERED = 1 << 19
-
-
 # One counter a column, one atom a row. ``users`` … ``summaries``: events of that kind that hold the atom; ``edits`` …
 # ``reads``: calls of such tools; ``errors``: results that are errors; ``lines``: lines, each time they come; ``first``
 # and ``last``: tokens before the first and last event with it; ``fewest``: atoms in the event with fewest.

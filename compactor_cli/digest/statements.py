@@ -128,11 +128,7 @@ def one_line(text: str) -> str:
 
 # What a line with a mark begins with.
 _MARK_STARTS = frozenset("#>-*+•`=")
-
-
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[[ xX]\]\s+)?)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
-
-
 # Not next to a slash or a word: `src/**/x*` is a pattern of paths.
 _BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
 
@@ -279,11 +275,7 @@ class Statement(NamedTuple):
 
 
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
-
-
 _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
-
-
 # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
 _PIECE_END = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
 
@@ -392,8 +384,6 @@ _COURTESY = re.compile(
     r"|请随时|很高兴|还有什么|不客气",
     re.IGNORECASE,
 )
-
-
 _ASKS_THE_USER = re.compile(
     r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
     r"|let me know)\b",
@@ -462,8 +452,6 @@ def is_progress(text: str) -> bool:
 _IMPORT = re.compile(
     r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"
 )
-
-
 _SIGNATURE = re.compile(
     r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
     r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|CREATE|ALTER)\b"
