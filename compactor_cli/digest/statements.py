@@ -398,7 +398,16 @@ def asks_the_user(text: str) -> bool:
 
 def is_narration(text: str) -> bool:
     """Whether a sentence only announces the next call, or is a courtesy."""
-    return len(text) <= 200 and (_narration().match(text) is not None or is_courtesy(text))
+    if len(text) > 200:
+        return False
+    return is_courtesy(text) or (_narration().match(text) is not None and not _PURPOSE.search(text))
+
+
+# What an announcement says of why, or for what, stays.
+_PURPOSE = re.compile(
+    r"\b(?:because|since|so that|instead of|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b",
+    re.IGNORECASE,
+)
 
 
 def is_courtesy(text: str) -> bool:
