@@ -138,10 +138,12 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     words = analysis.words
     last, is_since = _last_telling(analysis)
     steps, is_acted = _steps_since(analysis, last)
+    is_waiting = steps is None
     if analysis.is_dialogue:  # Facts has them, with what came of them
         steps = None
     share = 0.6 if steps or analysis.plan.next_step else 0.85
-    ending_text = _gist(last.text, int(budget_tokens * share), analysis, token_cache) if last else ""
+    room = int(budget_tokens * share)
+    ending_text = _gist(last.text, room, analysis, token_cache, is_waiting=is_waiting) if last else ""
     ending_text = marked(ending_text, last.record, analysis.dealt_with, words) if last else ""
     if last and ending_text and is_since:
         # What was said before something was done is no state any more.
@@ -166,10 +168,13 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))
 
 
-def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> str:
+def _gist(
+    text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache, *, is_waiting: bool = True
+) -> str:
     """A message whole where it fits, else the statements that hold most of it, with the question it ends with.
 
-    The options that a question offers are all there, or none: one that is missing would mislead.
+    The options that a question offers are all there, or none: one that is missing would mislead. Where the work went
+    on (not ``is_waiting``), the question was the assistant's to itself.
     """
     whole = ending(text, budget_tokens * _CHARS_PER_TOKEN)
     if ELLIPSIS not in whole:
@@ -207,7 +212,8 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
     asked = _asked_record(analysis)
     since = [event for event in spoken if event.record > asked]
-    if since and last_question(since[-1].text):
+    is_waiting = since and analysis.events[-1].record <= since[-1].record
+    if is_waiting and last_question(since[-1].text):
         return since[-1], True
     telling = [(event, sum(map(len, _telling(event.text)))) for event in since[-_MAX_LOOKED_BACK:]]
     for least in (_MIN_TELLING_CHARS, 1):
