@@ -60,9 +60,6 @@ def _is_below(name: str, target: str) -> bool:
     return folder in ("", ".") or name == target or name.startswith((f"{folder}/", f"{folder}::"))
 
 
-# More than anyone has: each is compared with each, and with every change.
-MOST_CHECKS = 64
-
 _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix"
     r"|dotnet|swift|deno|gradlew?|rake|mise run) (?:run )?(?:test|check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
@@ -114,7 +111,7 @@ def covers(run: Run, change: FileOperation) -> bool:
     return not language or not checked or language in checked
 
 
-@lru_cache(maxsize=MOST_CHECKS)
+@lru_cache(maxsize=64)
 def _checked(command: str) -> tuple[str, ...]:
     """The languages whose checkers a command runs; asked again for each file that changed after it."""
     return tuple(name for name, pattern in _CHECKERS.items() if pattern.search(command))

@@ -60,7 +60,7 @@ REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
 # What the user was asked for and has answered since.
 ANSWERED_FACTOR = 0.3
-CODE_FACTOR = 0.4
+CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
 SUMMARY_FACTOR = 0.8
 REPORT_FACTOR = 0.6
@@ -404,9 +404,15 @@ def _pieces(
             factor *= REMARK_FACTOR
         if is_answered and asks_the_user(piece):
             factor *= ANSWERED_FACTOR
+        if _LEANS.match(piece):
+            factor *= LEANING_FACTOR
         yield base._replace(
             text=_shortened(piece, scores, focus), place=place, form=form, lead=lead, weight=base.weight * factor
         )
+
+
+# How a sentence begins that is read with the one before it.
+_LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 
 
 def _shortened(text: str, scores: Scores, focus: frozenset[str]) -> str:

@@ -138,8 +138,9 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     words = analysis.words
     last, is_since = _last_telling(analysis)
     steps, is_acted = _steps_since(analysis, last)
-    is_waiting = steps is None
-    if analysis.is_dialogue:  # Facts has them, with what came of them
+    is_waiting = last is None or analysis.events[-1].record <= last.record
+    # Of a dialogue Facts has them, with what came of them; whoever asks announces no step.
+    if analysis.is_dialogue or (is_waiting and last and last_question(last.text)):
         steps = None
     share = 0.6 if steps or analysis.plan.next_step else 0.85
     room = int(budget_tokens * share)
@@ -182,8 +183,9 @@ def _gist(
     question = last_question(text)
     if analysis.is_dialogue:
         return question  # the rest is chosen with what happened
-    options = [f"{key}. {opening(option, _MAX_OPTION_CHARS)}" for key, option in options_of(text).items()]
-    asked = [*(options if question else ()), *([question] if question else [])]
+    listed = options_of(text).items() if question and is_waiting else ()
+    options = [f"{key}. {opening(option, _MAX_OPTION_CHARS)}" for key, option in listed]
+    asked = [*options, question] if question and is_waiting else []
     if sum(map(token_cache.text, asked)) > budget_tokens * _ASKED_RATIO:
         asked = asked[-1:]
     left = budget_tokens - sum(token_cache.text(piece) + 2 for piece in asked)

@@ -405,7 +405,8 @@ def is_narration(text: str) -> bool:
 
 # What an announcement says of why, or for what, stays.
 _PURPOSE = re.compile(
-    r"\b(?:because|since|so that|instead of|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b",
+    r"\b(?:because|since|so that|instead of"
+    r"|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b",
     re.IGNORECASE,
 )
 

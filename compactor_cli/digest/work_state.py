@@ -7,8 +7,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import islice
 
-from compactor_cli.digest.checks import MOST_CHECKS, QUOTED, contains, covers, is_test, selects_some
+from compactor_cli.digest.checks import QUOTED, contains, covers, is_test, selects_some
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
@@ -271,18 +272,21 @@ def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, .
     return tuple(commit for commit in commits if pushes and commit.event > pushes[-1])
 
 
+# Each is compared with each, and with every change.
+MOST_CHECKS = 12
+
+
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, where what it covers changed after it.
 
-    A check that a later passing run contains is not listed again, nor one of chosen tests only.
+    A check that a later passing run contains is not listed again, nor one of chosen tests only, nor one that was not
+    run for many checks: others took its place.
     """
     passed: list[Run] = []
-    for run in reversed(runs):
-        if len(passed) == MOST_CHECKS:
-            break
-        is_passed = run.outcome is CommandOutcome.OK and is_test(run.command)
+    went_well = (run for run in reversed(runs) if run.outcome is CommandOutcome.OK and is_test(run.command))
+    for run in islice(went_well, MOST_CHECKS):
         is_narrow = bool(passed) and selects_some(run.key.split())
-        if is_passed and not is_narrow and not any(contains(later.key, run.key) for later in passed):
+        if not is_narrow and not any(contains(later.key, run.key) for later in passed):
             passed.append(run)
     found = ((run, tuple(one for one in changes if one.event > run.event and covers(run, one))) for run in passed)
     return [(run, since) for run, since in found if since]

@@ -224,3 +224,19 @@ def test_a_stop_that_the_work_went_on_from_is_not_set_beside_the_next_step() -> 
     edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
     session = conversation(user(ASKED), todos, answer("ok", "t"), *refused, user("the clock first"), *edit)
     assert "Next open step: Edit the clock" in texts(digest(session, 1_500), Section.TASK)
+
+
+def test_a_question_of_the_agent_to_itself_is_no_state() -> None:
+    told = says(
+        "`open()` drops the second hour. " + "It reads the clock of the gauge once. " * 30 + "What does `tz` do?"
+    )
+    looked = ran("grep -n tz clock.py", "3: tz = None")
+    shown = texts(digest(conversation(user("why does it drift?"), told, *looked), 300), Section.TASK)
+    assert any("drops the second hour" in text for text in shown)
+    assert not any("What does `tz` do?" in text for text in shown)
+
+
+def test_what_an_announcement_says_of_why_is_told() -> None:
+    told = says("I need to use `utc_of()` to handle the gauges of the old kind.")
+    shown = texts(digest(conversation(user("mend the drift"), told, *ran("ls", "a")), 2_000), Section.TASK)
+    assert any(told.text in text for text in shown)

@@ -111,12 +111,21 @@ def test_a_folder_that_is_thrown_away_makes_no_check_older() -> None:
     assert is_open(STORE, TESTS, ran("rm -rf docs/review", "")) == []
 
 
+GO = (call("Edit", "g", file_path="store/page.go", old_string="a", new_string="b"), answer("ok", "g"))
+
+
 def test_checks_are_compared_with_no_more_than_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
     monkeypatch.setattr(work_state, "contains", lambda whole, part: compared.append(part) or False)
     checks = [ran(f"pytest tests/test_{number}.py", "1 passed in 1s") for number in range(300)]
     digest(conversation(user("Test each part."), *checks, CLOCK))
     assert 0 < len(compared) <= work_state.MOST_CHECKS**2
+
+
+def test_a_check_that_others_took_the_place_of_is_not_stated_of() -> None:
+    old = ran("go vet ./store", "")
+    assert any("go vet" in text for text in is_open(STORE, old, *[TESTS] * 3, GO))
+    assert not any("go vet" in text for text in is_open(STORE, old, *[TESTS] * 12, GO))
 
 
 def test_a_narrow_check_that_a_later_one_contains_is_not_stated_of_again() -> None:
