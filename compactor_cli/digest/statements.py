@@ -375,12 +375,13 @@ def _narration() -> re.Pattern[str]:
 _COURTESY = re.compile(
     r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
     r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
-    r"|you'?re welcome|happy to help|glad to|here to help|thank you for|thanks for|I apologi[sz]e"
+    r"|you'?re welcome|happy to help|glad to|here to help|thank(?:s| you) (?:for|again|so much)|I apologi[sz]e"
+    r"|I (?:really )?appreciate (?:your|the|it|all)\b"
     r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
     r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
     r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|(?:good|great|nice|excellent)"
     r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
-    r"|makes sense|no problem)\b[\s,.!]*)+$"
+    r"|makes sense|no problem|thanks|thank you)\b[\s,.!]*)+$"
     r"|请随时|很高兴|还有什么|不客气",
     re.IGNORECASE,
 )

@@ -28,6 +28,7 @@ from compactor_cli.digest.statements import (
     TokenCache,
     chosen,
     clipped,
+    is_courtesy,
     is_noise,
     one_line,
     opening,
@@ -310,7 +311,7 @@ def condensed(
     pieces = [
         Statement(text=piece, event=0, place=place, form=form)
         for place, (piece, form, _) in enumerate(statements_of(text))
-        if not (is_noise(piece) or _TAG.fullmatch(piece))
+        if not (is_noise(piece) or is_courtesy(piece) or _TAG.fullmatch(piece))
     ]
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
     asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
@@ -320,7 +321,7 @@ def condensed(
     first = _opening(spoken[:_OPENING_SENTENCES], int(tokens * _OPENING_RATIO), budget_tokens, token_cache)
     left = budget_tokens - sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in first)
     first += more([one for one in asked if one not in first], " ".join(one.text for one in first), left)
-    if not first:
+    if asked and set(first).isdisjoint(asked):
         return cut
     shown_text = " ".join(one.text for one in first)
     left = tokens - token_cache.text(shown_text) - 2 * len(first)
