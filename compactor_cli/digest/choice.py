@@ -44,10 +44,8 @@ if TYPE_CHECKING:
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
 NAME_FACTOR = 1.5
-# That a call said so, whatever its words.
-CALL_VALUE = 3.0
-# What calls that did something, with what came of them, take at most before anything else.
-ACTIONS_RATIO = 0.3
+# That a call did or answered something, whatever its words.
+CALL_VALUE = 30.0
 COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
@@ -164,8 +162,8 @@ class Choice:
             for one in candidates
         ]
         self.led = {one.event for one in candidates if one.lead}
-        self.chars = [len(one.text) for one in candidates]
-        self.actions = [i for i, one in enumerate(candidates) if one.form is StatementForm.ACTION]
+        # A character of a script without spaces takes about as many tokens as three others.
+        self.chars = [int(len(one.text) * (1 + 2 * language.dense_share(one.text))) for one in candidates]
         self.focused = frozenset(i for i, one in enumerate(candidates) if names(one.text, focus))
         # The item of a line of output, of which only some are taken.
         self.bounded = [
@@ -183,11 +181,7 @@ class Choice:
         Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
         ``budget_tokens`` by ``count``; the same input gives the same choice.
         """
-        reserved = int(budget_tokens * (1.0 - ACTIONS_RATIO))
-        run = _Round(choice=self, left=budget_tokens - reserved, focus_left=budget_tokens * FOCUS_RATIO)
-        for number in sorted(self.actions, key=lambda number: -self.candidates[number].event):
-            run.enter(number, MAX_OUTPUTS[0])
-        run.left += reserved
+        run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
         run.take(self.heap.copy(), MAX_OUTPUTS[0])
         run.take(run.affordable(), MAX_OUTPUTS[1])
         self.is_exhausted = not run.is_short
@@ -227,7 +221,7 @@ class _Round:
             if heap and -gain > heap[0][0]:
                 heappush(heap, (-gain, number))
             elif gain > 0.0:
-                self.enter(number, max_outputs)
+                self._enter(number, max_outputs)
 
     def affordable(self) -> list[tuple[float, int]]:
         """A heap of the candidates that are not taken and might fit."""
@@ -258,7 +252,7 @@ class _Round:
         self.weighed[number] = len(self.taken)
         return candidate.weight * value / (_COST[quarters] if quarters < len(_COST) else _cost(quarters))
 
-    def enter(self, number: int, max_outputs: int) -> None:
+    def _enter(self, number: int, max_outputs: int) -> None:
         """Takes a candidate where it fits."""
         choice, candidate = self.choice, self.choice.candidates[number]
         item = choice.items[number]

@@ -36,8 +36,8 @@ _SIZES_CHARS = (80, 400)
 _CHARS_PER_TOKEN = 3
 # What calls of other tools may take of the section where commands were run.
 _CALLS_RATIO = 0.5
-# What the answer of an action shows for the first time, and any other object, is worth against a sentence.
-NEW_FACTOR, OBJECT_FACTOR = 4.0, 3.0
+# What an object of an answer is worth against a sentence.
+OBJECT_FACTOR = 3.0
 _CALL_PLACE = -1
 _MAX_FLOAT_CHARS = 10
 _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
@@ -169,14 +169,9 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     events, words = analysis.events, analysis.words
     results = results_of(events)
     calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
-    acting = sum(not is_lookup(events[n].name) for n in calls)
-    chars = min(max(chars // max(1, 2 * acting), _SIZES_CHARS[0]), _SIZES_CHARS[1])
-    last_words = max((n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT), default=-1)
-    # What an answer shows first, it changed, if it is that of an action.
-    shown_first: dict[str, int] = {}
-    for number in calls:
-        for node in _nodes(results[number].text, {}) if number in results else ():
-            shown_first.setdefault(repr(node), number)
+    acted = [n for n in calls if not is_lookup(events[n].name)]
+    last_words = max((*acted, *(n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT)), default=-1)
+    chars = min(max(chars // max(1, 2 * len(acted)), _SIZES_CHARS[0]), _SIZES_CHARS[1])
     known: set[str] = set()
     records: dict[str, int] = {}
     went_well: set[str] = set()
@@ -186,7 +181,7 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         if failed and (not acts or call.name in went_well):
             continue
         age = 1.0 + number / len(events)
-        form = StatementForm.ACTION if acts else StatementForm.OUTPUT
+        form = StatementForm.ITEM if acts else StatementForm.OUTPUT
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
         outcome = ""
         if acts or (result and _is_line(result.text)):
@@ -207,11 +202,10 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         label = call.name if acts else f"{call.name}({given})"
         own_records: dict[str, int] = {}
         for place, node in enumerate(_nodes(result.text, records, own_records)):
-            text = _shown(node, analysis, f"{call.text} {outcome}" if acts else "", is_new=number > last_words)
+            text = _shown(node, analysis, f"{call.text} {outcome}" if acts else "", is_new=number >= last_words)
             if text and text not in known:
                 known.add(text)
-                is_new = acts and shown_first[repr(node)] == number
-                weight = age * (NEW_FACTOR if is_new else OBJECT_FACTOR)
+                weight = age * OBJECT_FACTOR
                 yield base._replace(text=text, place=place, form=StatementForm.OUTPUT, label=label, weight=weight)
         records |= own_records
 
@@ -239,8 +233,8 @@ def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *
     stated = [
         _member(key, value)
         for key, value in own.items()
-        if _STATE_KEY.search(key)
-        and isinstance(value, str)
+        if isinstance(value, str)
+        and (_STATE_KEY.search(key) or (_ID.fullmatch(value) and not _OWNER_KEY.match(key)))
         and value not in call.text
         and len(value) <= _MAX_VALUE_CHARS
     ]
@@ -261,6 +255,8 @@ def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
 # Keys of what a call is about and what it costs: they stand where not all arguments fit.
 _TELLING_KEY = re.compile(r"(?:^|_)(?:status|ids?|number|amount|total|price|cost|refund|reason|title)$")
 _STATE_KEY = re.compile(r"(?:^|_)(?:status|message|state)$|^(?!user|customer)\w+_id$")
+# A name that was given to something new, in any language: letters and digits.
+_ID, _OWNER_KEY = re.compile(r"#?(?=.*\d)(?=.*[A-Za-z])[\w-]{4,24}"), re.compile(r"user|customer|owner")
 _ID_KEY = re.compile(r"(?:^|_)(?:id|number)$")
 
 

@@ -251,7 +251,6 @@ class StatementForm(StrEnum):
     ROW = "row"  # of a table
     CODE = "code"  # a line inside a fence
     OUTPUT = "output"  # a line of a tool's answer
-    ACTION = "action"  # what a call did, with what came of it
 
 
 class Statement(NamedTuple):
