@@ -80,10 +80,10 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
                 room += _share(Section.USER, tokens, analysis)
         if row.section is Section.TASK:
             room += lent
-        if row.section is Section.ERRORS:
-            room += max(0, _unused(found, tokens, analysis, token_cache)) // 2
+        if row.section in (Section.USER, Section.ERRORS):
+            room += max(0, _unused(found, tokens, analysis, token_cache)) // 3
         if row.section is Section.USER:
-            room += max(0, _unused(found, tokens, analysis, token_cache)) // 3 - lent
+            room -= lent
         build = row.build
         if row.section is Section.USER:
             build = partial(wants_items, shown=texts_of(found))
@@ -128,10 +128,10 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.PLAN, build=open_items, large=0.10, small=0.12, conversation=0.06, drop=9),
     SectionPlan(section=Section.QUESTIONS, build=now.question_items, large=0.03, small=0.04, conversation=0.02, drop=6),
     SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.10, conversation=0.02, drop=5),
-    SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
     SectionPlan(section=Section.DECISIONS, build=settled_items, large=0.05, small=0.0, conversation=0.02, drop=2),
     SectionPlan(section=Section.COMMANDS, build=fact_items, large=0.08, small=0.05, conversation=0.34, drop=1),
     SectionPlan(section=Section.USER, build=wants_items, large=0.20, small=0.10, conversation=0.15, drop=8),
+    SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (
