@@ -324,15 +324,17 @@ def error_line(text: str) -> str:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
     elif conflicts := _CONFLICT.findall(text[:200_000]):
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
-    elif places := [line.strip() for line in lines if _PLACE.match(line) and ": # " not in line]:
-        failed = list(dict.fromkeys(_FAILED_TEST.findall(text[:200_000])))[:_MAX_PLACES]
-        if failed:
-            # A test prints what it did in the same form as what was wrong, which it says last.
-            places = ([line for line in places if _WRONG.search(line)] or places)[-_MAX_PLACES:]
-        return _short(" · ".join((*failed, *places[:_MAX_PLACES])))
-    found = next((line for line in lines if _says_why(line)), "")
-    last = found or next((line for line in reversed(lines) if not exit_code().search(line)), "")
-    return _short(last.strip())
+    failed = list(dict.fromkeys(_FAILED_TEST.findall(text[:200_000])))[:_MAX_PLACES]
+    places = [line for line in lines if _PLACE.match(line) and ": # " not in line] if traced < 0 else []
+    if failed:
+        # A test prints what it did in the same form as what was wrong, which it says last.
+        lines = [line for line in lines if not line.lstrip().startswith(("FAIL", "--- FAIL"))]
+        places = ([line for line in places if _WRONG.search(line)] or places)[-_MAX_PLACES:]
+    if not places:
+        places = [line for line in lines if _says_why(line)][:1]
+    if not (places or failed):
+        places = [line for line in lines if not exit_code().search(line)][-1:]
+    return _short(" · ".join((*failed, *(line.strip() for line in places[:_MAX_PLACES]))))
 
 
 MERGE_CONFLICT = "Merge conflict in "
@@ -345,7 +347,7 @@ def conflicting_files(line: str) -> tuple[str, ...]:
 
 _CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
 # As compilers and linters name the place of an error.
-_PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )")
+_PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
 _FAILED_TEST = re.compile(r"^\s*(--- FAIL: \S+)", re.MULTILINE)
 _WRONG = re.compile(r"\b(?:should|expect|want|got\b|fail|error|missing|unexpected|not\b|no\b|\w+n't\b)", re.IGNORECASE)
 

@@ -14,11 +14,11 @@ from enum import StrEnum
 from itertools import islice
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.checks import RUNNERS, chain_parts, contains, is_test
+from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, error_line
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.statements import COLONS, GAP, QUESTION_MARKS, is_narration, sentences
+from compactor_cli.digest.statements import COLONS, GAP, is_narration, sentences
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
@@ -141,10 +141,12 @@ _FINDS_CAUSE = re.compile(
     r"\b(?:because|since|due to)\b)",
     re.IGNORECASE,
 )
-# What only may be so, or is over.
+_GUESSES = r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$"
+_GUESS = re.compile(_GUESSES, re.IGNORECASE)
+# What only may be so, is still to come, or is over.
 _UNSURE = re.compile(
-    r"\b(?:might|may|could|would|should|probably|likely|possibl[ey]|perhaps|seems?|if|I (?:think|suspect))\b|\?$"
-    r"|\b(?:resolved|solved|gone|pre-existing|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
+    rf"{_GUESSES}|\b(?:would|should|if|(?:I|we)'d)\b|\b(?:resolved|solved|gone|pre-existing|same (?:bug|issue|problem)"
+    r"|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
@@ -159,7 +161,7 @@ def find_causes(
 
     ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing.
     """
-    edits = [one for one in operations if one.action is not FileAction.READ]
+    edits = [one for one in operations if changes_code(one)]
     found: list[Cause] = []
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
@@ -184,15 +186,22 @@ def _cause_in(pieces: Sequence[str]) -> str:
         return ""
     # "That is why": the cause stands before it.
     first = at - 1 if at and _POINTS_BACK.match(pieces[at]) else at
-    text, end = " ".join(pieces[first : at + 1]), at + 1
-    for piece in pieces[end:]:
-        is_over = len(text) + len(piece) > _MAX_CAUSE_CHARS or piece.endswith(QUESTION_MARKS)
-        if is_over or is_narration(piece) or (piece.endswith(COLONS) and piece is pieces[-1]):
+    taken = pieces[first : at + 1]
+    for piece in pieces[at + 1 :]:
+        is_next_entry = _ENTRY.match(piece) and not (taken[-1].endswith(COLONS) or _ENTRY.match(taken[-1]))
+        if is_next_entry or is_narration(piece) or _GUESS.search(piece):
             break
-        text, end = f"{text} {piece}", end + 1
-    fixes = (one for one in pieces[end:] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
+        if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
+            break
+        taken = [*taken, piece]
+    fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
     fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
-    return f"{text}{GAP}{fix}" if fix else text
+    if len(taken) > 1 and taken[-1].endswith(COLONS):
+        taken = taken[:-1]
+    return f"{' '.join(taken)}{GAP}{fix}" if fix else " ".join(taken)
+
+
+_ENTRY = re.compile(r"\d{1,2}[.)] ")
 
 
 # What the assistant says of an error that is none of the work's, or needs nothing.

@@ -287,14 +287,14 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         text = f"{where}{MERGE_CONFLICT}{left} — {words.unresolved}" if left else f"{where}{MERGE_CONFLICT}"
         done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
         return Item(text=f"{text}{done}", records=records_of(error.records))
-    if error.explained and error.status is Status.FAILING:
-        ending = f"— {words.quoted(opening(error.explained, _MAX_ENTRY_CHARS))}"
-    elif error.status is Status.FAILING:
-        ending = f"— {words.failing if is_test(error.command) else words.failed}"
+    explained = f"{words.quoted(opening(error.explained, _MAX_ENTRY_CHARS))}" if error.explained else ""
+    if error.status is Status.FAILING:
+        ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
-        alone = f"{words.stop}{words.passed}{words.colon}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
-        ending = f"— {changed if is_test(error.command) else words.failed}{alone if error.other_way else ''}"
+        alone = f"{words.passed}{words.colon}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
+        state = changed if is_test(error.command) else words.failed
+        ending = f"— {words.stop.join(filter(None, (state, error.other_way and alone, explained)))}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
