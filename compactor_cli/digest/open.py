@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import chain, zip_longest
@@ -118,10 +119,16 @@ def _text_item(state: PlanState, budget_tokens: int, token_cache: TokenCache, wo
     is_old = any(todo.record > state.record for todo in state.todos)
     if not state.text or is_old or budget_tokens < 40:
         return ()
-    text = clipped(state.text, budget_tokens - 16, token_cache)
+    is_whole = token_cache.text(state.text) <= budget_tokens - 16
+    steps = [] if is_whole else _NUMBERED_HEADING.findall(state.text)
+    outline = "\n".join((state.text.partition("\n")[0], *steps)) if len(steps) >= _MIN_STEPS else state.text
+    text = clipped(outline, budget_tokens - 16, token_cache)
     return (Item(text=f"{words.plan}{words.colon}{text}", records=records_of((state.record,))),) if text else ()
 
 
+# How a plan that is too long names its steps.
+_NUMBERED_HEADING = re.compile(r"^#{2,4} (.*\d.*)$", re.MULTILINE)
+_MIN_STEPS = 3
 _NAME_CHARS = 80
 
 

@@ -79,3 +79,14 @@ def test_of_several_steps_in_progress_the_one_begun_last_is_the_next() -> None:
     plan = plan_state(events_of(*made, *answers, *begun))
     assert plan.next_step is not None
     assert plan.next_step.text == "New"
+
+
+def test_a_plan_that_is_too_long_is_shown_by_its_numbered_steps() -> None:
+    steps = "\n".join(
+        f"### Step {number}: gate {number}\n{'It opens when the tide turns. ' * 9}" for number in (1, 2, 3)
+    )
+    text = f"# Tide gates\n{steps}\n## Checks\nmake test"
+    assert shown(PlanState(text=text, record=3), 60) == [
+        "Plan: # Tide gates\nStep 1: gate 1\nStep 2: gate 2\nStep 3: gate 3"
+    ]
+    assert shown(PlanState(text=text, record=3), 900) == [f"Plan: {text}"]
