@@ -8,9 +8,10 @@ divided by a power of the cost for budgets: Lin & Bilmes 2010).
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush, nlargest
+from heapq import heapify, heappop, heappush, nlargest, nsmallest
 from itertools import chain, repeat
 from math import log
 from typing import TYPE_CHECKING
@@ -479,14 +480,17 @@ def _telling_lines(
         place for place, text in enumerate(texts) if focus and is_output[lines.last[place]] and names(text, focus)
     ]
     apart = set(naming)
-    heap = [
-        (-value / _LINE_COST[min(len(text), MAX_CHARS)], -place)
-        for place, (value, text, last) in enumerate(zip(values, texts, lines.last, strict=True))
-        if value >= _MIN_ATOM_CHANCE and is_output[last] and place not in apart
-    ]
-    heapify(heap)
-    while heap and number > 0:
-        place = -heappop(heap)[1]
+    costs = (_LINE_COST[min(len(text), MAX_CHARS)] for text in texts)
+    ranks = array(
+        "d",
+        (
+            -value / cost if value >= _MIN_ATOM_CHANCE and is_output[last] and place not in apart else 0.0
+            for place, (value, cost, last) in enumerate(zip(values, costs, lines.last, strict=True))
+        ),
+    )
+    for place in _by_rank(ranks):
+        if number <= 0:
+            break
         fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
         if sum(map(chance, fresh)) < _MIN_ATOM_CHANCE:
             continue
@@ -495,3 +499,14 @@ def _telling_lines(
         number -= 1
         yield texts[place], place
     yield from ((texts[place], place) for place in naming)
+
+
+def _by_rank(ranks: Sequence[float]) -> Iterator[int]:
+    """The places whose rank is not 0, by rank, the later of equals first. Of half a million, few are asked for."""
+    given, most = 0, 16_384
+    while True:
+        first = nsmallest(most, ((rank, -place) for place, rank in enumerate(ranks) if rank))
+        yield from (-place for _, place in first[given:])
+        if len(first) < most:
+            return
+        given, most = most, 8 * most
