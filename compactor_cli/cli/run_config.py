@@ -211,10 +211,10 @@ def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
     """Fields of `RunConfig`. Raises UsageError for names that nothing installed has."""
     found: dict[str, Any] = {}
     if settings.keep.by not in KEPT_BY:
-        from compactor_cli.llm.importance import plugin_importance
+        from compactor_cli.llm.importance import PluginImportance
 
         console = Console("compact", run_options.level, run_options.color)
-        found["importance"] = plugin_importance(settings.keep.by, run_options.when_failing, console.warn)
+        found["importance"] = PluginImportance(settings.keep.by, run_options.when_failing, console.warn)
     if run_options.engine:
         from compactor_cli.plugged import load_engine
 

@@ -2,7 +2,7 @@
 
 It is held against the records as they were written, not as a prompt showed them (a prompt leaves much out): what it
 names or quotes must stand there, and of what a summary of them has to name (changed files, the user's things, open
-steps, names) it must tell enough. Limits come from real compactions of clients, against replies that are none: see
+steps, names) it must name enough. Limits come from real compactions of clients, against replies that are none: see
 tests/replies. Only a reply that is not a summary of these records is refused; single names that nobody wrote are
 marked, single items are taken out.
 """
@@ -229,7 +229,7 @@ class Essential:
     weight: float = 1.0
 
     def is_in(self, folded: str) -> bool:
-        """Whether a text, in lower case, tells it."""
+        """Whether a text, in lower case, names it."""
         held = sum(word in folded for word in self.words)
         return held >= _LEAST_STEP_RATIO * len(self.words)
 
@@ -291,7 +291,7 @@ def _located(fact: Essential, numbered: NumberedEvents) -> Essential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How much of the essentials a text tells: by weight (0 to 1), and which are missing."""
+    """How much of the essentials a text names: by weight (0 to 1), and which are missing."""
 
     ratio: float
     missing: tuple[Essential, ...]
@@ -299,7 +299,7 @@ class Coverage:
 
 
 def coverage(text: str, wanted: Sequence[Essential]) -> Coverage:
-    """The coverage of a text; 1 where there is nothing that it must tell."""
+    """The coverage of a text; 1 where there is nothing that it must name."""
     folded = text.casefold()
     missing = tuple(fact for fact in wanted if not fact.is_in(folded))
     weight = sum(fact.weight for fact in wanted)
@@ -307,11 +307,11 @@ def coverage(text: str, wanted: Sequence[Essential]) -> Coverage:
     return Coverage(ratio=ratio, missing=missing, total=len(wanted))
 
 
-# The share of the essentials that a summary tells at least; without headings it has to prove more.
+# The share of the essentials that a summary names at least; without headings it has to prove more.
 LEAST_COVERAGE, LEAST_COVERAGE_OF_PROSE, LEAST_COVERAGE_OF_PART = 0.3, 0.45, 0.2
-# More names without a source than this, and few of the essentials: it tells of something else.
+# More names without a source than this, and few of the essentials: it is about something else.
 MOST_UNFOUND_RATIO, ENOUGH_COVERAGE = 0.25, 0.5
-# More than this, and it does so whatever it tells besides.
+# More than this, and it does so whatever else it names.
 FOREIGN_RATIO = 0.6
 _LEAST_UNFOUND = 5
 # With this many headings of the template missing, the rest of the reply is.
@@ -347,9 +347,9 @@ class ReplyFault(StrEnum):
 class CheckInput:
     """What a reply is held against.
 
-    ``records``: in which everything that the reply names must stand. ``essentials``: what the summary must tell, the
+    ``records``: in which everything that the reply names must stand. ``essentials``: what the summary must name, the
     weightiest first. ``source_tokens``: the size of what it stands for, ``room_tokens``: what it may take.
-    ``known``: other names of the headings, as in `read_reply`. ``is_part``: others tell of the rest.
+    ``known``: other names of the headings, as in `read_reply`. ``is_part``: others are about the rest.
     """
 
     records: SourceRecords
@@ -400,7 +400,7 @@ def check(reply: Reply, ground: CheckInput, count: Callable[[str], int]) -> Verd
 
 
 def _mechanical(reply: Reply, outline: Outline) -> ReplyFault | None:
-    """What the reply says of itself."""
+    """What is wrong by the reply's own account."""
     if reply.has_tool_call or _CALL.match(outline.text):
         return ReplyFault.TOOL_CALL
     if reply.finish_reason == "content_filter":
@@ -441,7 +441,7 @@ def _wanted(ground: CheckInput) -> tuple[Essential, ...]:
 
 
 def _foreign(outline: Outline, reached: Coverage, named: Named, ground: CheckInput) -> ReplyFault | None:
-    """Whether the reply tells of something else than these records, or of next to nothing in them."""
+    """Whether the reply is about something else than these records, or names next to nothing in them."""
     least = LEAST_COVERAGE_OF_PROSE if outline.prose else LEAST_COVERAGE
     if reached.ratio < (LEAST_COVERAGE_OF_PART if ground.is_part else least):
         return ReplyFault.NO_SUMMARY
@@ -516,7 +516,7 @@ def shortened(verdict: Verdict, ground: CheckInput, count: Callable[[str], int])
 
 
 def is_enough(verdict: Verdict, ground: CheckInput) -> bool:
-    """Whether a reply that lacks headings, and was not cut off by the provider, tells most of what matters."""
+    """Whether a reply that lacks headings, and was not cut off by the provider, names most of what matters."""
     is_cut = verdict.fault is ReplyFault.CUT_OFF and bool(verdict.details) and bool(verdict.outline.sections)
     return is_cut and coverage(verdict.outline.text, _wanted(ground)).ratio >= ENOUGH_COVERAGE
 

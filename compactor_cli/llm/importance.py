@@ -57,7 +57,7 @@ def importance_of(keep: Keep) -> Importance | None:
         return Salience()
     if keep.by == SEMANTIC:
         return WordOverlap()
-    return None if keep.by in KEPT_BY else plugin_importance(keep.by, WhenFailing.FAIL)
+    return None if keep.by in KEPT_BY else PluginImportance(keep.by, WhenFailing.FAIL)
 
 
 # Worth of an exchange is its gain by a power of its size: many crumbs read worse than one exchange that says more.
@@ -77,7 +77,9 @@ class Salience:
         facts = _facts(found, scores)
         shown = {fact for record in middle.kept for fact in facts.get(record, ())}
         blocks = [{fact for record in block for fact in facts.get(record, ())} - shown for block in middle.blocks]
-        return Ranking(order=_greedy(blocks, middle.tokens, _values(scores)))
+        values: dict[int | str, float] = dict(enumerate(scores.rows))
+        values.update(scores.terms)
+        return Ranking(order=_greedy(blocks, middle.tokens, values))
 
 
 def _facts(found: Sequence[Event], scores: Scores) -> dict[int, set[int | str]]:
@@ -91,12 +93,6 @@ def _facts(found: Sequence[Event], scores: Scores) -> dict[int, set[int | str]]:
         if scores.terms:
             facts.update(terms(event.text))
     return covered_facts
-
-
-def _values(scores: Scores) -> dict[int | str, float]:
-    values: dict[int | str, float] = dict(enumerate(scores.rows))
-    values.update(scores.terms)
-    return values
 
 
 def _greedy(blocks: Sequence[set[int | str]], tokens: Sequence[int], values: dict[int | str, float]) -> list[int]:
@@ -180,9 +176,8 @@ def task(middle: Middle) -> tuple[str, ...]:
 
 def texts(middle: Middle) -> tuple[str, ...]:
     """What each block says: words, calls and results."""
-    found = events(middle.transcript, sorted(_records(middle.blocks)))
     by_record: dict[int, list[str]] = {}
-    for event in found:
+    for event in events(middle.transcript, sorted(i for block in middle.blocks for i in block)):
         by_record.setdefault(event.record, []).append(event.text)
     return tuple("\n".join(text for i in block for text in by_record.get(i, ())) for block in middle.blocks)
 
@@ -192,10 +187,6 @@ def _terms(text: str) -> Iterator[str]:
     yield from terms(text)
     for name in _NAME.findall(text):
         yield from filter(is_term, (word.lower() for word in _WITHIN.findall(name)))
-
-
-def _records(blocks: Iterable[range]) -> Iterable[int]:
-    return (i for block in blocks for i in block)
 
 
 Vector = Sequence[float]
@@ -275,17 +266,22 @@ def asked(
     def embed(texts: Sequence[str]) -> Sequence[Vector]:
         redactor = new_redactor() if new_redactor else None
         clean = redactor.redact_all(list(texts)) if redactor else list(texts)
-        starts = range(0, len(clean), BATCH)
-        calls = [replace(_call(name, api_base, clean[start : start + BATCH]), price=price) for start in starts]
+        messages = tuple(ChatMessage(speaker=Speaker.USER, text=text) for text in clean)
+        calls = [
+            Call(
+                model=name,
+                messages=messages[start : start + BATCH],
+                max_tokens=0,
+                api_base=api_base,
+                price=price,
+                wanted=Wanted.VECTORS,
+            )
+            for start in range(0, len(messages), BATCH)
+        ]
         replies = loop.run(_all(line, calls))
         return [vector for reply, call in zip(replies, calls, strict=True) for vector in _vectors(reply, call)]
 
     return embed
-
-
-def _call(model: str, api_base: str, texts: Sequence[str]) -> Call:
-    messages = tuple(ChatMessage(speaker=Speaker.USER, text=text) for text in texts)
-    return Call(model=model, messages=messages, max_tokens=0, api_base=api_base, wanted=Wanted.VECTORS)
 
 
 async def _all(line: ModelClient, calls: Sequence[Call]) -> Sequence[Reply]:
@@ -338,9 +334,15 @@ def _cached(name: str) -> str:
 
 
 class PluginImportance:
-    """Asks the plug-in; where it fails, the newest exchanges stay. The plan says why, and ``warn`` is called once."""
+    """Asks the plug-in; where it fails, the newest exchanges stay. The plan says why, and ``warn`` is called once.
 
-    def __init__(self, name: str, when_failing: WhenFailing, warn: Callable[[str], object]) -> None:
+    Raises UsageError if nothing installed has the name.
+    """
+
+    def __init__(self, name: str, when_failing: WhenFailing, warn: Callable[[str], object] = lambda text: None) -> None:
+        names = plugin_names(PluginGroup.IMPORTANCE)
+        if name not in names:
+            raise UsageError(f"nothing keeps by {name!r}", next_step=f"known: {', '.join((*KEPT_BY, *names))}")
         self._name = name
         self._when_failing = when_failing
         self._warn = warn
@@ -363,17 +365,3 @@ class PluginImportance:
                 self._warn(note)
             return Ranking(order=(), note=note)
         return ranking
-
-
-def _silent(text: str) -> None:
-    """Nobody is given."""
-
-
-def plugin_importance(
-    name: str, when_failing: WhenFailing, warn: Callable[[str], object] = _silent
-) -> PluginImportance:
-    """The ranking of this name. Raises UsageError if nothing installed has it."""
-    names = plugin_names(PluginGroup.IMPORTANCE)
-    if name not in names:
-        raise UsageError(f"nothing keeps by {name!r}", next_step=f"known: {', '.join((*KEPT_BY, *names))}")
-    return PluginImportance(name, when_failing, warn)

@@ -93,7 +93,7 @@ def scrubbed(text: str, call: Call) -> str:
 
 
 def _message_of(error: Exception) -> str:
-    """What the provider said, without litellm's names in front of it."""
+    """The provider's words, without litellm's names in front of it."""
     return _PREFIX.sub("", str(error).strip()) or type(error).__name__
 
 
@@ -258,7 +258,7 @@ class BatchLook:
 class Batches:
     """Batch jobs at one of ``PROVIDERS``, which have the interface of OpenAI.
 
-    ``way`` says model, server, key and patience; its messages are not looked at. Raises the failures of `model_calls`.
+    ``way``: model, server, key and patience; its messages are not looked at. Raises the failures of `model_calls`.
     """
 
     PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
@@ -335,7 +335,7 @@ def batch_reply(call: Call, body: Mapping[str, Any]) -> Reply:
 
 
 def find_provider(model: str, api_base: str) -> str:
-    """Who serves a model, as litellm tells; empty if it cannot. Imports litellm (2 to 5 seconds); sends nothing."""
+    """Who serves a model, as litellm knows; empty if it cannot. Imports litellm (2 to 5 seconds); sends nothing."""
     try:
         return str(_litellm().get_llm_provider(model, api_base=api_base or None)[1])
     except Exception:
@@ -422,7 +422,7 @@ async def _vectors(litellm: Any, call: Call) -> Reply:
 
 
 def _common(call: Call) -> dict[str, Any]:
-    """What all calls say."""
+    """What all calls have."""
     key = _key(call)
     return {
         "model": call.model,

@@ -33,7 +33,6 @@ from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Answer, Estimate, Request, Source, Summary
-from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import nearest_models
 from compactor_cli.plan.shorten import shortened
@@ -96,7 +95,7 @@ class ModelOptions:
     """What the user wants of the model. ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks;
     ``price`` None: that of the table.
 
-    ``guidance`` is what was said to an earlier attempt at this very summary. ``verifies``: the model is asked once more
+    ``guidance``: the user's remarks on an earlier attempt at this summary. ``verifies``: the model is asked once more
     what its summary left out.
     """
 
@@ -117,10 +116,6 @@ class ModelOptions:
     verifies: bool = False
 
 
-def _no_original(sha256: str) -> Transcript | None:
-    return None
-
-
 class ModelSummariser:
     """Safe for several threads: they share the line, the loop, and nothing else.
 
@@ -134,7 +129,7 @@ class ModelSummariser:
         model_options: ModelOptions,
         *,
         new_redactor: Callable[[], Redactor] | None,
-        load_original: LoadOriginal = _no_original,
+        load_original: LoadOriginal = lambda sha256: None,
     ) -> None:
         self._line = line
         self._loop = loop
@@ -394,46 +389,36 @@ def _language(request: Request) -> str:
     return detect(user_text(messages[i]) for i in (*request.covered, *request.kept))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examples:
-    """Makes rows of ``messages``: the rules, the material, and the summary as the answer.
+def training_row(request: Request, summary: str, *, template: str) -> bytes:
+    """A line of ``messages``: the rules, the material, and the summary as the answer, its marker aside.
 
     The material is what a model would be asked with, all in one prompt, whoever wrote the summary; secrets are taken
     out of both. ``template``: the name of the summary's.
     """
-
-    template: str
-
-    def __call__(self, request: Request, summary: str) -> bytes:
-        """The line of one summary, as it stands in the output, its marker aside."""
-        redactor = Redactor()
-        wording = self._wording(request)
-        rules = prompts.rules(wording, Stage.LEAF)
-        prompt = prompts.prompt(wording, self._prompt_input(request, redactor))
-        turns = (("system", rules), ("user", prompt), ("assistant", redactor.redact(without_marker(summary))))
-        marker = find_marker(summary)
-        row = {
-            "messages": [{"role": role, "content": text} for role, text in turns],
-            "transcript": marker.transcript if marker else "",
-        }
-        return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-
-    def _wording(self, request: Request) -> PromptWording:
-        language = request.language if request.language in LANGUAGES else _language(request)
-        headings = asked(headings_of(request.render, language))
-        return PromptWording(template=self.template, language=language, headings=headings, focus=request.focus)
-
-    def _prompt_input(self, request: Request, redactor: Redactor) -> PromptInput:
-        messages = request.transcript.messages
-        new = [i for i in request.covered if messages[i].summary is None]
-        earlier = [found.text for i in request.covered if (found := messages[i].summary)]
-        forbidden = heading_lines(request.render, LANGUAGES)
-        blocks = flatten(request.transcript, new, rule=_RULE, headings=forbidden)
-        return PromptInput(
-            stage=Stage.LEAF,
-            texts=tuple(redactor.redact_all([block.text for block in blocks])),
-            tokens=request.budget_tokens,
-            first=blocks[0].name if blocks else "",
-            last=blocks[-1].name if blocks else "",
-            previous=redactor.redact("\n\n".join(earlier)),
-        )
+    redactor = Redactor()
+    language = request.language if request.language in LANGUAGES else _language(request)
+    headings = asked(headings_of(request.render, language))
+    wording = PromptWording(template=template, language=language, headings=headings, focus=request.focus)
+    messages = request.transcript.messages
+    new = [i for i in request.covered if messages[i].summary is None]
+    earlier = [found.text for i in request.covered if (found := messages[i].summary)]
+    blocks = flatten(request.transcript, new, rule=_RULE, headings=heading_lines(request.render, LANGUAGES))
+    prompt_input = PromptInput(
+        stage=Stage.LEAF,
+        texts=tuple(redactor.redact_all([block.text for block in blocks])),
+        tokens=request.budget_tokens,
+        first=blocks[0].name if blocks else "",
+        last=blocks[-1].name if blocks else "",
+        previous=redactor.redact("\n\n".join(earlier)),
+    )
+    turns = {
+        "system": prompts.rules(wording, Stage.LEAF),
+        "user": prompts.prompt(wording, prompt_input),
+        "assistant": redactor.redact(without_marker(summary)),
+    }
+    marker = find_marker(summary)
+    row = {
+        "messages": [{"role": role, "content": text} for role, text in turns.items()],
+        "transcript": marker.transcript if marker else "",
+    }
+    return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

@@ -1,6 +1,6 @@
 """One call of a model, its reply and its failures as values; what it costs, who answers it, and with which key.
 
-The failures, each of which says whether asking again can help:
+The failures, each with whether asking again can help:
 
 ModelFailure
 ├── Passing             asking again later can help
@@ -99,7 +99,7 @@ BYTES_PER_TOKEN = 3
 
 
 class Speaker(StrEnum):
-    """Who says a message. A transcript is quoted inside one message of USER, never as turns of its own."""
+    """Who a message is from. A transcript is quoted inside one message of USER, never as turns of its own."""
 
     SYSTEM = "system"
     USER = "user"
@@ -213,7 +213,7 @@ class Reply:
     ``content_filter``. ``input_tokens`` are all tokens of the prompt, ``cached_tokens`` those of them that the
     provider had in its prompt cache. Where vectors were wanted, ``text`` is a JSON list of them, each the base64 of
     its 32-bit floats. ``cost_usd`` None: the price of the model is not known. A reply from the
-    cache tells what it cost when it was made.
+    cache has what it cost when it was made.
     """
 
     text: str
@@ -274,7 +274,7 @@ NO_KEYS = Keys()
 
 
 def provider_of(model: str) -> str:
-    """litellm's name of a model's provider: its prefix, else what the table of models says; maybe empty."""
+    """litellm's name of a model's provider: its prefix, else the table's; maybe empty."""
     prefix, slash, _ = model.partition("/")
     return prefix.lower() if slash else str(table_entry(model).get("litellm_provider", ""))
 
@@ -300,7 +300,7 @@ _LEAST_LIKENESS = 0.65
 
 
 class Naming(StrEnum):
-    """What the table says of a model's name."""
+    """What the table knows of a model's name."""
 
     KNOWN = "known"  # or of a provider that is not judged
     UNKNOWN = "unknown"  # maybe newer than the table
@@ -409,7 +409,7 @@ class UnknownModel(Unusable):
 
 
 class GaveUp(ModelFailure):
-    """All attempts with all models failed. ``reason`` tells the last failure of each model."""
+    """All attempts with all models failed. ``reason``: the last failure of each model."""
 
 
 class LimitReached(ModelFailure):

@@ -19,7 +19,6 @@ from compactor_cli.llm.model_calls import (
     NO_SECRET,
     Broken,
     Call,
-    ChatMessage,
     CircuitOpen,
     GaveUp,
     Keys,
@@ -230,11 +229,11 @@ def redacted(call: Call, redactor: Redactor | None) -> Call:
     """The call as it is sent."""
     if redactor is None:
         return call
-    return replace(call, messages=tuple(_redacted(message, redactor) for message in call.messages))
-
-
-def _redacted(message: ChatMessage, redactor: Redactor) -> ChatMessage:
-    return message if message.is_redacted else replace(message, text=redactor.redact(message.text), is_redacted=True)
+    messages = (
+        one if one.is_redacted else replace(one, text=redactor.redact(one.text), is_redacted=True)
+        for one in call.messages
+    )
+    return replace(call, messages=tuple(messages))
 
 
 def _is_worth_keeping(reply: Reply) -> bool:

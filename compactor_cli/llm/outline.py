@@ -14,7 +14,7 @@ from compactor_cli.model.summary import Item, Section, SectionItems, Source, Sum
 from compactor_cli.model.value import dataclass
 
 _PROBE = "\u241f"
-# Longer ranges of records tell where something happened no better than their ends do.
+# Longer ranges of records show where something happened no better than their ends do.
 _MOST_RECORDS = 200
 
 

@@ -38,9 +38,9 @@ QUOTE = "| "
 _MARKER, _HARMLESS = "[compact/", "(compact/"
 # Everything a reader may take for the end of a line; only the first is one in a prompt.
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-# What clients tell their models between the lines: rules of their own, said again and again.
+# What clients send their models with other texts: rules of their own, again and again.
 _REMINDER = "system-reminder"
-# This many characters of a block are never cut: its header, and what tells that something was left out.
+# This many characters of a block are never cut: its header, and the note that something was left out.
 _LEAST_CHARS = 200
 
 
@@ -70,7 +70,7 @@ def flatten(
     headings: Sequence[str] = (),
     prefix: str = "",
 ) -> tuple[Block, ...]:
-    """A block for each of these records that says something, in order; thinking and media are left out.
+    """A block for each of these records that has a text, in order; thinking and media are left out.
 
     So are what clients remind their models of, and records of which nothing else is left. Results of tools are cut by
     ``rule``; every other text is whole. ``headings``: lines of the template.

@@ -176,14 +176,10 @@ def _names() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
     return tuple((stem, kind, re.compile(name + _SUFFIX, re.IGNORECASE)) for stem, kind, name in _STEMS)
 
 
-def entropy_bits(text: str) -> float:
-    """Shannon entropy per character."""
-    return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
-
-
 def is_random(text: str) -> bool:
     """Whether its characters are spread as in made-up texts: 3 bits each, or 70 % of what so short a text can have."""
-    return entropy_bits(text) >= min(3.0, 0.7 * math.log2(len(text)))
+    entropy_bits = -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
+    return entropy_bits >= min(3.0, 0.7 * math.log2(len(text)))
 
 
 _PADDED = re.compile(r"(?:[A-Za-z0-9+/_-]{4}){3,}(?:[A-Za-z0-9+/_-]{3}=|[A-Za-z0-9+/_-]{2}==)")

@@ -306,7 +306,7 @@ def begins(text: str, at: int) -> bool:
 
 
 LiteralForms = tuple[tuple[str, SecretForm], ...]
-# One of these stands in most literals; two characters before it tell nearly always that a literal is not there.
+# One of these stands in most literals; two characters before it show nearly always that a literal is not there.
 _SIGN = re.compile(r"(?<=[^_.$:=}-]{2})[_.$:=}-]")
 
 

@@ -1,7 +1,7 @@
 """Where the model path and the digest meet: a check list in the prompt, a supplement after the reply.
 
 A supplement is added to a text that somebody else wrote of the records, a model or the agent itself. It holds only
-what the text cannot be contradicted by and does not tell already: the user's words and refusals, open steps, outcomes
+what the text cannot be contradicted by and does not hold already: the user's words and refusals, open steps, outcomes
 of calls that changed something outside, what was reported at the end of a turn, files the text does not name with
 their state, one index of names. Whole sections come from the digest only where the text has no such heading.
 """
@@ -118,23 +118,22 @@ def completed(
         digest = written(request, analysis)
     else:
         digest, statements = facts(request, analysis)
-    bare = replace(
-        digest.summary, source=Source.MODEL, sections=_ordered(text.sections), prose=text.prose, language=language
-    )
+    own = _joined(text.sections, {})
+    bare = replace(digest.summary, source=Source.MODEL, sections=own, prose=text.prose, language=language)
     size_tokens = request.count(str(text))
     spare_tokens = request.budget_tokens - request.count(request.render(bare))
     allowed = spare_tokens if most_ratio >= 1 else int(size_tokens * most_ratio / (1 - most_ratio))
     chooser = _Chooser(request=request, analysis=analysis, text=text, language=language)
     carried = _carried(previous, request, analysis)
     chosen = chooser.chosen(digest, statements, carried, max(min(spare_tokens, allowed), 0))
-    summary = _fitted(bare, text.sections, chosen, request)
+    summary = _fitted(bare, chosen, request)
     lost, retention = loss(analysis, request.render(summary))
     return Answer(summary=replace(summary, lost=lost, retention=retention), state=digest.state)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Chooser:
-    """Chooses what the text does not tell, the most needed first."""
+    """Chooses what the text does not hold, the most needed first."""
 
     request: Request
     analysis: Analysis
@@ -160,7 +159,7 @@ class _Chooser:
     ) -> dict[Section, list[Item]]:
         """The items by section, of this many tokens in all; each section's in the digest's order.
 
-        ``statements``: what else was said; ``carried``: what is added first.
+        ``statements``: of the assistant and of reports; ``carried``: what is added first.
         """
         sections = {part.section: part.items for part in digest.summary.sections}
         if Section.PLAN not in self.text.missing:
@@ -212,7 +211,7 @@ class _Chooser:
         return history_items(self.analysis, chosen, {}, with_names=False)
 
     def _newest_request(self, tokens: int) -> Iterator[Item]:
-        """What the digest quotes under the task, which is the text's own to tell.
+        """What the digest quotes under the task, which is for the text to state.
 
         It gets half the share of the user's words, or all of it where half is less than a sentence takes. ``tokens``:
         of all that is added.
@@ -336,9 +335,9 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
 
 
 def _program(run: Run) -> str:
-    """The words of a command before its first option or text, where its report tells the rest; else the command.
+    """The words of a command before its first option or text, where its report names the rest; else the command.
 
-    Empty where what is shown of a command (a loop, a search) does not say that it changed something.
+    Empty where what is shown of a command (a loop, a search) does not show that it changed something.
     """
     line = _FOLDER.sub("", shown(next(filter(changes_world, map(str.strip, run.command.split(" && "))), run.command)))
     if not changes_world(line):
@@ -377,12 +376,8 @@ def _long_words(text: str) -> frozenset[str]:
     return frozenset(word for word in _WORD.findall(text) if len(word) >= _LONG_WORD_CHARS)
 
 
-def _ordered(sections: Iterable[SectionItems]) -> tuple[SectionItems, ...]:
-    """Each section once, in the order of `Section`."""
-    return _joined(sections, {})
-
-
 def _joined(own: Iterable[SectionItems], added: Mapping[Section, Sequence[Item]]) -> tuple[SectionItems, ...]:
+    """Each section once, in the order of `Section`, its own items before those that are added."""
     items: dict[Section, list[Item]] = {}
     for part in own:
         items.setdefault(part.section, []).extend(part.items)
@@ -394,17 +389,13 @@ def _joined(own: Iterable[SectionItems], added: Mapping[Section, Sequence[Item]]
 
 
 # What is dropped first where text and supplement together are over the budget after all; the text never is.
-_DROPPED_FIRST = (
-    *(section for section in reversed(Section) if section not in _SHARES),
-    *reversed(tuple(_SHARES)),
-)
+_DROPPED_FIRST = (*(one for one in reversed(Section) if one not in _SHARES), *reversed(tuple(_SHARES)))
 
 
-def _fitted(
-    summary: Summary, own: Sequence[SectionItems], added: dict[Section, list[Item]], request: Request
-) -> Summary:
+def _fitted(summary: Summary, added: dict[Section, list[Item]], request: Request) -> Summary:
+    """The summary with what is added, less of it where it would be over its budget."""
     while True:
-        joined = replace(summary, sections=_joined(own, added))
+        joined = replace(summary, sections=_joined(summary.sections, added))
         over = request.count(request.render(joined)) - request.budget_tokens
         section = next((section for section in _DROPPED_FIRST if added.get(section)), None)
         if over <= 0 or section is None:
@@ -413,7 +404,7 @@ def _fitted(
             over -= request.count(added[section].pop().text) + 2
 
 
-# A check list is read with the records themselves: it names, it does not tell.
+# A check list is read with the records themselves: it names, it does not explain.
 _LIST_RATIO, _LEAST_LIST_TOKENS, _MOST_LIST_TOKENS = 0.1, 200, 1_500
 _NAMES_OF_LIST_RATIO = 0.25
 _NAMES_LINE_CHARS = 200

@@ -323,9 +323,9 @@ def _rows(
     """Every transcript of the input, done, one at a time."""
     maker = row_maker(job, run_config)
     if outputs.training_rows:
-        from compactor_cli.llm.model import Examples
+        from compactor_cli.llm.model import training_row
 
-        maker.example = Examples(template=run_config.settings.template)
+        maker.example = partial(training_row, template=run_config.settings.template)
     plan_events = PlanEvents(job.source.path, outputs.emit)
     if outputs.emit and run_config.model_run:
         maker.planned = plan_events.planned

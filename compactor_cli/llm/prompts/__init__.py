@@ -25,7 +25,7 @@ _DEFAULT = "default"
 # Words (of Chinese: characters) for a token: a length in words is what models keep to best.
 _WORDS_PER_TOKEN = {"en": 0.7, "zh": 1.1}
 
-# What a model writes: the user's words and what only an old summary says are carried over without it.
+# What a model writes: the user's words and what only an old summary holds are carried over without it.
 ASKED = frozenset(
     {
         Section.TASK,
@@ -93,7 +93,7 @@ class PromptInput:
 
 
 def rules(wording: PromptWording, stage: Stage) -> str:
-    """What is said first: the same for every transcript with this template and language."""
+    """What comes first: the same for every transcript with this template and language."""
     language = wording.written_in
     words = _words(language)
     descriptions = {**words["sections"], **words.get("templates", {}).get(wording.template, {})}
@@ -105,7 +105,7 @@ def rules(wording: PromptWording, stage: Stage) -> str:
 
 
 def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
-    """What is said after the rules, in one message."""
+    """What follows the rules, in one message."""
     words = _words(wording.written_in)
     ending = words[prompt_input.stage.value].format(
         first=prompt_input.first, last=prompt_input.last, parts=len(prompt_input.texts) + bool(prompt_input.previous)
@@ -123,13 +123,13 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
 
 
 def retry(wording: PromptWording, fault: str, details: Mapping[str, str]) -> str:
-    """What is said after a prompt whose reply had this fault."""
+    """What follows a prompt whose reply had this fault."""
     descriptions = _words(wording.written_in)["faults"][fault].format(**{"names": "", "detail": "", **details})
     return _file(wording.written_in, "retry.txt").replace("{{fault}}", descriptions).strip("\n")
 
 
 def verify(wording: PromptWording) -> str:
-    """What is said after a summary to have it compared with the transcript."""
+    """What follows a summary to have it compared with the transcript."""
     return _file(wording.written_in, "verify.txt").strip("\n")
 
 
