@@ -365,12 +365,13 @@ class Toolbox(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the tool; what it reads is held to the limits of the environment and the user's configuration."""
-        from pathlib import Path
-
-        from compactor_cli.cli.config import RunOptions, configure
         from compactor_cli.read.streams import reads_within
 
-        def configured() -> ReadLimits:
+        def configured() -> ReadLimits:  # asked for when something is opened: most tools' starts load no configuration
+            from pathlib import Path
+
+            from compactor_cli.cli.config import RunOptions, configure
+
             return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
 
         with reads_within(configured):

@@ -216,6 +216,17 @@ def test_a_file_that_needs_nothing_loads_little_of_the_package(work: Path) -> No
     assert len(modules) <= _MOST_MODULES
 
 
+def test_a_tool_that_opens_nothing_loads_no_configuration(home: Path) -> None:
+    code = (
+        "import sys\n"
+        "from compactor_cli.cli.program import run_toolbox\n"
+        "run_toolbox(['batch', '--help'])\n"
+        "print('compactor_cli.cli.config' in sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "False\n"
+
+
 def test_progress_is_for_terminals(work: Path) -> None:
     ours, theirs = pty.openpty()
     done = subprocess.run(command("-t", "1500", "session.jsonl"), stdout=subprocess.DEVNULL, stderr=theirs, timeout=60)
