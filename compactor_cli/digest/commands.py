@@ -10,8 +10,8 @@ from functools import cache
 
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
 from compactor_cli.digest.scripts import here_document, python_script, work_of
-from compactor_cli.digest.statements import ELLIPSIS, head
-from compactor_cli.formats.client_signs import EXIT_CODE_WORDS, exit_code
+from compactor_cli.digest.statements import ELLIPSIS, head, windowed
+from compactor_cli.formats.client_signs import AROUND_OUTPUT, EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
 
 
@@ -89,7 +89,7 @@ ERROR_PATTERN = re.compile(
     r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
-    r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
+    r"|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
 )
 # Whatever reports begins with one of these, or has one of the others in it.
 _REPORT_STARTS = (
@@ -299,10 +299,15 @@ def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
 
 def _brief(text: str) -> str:
     """An answer of very few lines, on one line: it is what the command was run for."""
-    lines = [line.strip() for line in text.strip().split("\n") if not line.startswith("Shell cwd was reset to ")]
+    lines = [line.strip() for line in _own_lines(text.strip()) if not line.startswith("Shell cwd was reset to ")]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole != "(no output)" else ""
+
+
+def _own_lines(text: str) -> list[str]:
+    """The lines of an output without those that the tool writes around it."""
+    return [line for line in text.split("\n") if not AROUND_OUTPUT.match(line)]
 
 
 _COMMIT = re.compile(r"\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,40}\] ")
@@ -318,14 +323,14 @@ def error_line(text: str) -> str:
 
     Empty where nothing but an exit code is given.
     """
-    lines = [line for line in text[:200_000].split("\n") if any(map(str.isalpha, line))]
+    lines = [line for line in _own_lines(text[:200_000]) if any(map(str.isalpha, line))]
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
     if traced >= 0:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
     elif conflicts := _CONFLICT.findall(text[:200_000]):
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
     failed = list(dict.fromkeys(_FAILED_TEST.findall(text[:200_000])))[:_MAX_PLACES]
-    places = [line for line in lines if _PLACE.match(line) and ": # " not in line] if traced < 0 else []
+    places = list(_named_places(lines)) if traced < 0 else []
     if failed:
         # A test prints what it did in the same form as what was wrong, which it says last.
         lines = [line for line in lines if not line.lstrip().startswith(("FAIL", "--- FAIL"))]
@@ -352,6 +357,15 @@ _FAILED_TEST = re.compile(r"^\s*(--- FAIL: \S+)", re.MULTILINE)
 _WRONG = re.compile(r"\b(?:should|expect|want|got\b|fail|error|missing|unexpected|not\b|no\b|\w+n't\b)", re.IGNORECASE)
 
 
+def _named_places(lines: Sequence[str]) -> Iterator[str]:
+    """The places of errors, where pytest names them with the first line of each reason (``E   KeyError``)."""
+    if any(_PLACE.match(line) for line in lines):
+        for before, line in zip(("", *lines), lines, strict=False):
+            is_reason = line.startswith("E  ") and not before.startswith("E  ")
+            if is_reason or (_PLACE.match(line) and ": # " not in line):
+                yield line
+
+
 def _says_why(line: str) -> bool:
     """Whether a line names the trouble, or the place of it as compilers and linters do."""
     named = ERROR_PATTERN.search(line) is not None or _PLACE.match(line) is not None
@@ -361,6 +375,8 @@ def _says_why(line: str) -> bool:
 def _short(line: str) -> str:
     if len(line) <= _MOST_LINE_CHARS:
         return line
+    if found := ERROR_PATTERN.search(line, _MOST_LINE_CHARS // 2):
+        return windowed(line, [found.span()], _MOST_LINE_CHARS)
     cut = head(line, _MOST_LINE_CHARS)
     return f"{cut} {ELLIPSIS}" if cut else ""
 

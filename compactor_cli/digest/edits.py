@@ -66,13 +66,9 @@ def _replaced_lines(command: str, window: str) -> tuple[str, str]:
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:
     """The longest of the new lines that read alone, code before prose, as they stand in a text; the longest last."""
     new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
-    telling = {
-        line: None
-        for line in new
-        if 0 < len(line) <= _MAX_LINE_CHARS
-        and line in source
-        and not (is_noise(line) or is_scrap(line.removeprefix("return ")))
-    }
+    known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
+    known = [line for line in known if not is_noise(line)]
+    telling = [line for line in known if not is_scrap(line.removeprefix("return ").rstrip(","))]
     return tuple(sorted(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)))[-_MAX_LINES:])
 
 

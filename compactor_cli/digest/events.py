@@ -19,6 +19,7 @@ from compactor_cli.formats.client_signs import (
     ABOUT_EDIT,
     CONTINUED,
     NOT_SPOKEN,
+    OUTPUT_FRAME,
     SPOKEN_LABEL,
     WRITTEN_CALL,
     is_demonstration,
@@ -419,7 +420,8 @@ _PROMPT = re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\n
 
 
 def without_prompt(text: str) -> str:
-    """Without the prompt that SWE-agent's shell puts after every output, and what its editor says of an edit."""
+    """Without the frame of an output: SWE-agent's prompt after it, what its editor says of an edit, mini-swe's tags."""
+    text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if text.rstrip().endswith("\nbash-$") else text
 

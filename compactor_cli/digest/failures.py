@@ -290,7 +290,9 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     programs = _programs(run.command)
     for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
         is_help = re.search(r"(?:^|\s)(?:-h|--help|--version)\b", other.command)
-        if is_help or other.outcome is not CommandOutcome.OK or other.key == run.key:
+        # A part of what failed, run alone, is no other way to the whole.
+        is_part = is_test(run.command) and contains(run.key, other.key)
+        if is_help or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
         if programs & _programs(other.command) or _builds_same(run.key, other.key):
             return other

@@ -27,8 +27,9 @@ AROUND_OUTPUT = re.compile(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
     r"|</?(?:output|returncode)>"
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
-    r"|Here's the result of running `cat -n`"
+    r"|Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
+OUTPUT_FRAME = re.compile(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
 # What SWE-agent's editor asks for after an edit, and how the file would look if it had not refused one.
 ABOUT_EDIT = re.compile(
     r"^(?:File updated|Text replaced)\. Please review [^\n]*(?:\n\([^\n]*)?\n?"

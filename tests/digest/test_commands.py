@@ -15,6 +15,8 @@ from compactor_cli.model.summary import Section
         ("Exit code 1\nTraceback (most recent call last):\n  File 'x'\nKeyError: 'a'", "KeyError: 'a'"),
         ("building\nsrc/x.rs:3: error: bad\nmore", "src/x.rs:3: error: bad"),
         ("Exit code 2\nno such thing", "no such thing"),
+        ("<returncode>1</returncode>\n<output>\nno such gauge\n</output>", "no such gauge"),
+        ("docs/a.py:2: in <module>\nE   KeyError: 7\nE   more", "docs/a.py:2: in <module> · E   KeyError: 7"),
     ],
 )
 def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
@@ -28,6 +30,7 @@ def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
         ("Process exited with code 0\nx", False, CommandOutcome.OK, 0),
         ('{"output":"x","metadata":{"exit_code":1}}', False, CommandOutcome.FAILED, 1),
         ("<returncode>1</returncode>", False, CommandOutcome.FAILED, 1),
+        ("<returncode>-1</returncode>\n<output>\n..F.", False, CommandOutcome.FAILED, 255),
         ("--- FAIL: TestX\nFAIL", False, CommandOutcome.FAILED, -1),
         ("fine", False, CommandOutcome.OK, -1),
     ],
@@ -35,6 +38,17 @@ def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
 def test_how_a_command_ended(output: str, is_error: bool, outcome: CommandOutcome, code: int) -> None:
     run = runs(events_of(ran("go test ./...", output, is_error=is_error)))[0]
     assert (run.outcome, run.code) == (outcome, code)
+
+
+def test_of_a_long_line_the_part_that_says_what_went_wrong_is_shown() -> None:
+    line = error_line(f"An incident: {'the gauge was asked again, ' * 30} and timed out after 60 seconds\n..F.")
+    assert line.endswith("timed out after 60 seconds")
+
+
+def test_the_frame_of_an_output_is_no_answer() -> None:
+    told = "<returncode>0</returncode>\n<output>\n345\n</output>"
+    assert runs(events_of(ran("python drift.py", told)))[0].line == "345"
+    assert runs(events_of(ran("pytest a.py", "....      [100%]")))[0].line == ""
 
 
 def test_the_same_command_has_the_same_key() -> None:

@@ -34,6 +34,13 @@ def test_an_error_is_fixed_by_the_change_between_it_and_the_run_that_passed() ->
     assert errors(FAILED, EDIT, ran("pytest tests/test_a.py::test_one", "1 passed"))[0].records == (1, 2, 5)
 
 
+def test_a_part_of_a_failed_check_that_passes_fixes_nothing() -> None:
+    suite = ran("pytest -q", "..F.F\n2 failed", is_error=True)
+    still_open, fixed = shown(suite, ran("pytest -q tests/test_a.py::test_one", "1 passed"))
+    assert [text.partition(":")[0] for text in still_open] == ["`pytest -q`"]
+    assert fixed == []
+
+
 def test_an_error_that_nothing_was_done_about_is_failing() -> None:
     assert shown(FAILED) == (
         ["`pytest tests/test_a.py::test_one`: E   TypeError: bad — failing when last run"],

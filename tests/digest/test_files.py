@@ -213,6 +213,7 @@ PY"""
             "edges = sorted(edges)",
         ),
         (SCRIPT, "edges = sorted(edges)"),
+        ("sed -i 's/mode=None,/newline=\"\",/' drift.py", 'newline="",'),
         ("mkdir -p a && cat > drift.py <<'EOF'\nedges = sorted(edges)\nEOF", "edges = sorted(edges)"),
     ],
 )
