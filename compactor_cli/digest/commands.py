@@ -173,11 +173,8 @@ def _grep_filter() -> re.Pattern[str]:
 
 def _error_filter(command: str) -> bool:
     """Whether only the lines of errors are shown of a command's output: its exit code is then that of the search."""
-    return any(_asks_for_errors(found["what"]) for found in _grep_filter().finditer(command))
-
-
-def _asks_for_errors(what: str) -> bool:
-    return re.search(r"error|fail", what, re.IGNORECASE) is not None and not re.search(r"(?:^|\s)-\w*v", what)
+    asked = (found["what"] for found in _grep_filter().finditer(command))
+    return any(re.search(r"error|fail", what, re.I) and not re.search(r"(?:^|\s)-\w*v", what) for what in asked)
 
 
 def _is_look(command: str) -> bool:
@@ -215,15 +212,13 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
         return CommandOutcome.UNKNOWN, -1
     code = _exit_code(result.text)
     if shows_errors and code <= 1:
-        failed = any(_is_error_line(line) for line in _edges(result.text))
+        failed = any(_is_error_line(line.strip()) for line in _edges(result.text))
         return CommandOutcome.FAILED if failed else CommandOutcome.OK, -1
     if code > 0 or result.is_error:
         return CommandOutcome.FAILED, code
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
-    if code < 0 and not look and any(_FAILURE.match(line) for line in _edges(result.text)):
-        return CommandOutcome.FAILED, -1
-    # Nor does one say that it went well, where what passed the pipe names errors in places of the work.
-    if code < 0 and not look and any("error" in line and _PLACE.match(line) for line in _edges(result.text)):
+    lines = _edges(result.text) if code < 0 and not look else ()
+    if any(_FAILURE.match(line) or ("error" in line and _PLACE.match(line)) for line in lines):
         return CommandOutcome.FAILED, -1
     return CommandOutcome.OK, code
 
@@ -263,11 +258,10 @@ _SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_co
 
 def _is_error_line(line: str) -> bool:
     """Whether a line that a search for errors found tells of one: a number other than 0, or the error itself."""
-    line = line.strip()
     if line.isdigit():
         return int(line) > 0
-    named = re.search(r"error|fail", line, re.IGNORECASE) is not None
-    return named and not exit_code().search(line) and not re.search(r"\b(?:0|no) (?:errors?|fail)", line, re.IGNORECASE)
+    named = re.search(r"error|fail", line, re.I) and not re.search(r"\b(?:0|no) (?:errors?|fail)", line, re.I)
+    return bool(named) and not exit_code().search(line)
 
 
 def _exit_code(text: str) -> int:

@@ -7,7 +7,7 @@ the user overturns is no longer shown as settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -108,33 +108,20 @@ _PROPOSES = (
 _SUGGESTS = ("Fix:", "Suggestion", "Recommendation", "Impact:", "Use ", "Add ", "Extract ", "Pass ", "Note:")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cues:
-    """Cue words, looked for with a pattern only in what has a part of one."""
-
-    parts: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-    def are_in(self, sentence: str) -> bool:
-        """Whether a sentence has one of the cues."""
-        # Letters beyond ASCII are cues themselves, or some of their letters in another case.
-        may_be = not sentence.isascii() or any(map(sentence.lower().__contains__, self.parts))
-        return may_be and self.pattern.search(sentence) is not None
-
-
 @cache
-def _choice() -> _Cues:
-    return _cues(_CHOICES, "决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに")
+def _cues() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """How choices are worded, and how reasons are."""
+    choices = "决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに"
+    reasons = "因为|由于|原因|所以|之所以|なので|ためです|ために|理由|原因"
+    return (
+        re.compile(rf"\b(?:{'|'.join(_CHOICES.values())})\b|{choices}", re.IGNORECASE),
+        re.compile(rf"\b(?:{'|'.join(_REASONS.values())})\b|{reasons}", re.IGNORECASE),
+    )
 
 
-@cache
-def _reason() -> _Cues:
-    return _cues(_REASONS, "因为|由于|原因|所以|之所以|なので|ためです|ために|理由|原因")
-
-
-def _cues(by_part: Mapping[str, str], dense: str) -> _Cues:
-    pattern = re.compile(rf"\b(?:{'|'.join(by_part.values())})\b|{dense}", re.IGNORECASE)
-    return _Cues(parts=tuple(by_part), pattern=pattern)
+def _has_part(sentence: str, parts: Iterable[str]) -> bool:
+    """Whether a sentence may have a cue. Letters beyond ASCII are cues, or some of their letters in another case."""
+    return not sentence.isascii() or any(map(sentence.lower().__contains__, parts))
 
 
 _PROPOSAL = re.compile(_PROPOSES, re.IGNORECASE)
@@ -142,12 +129,12 @@ _PROPOSAL = re.compile(_PROPOSES, re.IGNORECASE)
 
 def chooses(sentence: str) -> bool:
     """Whether a sentence says that something was chosen."""
-    return _choice().are_in(sentence)
+    return _has_part(sentence, _CHOICES) and _cues()[0].search(sentence) is not None
 
 
 def gives_reason(sentence: str) -> bool:
     """Whether a sentence gives a reason."""
-    return _reason().are_in(sentence)
+    return _has_part(sentence, _REASONS) and _cues()[1].search(sentence) is not None
 
 
 def proposes(sentence: str) -> bool:
@@ -225,7 +212,7 @@ _HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 
 def _before_reason(sentence: str) -> str:
-    found = _reason().pattern.search(sentence)
+    found = _cues()[1].search(sentence)
     return sentence[: found.start()] if found else sentence
 
 
