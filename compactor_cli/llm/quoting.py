@@ -92,13 +92,10 @@ def quoter(headings: Iterable[str]) -> Callable[[str], str]:
 
     def quoted(text: str) -> str:
         text = _BREAKS.sub("\n", plain(text)).replace(_MARKER, _HARMLESS)
-        return pattern.sub(_set_off, encodable(text))
+        # Halves of surrogate pairs have no bytes in UTF-8.
+        return pattern.sub(rf"{QUOTE}\g<0>", text.encode(errors="replace").decode())
 
     return quoted
-
-
-def _set_off(found: re.Match[str]) -> str:
-    return f"{QUOTE}{found[0]}"
 
 
 @lru_cache(maxsize=32)
@@ -106,15 +103,6 @@ def _forged(headings: tuple[str, ...]) -> re.Pattern[str]:
     names = "|".join(re.escape(heading) for heading in headings)
     lines = rf"|(?:{names})[ \t]*$" if names else ""
     return re.compile(rf"^[ \t]*(?:<<(?=\w){lines})", re.MULTILINE | re.IGNORECASE)
-
-
-def encodable(text: str) -> str:
-    """The text with what UTF-8 has no bytes for (halves of surrogate pairs) replaced by question marks."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="replace").decode()
-    return text
 
 
 def tool_names(messages: Sequence[Message]) -> Mapping[str, str]:
@@ -136,7 +124,8 @@ def _block(
     cut_chars = 0
     for part in message.parts:
         whole = _part_text(part)
-        text = _ruled(whole, rule) if isinstance(part, ToolResult) else whole
+        is_ruled = rule and rule.kind == "tool-result" and isinstance(part, ToolResult) and len(whole) > rule.over_chars
+        text = shortened(whole, rule.first_chars, rule.last_chars, rule.marker) if rule and is_ruled else whole
         cut_chars += max(len(whole) - len(text), 0)
         if text.strip():
             texts.append(quoted(text).strip("\n"))
@@ -179,12 +168,6 @@ def _value(value: Any) -> str:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, ValueError):
         return str(value)
-
-
-def _ruled(text: str, rule: PruneRule | None) -> str:
-    if rule is None or rule.kind != "tool-result" or len(text) <= rule.over_chars:
-        return text
-    return shortened(text, rule.first_chars, rule.last_chars, rule.marker)
 
 
 # The transcript whose SHA-256 begins with these digits, if its original can be had.

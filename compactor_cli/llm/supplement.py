@@ -123,7 +123,7 @@ def completed(
     size_tokens = request.count(str(text))
     spare_tokens = request.budget_tokens - request.count(request.render(bare))
     allowed = spare_tokens if most_ratio >= 1 else int(size_tokens * most_ratio / (1 - most_ratio))
-    chooser = _Chooser(request=request, analysis=analysis, text=text, language=language)
+    chooser = _Chooser(request=request, analysis=analysis, text=text)
     carried = _carried(previous, request, analysis)
     chosen = chooser.chosen(digest, statements, carried, max(min(spare_tokens, allowed), 0))
     summary = _fitted(bare, chosen, request)
@@ -138,7 +138,6 @@ class _Chooser:
     request: Request
     analysis: Analysis
     text: CompletedText
-    language: str
     folded: str = field(init=False)
     spaced: str = field(init=False)
     lines: tuple[frozenset[str], ...] = field(init=False)
@@ -253,7 +252,8 @@ class _Chooser:
             return bool(words) and not self._is_quoted(words) and _beginning(words) not in self.begun
         if section is Section.FILES:
             # What was only read has no state.
-            return " — " in text and not self._names_file(text)
+            path, dash, _ = text.partition(" — ")
+            return bool(dash) and path.strip("`").casefold().rstrip("/").rsplit("/", 1)[-1] not in self.folded
         if section in (Section.DECISIONS, Section.COMMANDS) and not item.records and not text.startswith("`"):
             # Settled or stated in an earlier summary.
             return not self._is_concerned(text)
@@ -277,10 +277,6 @@ class _Chooser:
         # Runs of one command differ in a hash or a number.
         lines = self.lines if text.startswith("`") else (*self.lines, *self.added.get(section, ()))
         return bool(words) and any(len(words & line) >= _SHOWN_RATIO * len(words) for line in lines)
-
-    def _names_file(self, text: str) -> bool:
-        path = text.split(" — ")[0].strip("`").casefold()
-        return path.rstrip("/").rsplit("/", 1)[-1] in self.folded
 
 
 def _relative(text: CompletedText, request: Request) -> CompletedText:

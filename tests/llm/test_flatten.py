@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.llm.prompts import marks
-from compactor_cli.llm.quoting import encodable, flatten, quoter
+from compactor_cli.llm.quoting import flatten, quoter
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolResult
 
@@ -77,7 +77,7 @@ def test_no_text_gets_a_mark_through(text: str) -> None:
 
 
 def test_half_a_surrogate_pair_becomes_something_that_can_be_sent() -> None:
-    assert encodable("a\ud800b") == "a?b"
+    assert quoter(())("a\ud800b") == "a?b"
 
 
 def test_a_block_that_is_too_long_loses_its_middle_and_says_so() -> None:
