@@ -47,7 +47,8 @@ _MAX_REPLIED_CHARS = 240
 _MAX_QUESTIONS = 4
 _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
-_REQUEST_RATIO = 0.55
+# A dialogue is told with what happened, but for the request and a question that waits.
+_REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _CHARS_PER_TOKEN = 4
 _MAX_LOOKED_BACK = 30
 _MAX_STEPS = 4
@@ -63,7 +64,7 @@ _MIN_OUTCOME_TOKENS = 80
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The newest request (with an earlier one where it is a few words), what was said last, the next open step."""
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
-    requests = list(_requests(analysis, request_tokens(budget_tokens), token_cache))
+    requests = list(_requests(analysis, request_tokens(budget_tokens, analysis), token_cache))
     left = budget_tokens - sum(map(token_cache.item, requests))
     quoted = [item.text for item in requests]
     standing = [
@@ -76,9 +77,9 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     return tuple(item for item in (*requests, *standing) if item in taken)
 
 
-def request_tokens(budget_tokens: int) -> int:
+def request_tokens(budget_tokens: int, analysis: Analysis) -> int:
     """What the newest request may take of the section's tokens."""
-    return int(budget_tokens * _REQUEST_RATIO)
+    return int(budget_tokens * (_REQUEST_RATIO_OF_CHAT if analysis.is_dialogue else _REQUEST_RATIO))
 
 
 def _words_of(item: Item) -> str:

@@ -106,7 +106,7 @@ def _lent(tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
     share = _share(Section.USER, tokens, analysis)
     if newest is None or len(analysis.messages) == 1:
         return share if newest else 0
-    spare = now.request_tokens(_share(Section.TASK, tokens, analysis))
+    spare = now.request_tokens(_share(Section.TASK, tokens, analysis), analysis)
     return max(0, min(share // 2, token_cache.text(newest.text) - spare))
 
 
