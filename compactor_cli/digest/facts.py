@@ -322,7 +322,8 @@ def _shown(node: _Node, analysis: Analysis, given: str, *, is_new: bool) -> str:
             if not (given and isinstance(item, str) and item in given)
         )
     else:
-        members = map(_scalar, value if isinstance(value, list) else [value])
+        listed = value if isinstance(value, list) else [value]
+        members = (_scalar(one) for one in listed if is_new or one is value or _is_used("", one, analysis))
     # Whole members, as many as fit: half an id would be another one.
     parts = _fitting((opening(one, _MAX_OBJECT_CHARS - 2) for one in members if one), _MAX_OBJECT_CHARS)
     text = ", ".join(parts).removeprefix(ELLIPSIS)
