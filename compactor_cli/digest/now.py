@@ -47,7 +47,7 @@ _MAX_REPLIED_CHARS = 240
 _MAX_QUESTIONS = 4
 _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
-# A dialogue is told with what happened, but for the request and a question that waits.
+# Of a dialogue, what the assistant said last stands among what happened, unless it is a question that waits.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _CHARS_PER_TOKEN = 4
 _MAX_LOOKED_BACK = 30
