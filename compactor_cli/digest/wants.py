@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
@@ -86,7 +87,7 @@ class UserMessage:
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
-    """What the user said, in order, refusals of calls included; of equal messages only the newest."""
+    """What the user said, in order, refusals of calls included; of equal messages and of one sent again the newest."""
     found: dict[str, UserMessage] = {}
     before: Event | None = None
     spoken: list[str] = []
@@ -112,7 +113,14 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message
         before = event if event.kind is EventKind.ASSISTANT else None
-    return tuple(sorted(found.values(), key=lambda message: message.record))
+    ordered = sorted(found.values(), key=lambda message: message.record)
+    return tuple(one for one, after in zip_longest(ordered, ordered[1:]) if not (after and _is_sent_again(one, after)))
+
+
+def _is_sent_again(message: UserMessage, after: UserMessage) -> bool:
+    """Whether the next message begins with all of this one, a slip at its end aside."""
+    words = re.sub(r"(?<=[?.!])\w$", "", message.text)
+    return len(words) >= _MIN_SHORT_CHARS and not message.stopped and after.text.startswith(words)
 
 
 def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:

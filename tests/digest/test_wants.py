@@ -249,3 +249,11 @@ def test_a_call_that_the_user_refused_in_a_dialogue_over_a_service_is_stated_as_
     refused = (call("book_trip", "1", price=628), answer(REFUSED + "not before Monday", "1", is_error=True))
     one = digest(conversation(user("book the trip to Faro"), *refused, says("I wait.")), 900)
     assert 'Stopped by the user: `book_trip` → "not before Monday"' in rendered(one.summary)
+
+
+def test_a_message_that_was_sent_again_with_more_words_is_quoted_once() -> None:
+    first, again = (
+        "Are there changes that can go?a",
+        "Are there changes that can go?\nYes, and mend the gaps of the clock.",
+    )
+    assert [message.text for message in user_messages(events_of(user(first), user(again)))] == [again]
