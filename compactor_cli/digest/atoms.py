@@ -44,10 +44,6 @@ class AtomKind(StrEnum):
     ID = "id"
 
 
-_NUMBER = AtomKind.NUM
-_KIND_OF_GROUP = {kind.value: kind for kind in AtomKind}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Atom:
     """An atom with its kind. Compared by identity, which is fast: the same chunk gives the same atoms."""
@@ -109,7 +105,7 @@ def _is_atom(text: str, kind: AtomKind) -> bool:
 
 def _read(chunk: str) -> Iterator[Atom]:
     for found in _chunk_pattern().finditer(chunk[:_MOST_CHUNK_CHARS]):
-        kind = _KIND_OF_GROUP[found.lastgroup or "id"]
+        kind = AtomKind(found.lastgroup or "id")
         text = found[0].rstrip(".:-+~") if kind is AtomKind.PATH else found[0]
         if len(text) <= MOST_CHARS and _is_atom(text, kind):
             yield Atom(text, kind)
@@ -149,7 +145,7 @@ def _atoms_of_chunk(chunk: bytes) -> tuple[Atom, ...]:
         return ()
     if core.isdigit():
         is_whole = len(core) >= 4 and (chunk.startswith(core) or not chunk.partition(core)[0].endswith(b"."))
-        return (Atom(core.decode(), _NUMBER),) if is_whole and len(core) <= MOST_CHARS else ()
+        return (Atom(core.decode(), AtomKind.NUM),) if is_whole and len(core) <= MOST_CHARS else ()
     text = chunk.decode("utf-8", "replace")
     name = text.rstrip(".:")
     if name.isidentifier() and name.isascii():
@@ -164,9 +160,8 @@ def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
     """The text with its URLs blanked out, and the URLs (without closing punctuation)."""
     if "://" not in text:
         return text, ()
-    pattern = _URL
-    urls = tuple(Atom(found[:MOST_CHARS].rstrip(".:!?*_"), AtomKind.URL) for found in pattern.findall(text))
-    return pattern.sub(" ", text), urls
+    urls = tuple(Atom(found[:MOST_CHARS].rstrip(".:!?*_"), AtomKind.URL) for found in _URL.findall(text))
+    return _URL.sub(" ", text), urls
 
 
 def chunks(text: str) -> list[bytes]:

@@ -183,7 +183,10 @@ class _Scan:
             if event.kind in (EventKind.USER, EventKind.ASSISTANT):
                 self.table.spoken.add(event.text)
             self.at_tokens += len(event.text) // 4 + 1
-        self._count_lines()
+        column = self.columns["lines"]
+        for rows, times in zip(self.table.lines.atoms, self.times, strict=True):
+            for row in rows:
+                column[row] += times
         self.table.length_tokens = self.at_tokens
         self.table.events = len(events)
         return self.table
@@ -226,29 +229,19 @@ class _Scan:
                 start = at if name in ("first", "last") else _MANY if name == "fewest" else 0
                 columns[name] += [start] * missing
         last, fewest = columns["last"], columns["fewest"]
-        counter, *more = self._counters(event)
+        counter = columns[_BY_KIND[event.kind]]
         for row in found:
             last[row] = at
             counter[row] += 1
             if size < fewest[row]:
                 fewest[row] = size
-        for counter in more:
+        more = _BY_TOOL.get(event.tool, "") if event.kind is EventKind.CALL else ""
+        if event.kind is EventKind.RESULT and event.is_error:
+            more = "errors"
+        if more:
+            counter = columns[more]
             for row in found:
                 counter[row] += 1
-
-    def _counters(self, event: Event) -> list[list[int]]:
-        names = [_BY_KIND[event.kind]]
-        if event.kind is EventKind.CALL and event.tool in _BY_TOOL:
-            names.append(_BY_TOOL[event.tool])
-        if event.kind is EventKind.RESULT and event.is_error:
-            names.append("errors")
-        return [self.columns[name] for name in names]
-
-    def _count_lines(self) -> None:
-        column = self.columns["lines"]
-        for rows, times in zip(self.table.lines.atoms, self.times, strict=True):
-            for row in rows:
-                column[row] += times
 
 
 # Below this share of paths and files among the atoms a conversation is not about code (chosen, not fitted).
