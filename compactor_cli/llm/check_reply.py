@@ -80,7 +80,8 @@ class SourceRecords:
     def with_shown(self, *texts: str) -> SourceRecords:
         """The same records, and these texts (instructions, a list of facts, an earlier summary)."""
         other = SourceRecords(())
-        other._texts = (*self._texts, _Searched(lambda: "\n".join(texts), lambda: texts))
+        # Most names stand in these, which are shorter: they are searched first.
+        other._texts = (_Searched(lambda: "\n".join(texts), lambda: texts), *self._texts)
         return other
 
     def named(self, text: str) -> Named:
