@@ -171,8 +171,10 @@ def find_causes(
         names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
         if not names or any(2 * len(names & one.names) >= len(names) for one in found):
             continue
-        later = (one for one in edits if number < one.event and events[one.event].turn <= event.turn + 1)
-        edited = (one.path for one in later if any(name in events[one.event].text for name in names))
+        later = [one for one in edits if number < one.event and events[one.event].turn <= event.turn + 1]
+        # Where the turn goes on to edit, what the user asks for next is another matter.
+        same = [one for one in later if events[one.event].turn == event.turn]
+        edited = (one.path for one in same or later if any(name in events[one.event].text for name in names))
         found.append(
             Cause(text=text, event=number, record=event.record, names=names, edited=tuple(dict.fromkeys(edited)))
         )

@@ -316,6 +316,9 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
     )
     assert causes(says(FOUND), mended) == [f"{cause} → edited: src/gauge.py"]
     assert causes(says(FOUND), EDIT) == [cause]
+    assert causes(says(FOUND), user("mend it"), mended) == [f"{cause} → edited: src/gauge.py"]
+    # What the user asks for after the turn that mended it is another matter.
+    assert causes(says(FOUND), EDIT, user("rename the valve everywhere"), mended) == [cause]
 
 
 @pytest.mark.parametrize(
