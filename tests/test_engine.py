@@ -20,7 +20,7 @@ from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.plan import Action
 from compactor_cli.model.settings import Keep, Settings, Size
-from compactor_cli.model.summary import Answer, Request
+from compactor_cli.model.summary import Answer, Request, Source, Summary
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.plan import tokens
 from compactor_cli.plan.tokens import EstimateCounter, count_messages
@@ -148,10 +148,7 @@ def test_a_plan_for_another_transcript_is_refused() -> None:
 def test_a_summariser_that_takes_too_much_is_caught() -> None:
     class Talkative:
         def summarise(self, request: Request) -> Answer:
-            generous = Request(
-                **{name: getattr(request, name) for name in request.__slots__} | {"budget_tokens": 2_000}
-            )
-            return Digest().summarise(generous)
+            return Answer(summary=Summary(source=Source.DIGEST, sections=(), prose="word " * 1_000))
 
     with pytest.raises(InvariantError, match="over its target"):
         compact_transcript(
