@@ -64,7 +64,8 @@ class ErrorRecord:
 
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
     where nothing ran. ``other_way``: the command that did it after this one failed, or that ran its tests alone.
-    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
+    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be, or
+    last before the edit that fixed it.
     """
 
     line: str
@@ -111,7 +112,7 @@ def find_errors(
             if any(other.line == run.line and other.outcome is CommandOutcome.FAILED for other in later):
                 continue  # seen again: its last sight decides
             found = _judged(run, later, changes)
-            explained = _explained(events, run.event) if found.status is not Status.FIXED else ""
+            explained = _explained(events, run, found, changes)
             newest[run.key, run.line] = replace(found, explained=explained)
     return tuple(sorted(newest.values(), key=lambda error: error.event))
 
@@ -214,10 +215,24 @@ _EXPLAINS = re.compile(
 )
 
 
-def _explained(events: Sequence[Event], start: int) -> str:
-    """The sentence that lets an error be, in what the assistant says next."""
-    spoken = (event.text for event in events[start + 1 : start + _MAX_EXPLAINING] if event.kind is EventKind.ASSISTANT)
-    return next((one for text in islice(spoken, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
+def _explained(events: Sequence[Event], run: Run, error: ErrorRecord, changes: Sequence[FileOperation]) -> str:
+    """What the assistant said of an error: next, where that lets it be; of a test that was fixed, last before the edit.
+
+    That the test passed proves even a guess right; what a linter says needs no more words.
+    """
+    if error.status is not Status.FIXED:
+        texts = (one.text for one in events[run.event + 1 : run.event + _MAX_EXPLAINING] if _is_spoken(one))
+        return next((one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
+    if not error.fixes or error.other_way or not is_test(run.command) or _CHECKS_CODE.search(run.command):
+        return ""
+    edited = next((one.event for one in changes if one.event > run.event), run.event)
+    texts = (one.text for one in reversed(events[run.event + 1 : edited]) if _is_spoken(one))
+    stated = ([one for one in sentences(text) if not (is_narration(one) or one.endswith(COLONS))] for text in texts)
+    return " ".join(next(filter(None, stated), ()))
+
+
+def _is_spoken(event: Event) -> bool:
+    return event.kind is EventKind.ASSISTANT
 
 
 _NEVER_RAN = re.compile(
@@ -335,9 +350,12 @@ def _wider_check(run: Run, later: Sequence[Run]) -> Run | None:
 
 def _check_family(command: str) -> str:
     """Whose checks of the code, tests aside, a command runs; empty if it runs none that is known."""
-    if not re.search(r"\b(?:check|verify|lint|tsc|typecheck|type-check|eslint)\b", command):
+    if not _CHECKS_CODE.search(command):
         return ""
     return "js" if re.search(r"\b(?:npm|npx|yarn|pnpm|bun)\b", command) else ""
+
+
+_CHECKS_CODE = re.compile(r"\b(?:check|verify|lint|tsc|typecheck|type-check|eslint|golangci-lint|mypy|clippy|vet)\b")
 
 
 def _targets(key: str) -> list[str]:

@@ -353,3 +353,19 @@ def test_what_was_found_to_be_wrong_settles_nothing() -> None:
     one = digest(conversation(user("why?"), says(words)), 3_000)
     assert words in texts(one, Section.ERRORS)
     assert texts(one, Section.DECISIONS) == []
+
+
+def test_what_was_said_before_the_edit_that_mended_a_test_stands_with_it() -> None:
+    passed = ran("pytest tests/test_a.py::test_one", "1 passed")
+    said = says("The clock likely reads local time. Let me set it to UTC:")
+    _, fixed = shown(FAILED, says("I look."), said, EDIT, says("Now the hours are counted once."), passed)
+    assert fixed == [
+        "`pytest tests/test_a.py::test_one`: E   TypeError: bad → fixed by src/a.py;"
+        ' "The clock likely reads local time."'
+    ]
+
+
+def test_what_a_linter_says_needs_no_more_words() -> None:
+    failed = ran("mise run lint", "src/a.py:3:1: unused import (F401)", is_error=True)
+    _, fixed = shown(failed, says("One import is left over."), EDIT, ran("mise run lint", "0 issues."))
+    assert fixed == ["`mise run lint`: src/a.py:3:1: unused import (F401) → fixed by src/a.py"]
