@@ -358,7 +358,9 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, (list, tuple)):
-            return _joined([str(word) for word in value])
+            words = [str(word) for word in value]
+            is_script = len(words) >= 3 and words[1] in ("-c", "-lc", "-ic", "/c", "-Command")
+            return words[2] if is_script else " ".join(words)
         if isinstance(value, Mapping):
             return command_of(value)
     action = arguments.get("action")
@@ -375,12 +377,6 @@ def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(arguments, (list, tuple)):
         for value in arguments:
             yield from parameters(value)
-
-
-def _joined(words: list[str]) -> str:
-    if len(words) >= 3 and words[1] in ("-c", "-lc", "-ic", "/c", "-Command"):
-        return words[2]
-    return " ".join(words)
 
 
 # A line of JSON longer than this says more than one thing; what it is broken into is about so long.

@@ -272,12 +272,9 @@ def _packed_words(spoken_words: Spoken) -> dict[str, Any]:
 
 def _unpacked_words(values: Mapping[str, Any]) -> Spoken:
     spoken_words = Spoken(total=int(values["total"]))
-    for word, (times, events, names) in zip(values["words"], values["counts"], strict=True):
-        for counter, number in (
-            (spoken_words.times, times),
-            (spoken_words.events, events),
-            (spoken_words.names, names),
-        ):
+    counters = (spoken_words.times, spoken_words.events, spoken_words.names)
+    for word, numbers in zip(values["words"], values["counts"], strict=True):
+        for counter, number in zip(counters, numbers, strict=True):
             if number:
                 counter[str(word)] = int(number)
     return spoken_words
