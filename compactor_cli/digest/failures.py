@@ -191,8 +191,8 @@ def _cause_in(pieces: Sequence[str]) -> str:
     first = at - 1 if at and _POINTS_BACK.match(pieces[at]) else at
     taken = pieces[first : at + 1]
     for piece in pieces[at + 1 :]:
-        is_next_entry = _ENTRY.match(piece) and not (taken[-1].endswith(COLONS) or _ENTRY.match(taken[-1]))
-        if is_next_entry or is_narration(piece) or _GUESS.search(piece):
+        is_listed = taken[-1].endswith(COLONS) or (_ENTRY.match(taken[-1]) and len(taken) > 1)
+        if (_ENTRY.match(piece) and not is_listed) or is_narration(piece) or _GUESS.search(piece):
             break
         if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
             break

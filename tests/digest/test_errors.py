@@ -369,3 +369,23 @@ def test_what_a_linter_says_needs_no_more_words() -> None:
     failed = ran("mise run lint", "src/a.py:3:1: unused import (F401)", is_error=True)
     _, fixed = shown(failed, says("One import is left over."), EDIT, ran("mise run lint", "0 issues."))
     assert fixed == ["`mise run lint`: src/a.py:3:1: unused import (F401) → fixed by src/a.py"]
+
+
+def test_a_place_without_words_is_passed_over_for_the_error_below_it() -> None:
+    output = (
+        "    gate_test.go:32: \n        \tError Trace:\tgate_test.go:32\n        \tError:      \tShould be true\n"
+        "--- FAIL: TestGate (0.05s)\nFAIL"
+    )
+    (found,) = errors(ran("go test ./gate/ -v", output, is_error=True))
+    assert " ".join(found.line.split()) == "--- FAIL: TestGate · Error: Should be true"
+
+
+def test_a_test_that_fails_as_expected_says_so_after_the_first_edit_too() -> None:
+    unfixed, _ = shown(FAILED, says("The test fails as expected."), EDIT)
+    assert unfixed[0].endswith('not run again since changes to src/a.py; "The test fails as expected."')
+
+
+def test_a_cause_ends_where_a_guess_or_the_next_entry_of_a_list_begins() -> None:
+    found = "The bug is that `open_gate` never calls `read_level`."
+    assert causes(says(f"{found} It may be the relay too.")) == [found]
+    assert causes(says(f"1. {found}\n2. The docs name `close_gate`.")) == [f"1. {found}"]
