@@ -89,11 +89,15 @@ class Atif(RecordDialect):
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Steps numbered from 1; ``total_steps`` next to them is their number."""
-        records = tuple(_numbered(record, i + 1) for i, record in enumerate(composed.records))
+        records = list(composed.records)
+        for i, record in enumerate(records):
+            if _is_step(record.value) and record.value["step_id"] != i + 1:
+                raw = number_replaced(record.raw, "step_id", i + 1)
+                records[i] = replace(record, raw=raw, value={**record.value, "step_id": i + 1})
         frame = composed.frame
         if isinstance(at(composed.row, ("final_metrics", "total_steps")), int):
             frame = with_key(frame, "total_steps", len(records))
-        return replace(composed, records=records, frame=frame)
+        return replace(composed, records=tuple(records), frame=frame)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A trajectory of steps; keys of anybody's stand in ``extra``, as the format wants it."""
@@ -227,13 +231,6 @@ def _step(item: Insertion, number: int, time: str, *, has_head: bool) -> dict[st
         "is_copied_context": True,
         "extra": {"context_management": management},
     }
-
-
-def _numbered(record: Record, number: int) -> Record:
-    if not _is_step(record.value) or record.value["step_id"] == number:
-        return record
-    raw = number_replaced(record.raw, "step_id", number)
-    return replace(record, raw=raw, value={**record.value, "step_id": number})
 
 
 DIALECT = Atif(pieces)

@@ -92,7 +92,10 @@ def read(value: Any) -> Message:
         return _META
     content = value.get("content")
     if isinstance(content, str) and value["role"] not in _NOT_PLAIN and _SIBLING_KEYS.isdisjoint(value):
-        return _plain(value, role, content)
+        # A message that is nothing but a text: most are, and this is the short way for them.
+        summary = previous_summary(role, content) if role in _SUMMARISING else None
+        words = (Text(text=content),) if content else ()
+        return Message(role=role, parts=words, timestamp=_timestamp(value), summary=summary)
     parts = tuple([piece.part for piece in _pieces(value, role)])
     return Message(
         role=role_of(role, parts),
@@ -100,13 +103,6 @@ def read(value: Any) -> Message:
         timestamp=_timestamp(value),
         summary=_compaction(content) or (summary_of(role, parts) if role in _SUMMARISING else None),
     )
-
-
-def _plain(value: Mapping[str, Any], role: Role, content: str) -> Message:
-    """A message that is nothing but a text: most are, and this is the short way for them."""
-    summary = previous_summary(role, content) if role in _SUMMARISING else None
-    parts = (Text(text=content),) if content else ()
-    return Message(role=role, parts=parts, timestamp=_timestamp(value), summary=summary)
 
 
 def _timestamp(value: Mapping[str, Any]) -> str:

@@ -59,7 +59,10 @@ class _ClaudeSite:
         self.has_tail = any(is_shown(transcript.messages[i]) for i in cut.after)
         self.taken = self._taken()
         self.head = self._head()
-        self.timestamp = self._timestamp()
+        # That of the last removed record: clients take the newest record for the end of the chain.
+        end = cut.after[0] if cut.after else len(self.tree.values)
+        covered = (i for i in reversed(self.removed) if i < end)
+        self.timestamp = first_time(self.tree.values, (*covered, *reversed(cut.before), *cut.after))
 
     def _taken(self) -> str:
         """The parent of the tail, if it is removed; where it was missing already, rather that of another
@@ -92,13 +95,6 @@ class _ClaudeSite:
             return ""
         above = self.tree.ancestors(self.tree.index.get(self.taken))
         return self.tree.id(next((i for i in above if i in self.before), shown[-1]))
-
-    def _timestamp(self) -> str:
-        """That of the last removed record: clients take the newest record for the end of the chain."""
-        end = self.cut.after[0] if self.cut.after else len(self.tree.values)
-        covered = [i for i in reversed(self.removed) if i < end]
-        order = (*covered, *reversed(self.cut.before), *self.cut.after)
-        return first_time(self.tree.values, order)
 
     def envelope(self) -> dict[str, Any]:
         """What neighbours say about the session, the client and the folder."""
@@ -137,7 +133,10 @@ class _ClaudeSite:
         """The record with which the client marks its own compactions; ``preserved`` says what else is sent."""
         covered = map(self.tree.id, reversed(self.removed))
         logical = next((uuid for uuid in covered if uuid and uuid != self.taken), None)
-        metadata: dict[str, Any] = {"trigger": "manual", "preTokens": self._tokens_before()}
+        # The size of the last request before the cut, as the client itself had it.
+        values = (self.tree.values[i] for i in reversed(self.removed) if i in self.tree.is_main)
+        usages = (value["message"].get("usage") for value in values)
+        size = next((size_tokens(usage) for usage in usages if isinstance(usage, dict) and size_tokens(usage)), 0)
         return {
             "parentUuid": None,
             "logicalParentUuid": logical,
@@ -149,7 +148,7 @@ class _ClaudeSite:
             "level": "info",
             "uuid": own,
             "timestamp": self.timestamp,
-            "compactMetadata": metadata | preserved,
+            "compactMetadata": {"trigger": "manual", "preTokens": size, **preserved},
         }
 
     def preserved(self, anchor: str) -> dict[str, Any]:
@@ -163,12 +162,6 @@ class _ClaudeSite:
             "preservedSegment": {"headUuid": uuids[0], "anchorUuid": anchor, "tailUuid": uuids[-1]},
             "preservedMessages": {"anchorUuid": anchor, "uuids": uuids, "allUuids": uuids},
         }
-
-    def _tokens_before(self) -> int:
-        """The size of the last request before the cut, as the client itself had it."""
-        values = (self.tree.values[i] for i in reversed(self.removed) if i in self.tree.is_main)
-        usages = (value["message"].get("usage") for value in values)
-        return next((size_tokens(usage) for usage in usages if isinstance(usage, dict) and size_tokens(usage)), 0)
 
 
 def _answer(item: Insertion, own: str) -> dict[str, Any]:

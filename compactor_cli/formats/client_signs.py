@@ -243,7 +243,11 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     if not start.startswith(_OPENINGS):
         return None
     frame = next(frame for frame in _FRAMES if start.startswith(frame.opening))
-    return PreviousSummary(origin=frame.origin, text=_body(text, frame))
+    at = text.find(frame.body_after, 0, _FRAME_CHARS) if frame.body_after else -1
+    body = at + len(frame.body_after) if at >= 0 else 0
+    ends = [end for mark in frame.ends if (end := text.rfind(mark, body)) >= 0]
+    # Without its frame; the whole text where the frame is not as expected.
+    return PreviousSummary(origin=frame.origin, text=text[body : min(ends, default=None)].strip())
 
 
 def _leads_to_marker(before: str, start: str) -> bool:
@@ -253,11 +257,3 @@ def _leads_to_marker(before: str, start: str) -> bool:
         or start.startswith(_OPENINGS)
         or (start.startswith(_OWN_OPENINGS) and len(before) <= _PREFACE_CHARS)
     )
-
-
-def _body(text: str, frame: _Frame) -> str:
-    """The summary without its frame; the whole text where the frame is not as expected."""
-    at = text.find(frame.body_after, 0, _FRAME_CHARS) if frame.body_after else -1
-    start = at + len(frame.body_after) if at >= 0 else 0
-    ends = [end for mark in frame.ends if (end := text.rfind(mark, start)) >= 0]
-    return text[start : min(ends, default=None)].strip()

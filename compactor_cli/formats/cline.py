@@ -87,7 +87,11 @@ class Cline(RecordDialect):
                 asked = list(message.calls)
             elif message.results or asked:
                 message = _answering(message, asked)
-                _leave(found, asked)
+                # Calls that are not answered here were given up: the client goes on without an answer to them.
+                if asked and found and found[-1].calls:
+                    hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
+                    found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
+                asked = []
             found.append(message)
         return tuple(found)
 
@@ -130,14 +134,6 @@ def _answering(message: Message, asked: list[ToolCall]) -> Message:
             part = replace(part, id=call.id, name=call.name)
         parts.append(part)
     return replace(message, parts=tuple(parts))
-
-
-def _leave(found: list[Message], asked: list[ToolCall]) -> None:
-    """Calls that the next message does not answer were given up: the client goes on without an answer to them."""
-    if asked and found and found[-1].calls:
-        hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
-        found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
-    asked.clear()
 
 
 def _speaker(parts: Sequence[Part]) -> Role:

@@ -54,14 +54,13 @@ class History:
         self.values = values
         self.boundaries = tuple(i for i, value in enumerate(values) if _is_boundary(value))
         items = ((i, item_of(value)) for i, value in enumerate(values) if self.boundaries)
-        self._keys = [(i, _key(item)) for i, item in items if item]
-        self.copies = {i: self._copied(i) for i in self.boundaries}
+        keys = [(i, _key(item)) for i, item in items if item]
+        self.copies = {
+            end: matched([_key(item) for item in replacement(values[end])], [(i, key) for i, key in keys if i < end])
+            for end in self.boundaries
+        }
         last = self.boundaries[-1] if self.boundaries else 0
         self.superseded = frozenset(range(last)) - self._still_sent(last)
-
-    def _copied(self, boundary: int) -> tuple[int, ...]:
-        held = [(i, key) for i, key in self._keys if i < boundary]
-        return matched([_key(item) for item in replacement(self.values[boundary])], held)
 
     def _still_sent(self, boundary: int) -> frozenset[int]:
         if not self.boundaries:

@@ -187,10 +187,7 @@ def _tools(listed: Any) -> Iterator[Tool]:
             continue
         held = next((at(entry, (key,)) for key in ("function", "toolSpec") if at(entry, (key,))), entry)
         if isinstance(held, dict) and isinstance(held.get("name"), str):
-            yield Tool(name=held["name"], description=string(held.get("description")), parameters=_schema(held))
-
-
-def _schema(held: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = next((_opened(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {})
-    inner = found.get("json", found) if isinstance(found, dict) else {}
-    return inner if isinstance(inner, dict) else {}
+            schema: Any = next((_opened(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {})
+            inner = schema.get("json", schema) if isinstance(schema, dict) else {}
+            parameters = inner if isinstance(inner, dict) else {}
+            yield Tool(name=held["name"], description=string(held.get("description")), parameters=parameters)

@@ -15,6 +15,7 @@ from itertools import chain, islice
 from typing import Any
 
 from compactor_cli.formats.base import Bulky, Dialect, JsonPath, Keyed, TextOnly, read_messages
+from compactor_cli.formats.contents import listed
 from compactor_cli.formats.located_parts import at
 from compactor_cli.formats.registry import dialects_for, get, plain_scores, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
@@ -100,18 +101,12 @@ def row_transcript(record: Record, row: ConversationRow) -> Transcript:
 def find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tuple[Record, ...]] | None:
     """The rows of a document that is an array of rows, each as a record, and the bytes before the first."""
     for path in _ARRAYS_OF_ROWS:
-        elements = _array(record.value, path)
+        elements = listed(at(record.value, path))
         if elements and any(find_row(element, forced) for element in islice(elements, _LOOKED_AT_ELEMENTS)):
             start, records, suffix = _elements(record, path, elements)
             rows = [replace(row, place=replace(row.place, row=i)) for i, row in enumerate(records, 1)]
             return record.raw[:start], (*rows[:-1], replace(rows[-1], ending=rows[-1].ending + suffix))
     return None
-
-
-def _array(value: Any, path: JsonPath) -> Sequence[Any]:
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value if isinstance(value, list) else ()
 
 
 def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[int, tuple[Record, ...], bytes]:
@@ -125,14 +120,13 @@ def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[
             next_step="look for a key that is given twice",
         )
     first = spans[0][0] if spans else end
-    return first, tuple(_records(record, spans, elements, end)), raw[end:] + record.ending
-
-
-def _records(record: Record, spans: Sequence[tuple[int, int]], elements: Sequence[Any], end: int) -> Iterator[Record]:
-    raw, place = record.raw, record.place
+    # Each ends where the next begins.
     nexts = [*(start for start, _ in spans[1:]), end][: len(spans)]
-    for (start, stop), next_start, value in zip(spans, nexts, elements, strict=True):
-        yield Record(raw=raw[start:stop], ending=raw[stop:next_start], value=value, place=place)
+    records = tuple(
+        Record(raw=raw[start:stop], ending=raw[stop:following], value=value, place=record.place)
+        for (start, stop), following, value in zip(spans, nexts, elements, strict=True)
+    )
+    return first, records, raw[end:] + record.ending
 
 
 # This many records are looked at before the most likely dialect is taken.

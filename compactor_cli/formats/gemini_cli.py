@@ -250,14 +250,10 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
         role = role_of(Role.USER, found)
     else:
         role = Role.ASSISTANT
-        found = tuple(part for part in found if not _is_answered_later(part, replay))
+        # A result without a text stands for a missing one, which a record after it may hold.
+        found = tuple(p for p in found if not isinstance(p, ToolResult) or p.text or p.id not in replay.answered)
     is_gone = i not in replay.sent
     return Message(role=role, parts=found, timestamp=timestamp, summary=summary_of(role, found), superseded=is_gone)
-
-
-def _is_answered_later(part: object, replay: Replay) -> bool:
-    """Whether this stands for a missing result that a record after it holds."""
-    return isinstance(part, ToolResult) and not part.text and part.id in replay.answered
 
 
 def _list_message(replay: Replay, i: int) -> Message:

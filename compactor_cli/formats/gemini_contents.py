@@ -18,7 +18,6 @@ from compactor_cli.formats.contents import arguments, role_of, string
 from compactor_cli.formats.conversation import (
     SIGNED,
     Conversation,
-    Tool,
     arguments_object,
     image_of,
     merged,
@@ -108,7 +107,14 @@ class GeminiContents(RecordDialect):
             for side, run in merged(others)
         ]
         if conversation.tools:
-            row["tools"] = [{"functionDeclarations": [_definition(tool) for tool in conversation.tools]}]
+            row["tools"] = [
+                {
+                    "functionDeclarations": [
+                        {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+                        for tool in conversation.tools
+                    ]
+                }
+            ]
         return ({**conversation.extra, **row},)
 
 
@@ -124,10 +130,6 @@ def written(part: Part) -> dict[str, Any]:
     if image := image_of(part):
         return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
     return {"fileData": {"fileUri": part.url}}
-
-
-def _definition(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
 
 
 def is_content(value: Any) -> bool:
@@ -190,7 +192,9 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
             else LocatedPart(Text(text=text), ((*place, "text"),))
         )
     if key := _key(block, _CALLS):
-        return LocatedPart(_call(block[key]), ((*place, key, "args"),))
+        call = block[key]
+        asked = ToolCall(id=string(call.get("id")), name=_name(call), arguments=arguments(call.get("args") or {}))
+        return LocatedPart(asked, ((*place, key, "args"),))
     if key := _key(block, _RESULTS):
         return _result(block[key], (*place, key, "response"))
     if key := _key(block, (*_CODE, *_CODE_RESULTS)):
@@ -199,14 +203,12 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
     return LocatedPart(Media(kind=kind, size_bytes=size_bytes(block)))
 
 
-def _call(call: Mapping[str, Any]) -> Part:
-    name = string(call.get("name")) or string(call.get("toolType")) or string(call.get("tool_type"))
-    return ToolCall(id=string(call.get("id")), name=name, arguments=arguments(call.get("args") or {}))
+def _name(block: Mapping[str, Any]) -> str:
+    return string(block.get("name")) or string(block.get("toolType")) or string(block.get("tool_type"))
 
 
 def _result(result: Mapping[str, Any], place: tuple[str | int, ...]) -> LocatedPart:
-    response = result.get("response")
-    name = string(result.get("name")) or string(result.get("toolType")) or string(result.get("tool_type"))
+    response, name = result.get("response"), _name(result)
     failed = isinstance(response, dict) and len(response) == 1 and "error" in next(iter(response))
     piece = result_piece(response, place, call_id=string(result.get("id")), name=name, is_error=failed)
     return piece if isinstance(response, (dict, str, list)) else LocatedPart(piece.part)

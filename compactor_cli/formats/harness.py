@@ -312,15 +312,13 @@ def with_client(messages: Sequence[Message], name: str) -> tuple[Message, ...]:
 @cache
 def _speaker(client: str) -> _Speaker:
     """Of a client that is not known, or may be any, all that any of them writes."""
-    return _Speaker(HARNESSES[client] if client in HARNESSES else _any())
-
-
-def _any() -> Harness:
+    if client in HARNESSES:
+        return _Speaker(HARNESSES[client])
     merged: dict[str, Any] = {}
     for name in (field.name for field in fields(Harness) if field.name not in _OWN_FIELDS):
         values = (value for harness in HARNESSES.values() for value in getattr(harness, name))
         merged[name] = tuple(dict.fromkeys(values))
-    return Harness(**merged)
+    return _Speaker(Harness(**merged))
 
 
 class _Speaker:

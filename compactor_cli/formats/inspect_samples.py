@@ -25,7 +25,6 @@ from compactor_cli.formats.located_parts import (
     block_piece,
     like_keys,
     parts_of,
-    replaced,
     result_piece,
 )
 from compactor_cli.model.transcript import (
@@ -138,9 +137,9 @@ def pieces(value: Any, row: Any = None) -> list[LocatedPart]:
     """The parts of a message with the places of their texts. ``row`` holds the attachments."""
     if not _is_message(value):
         return []
-    if value["role"] == "tool":
-        return [_result(_attached(value, ("content",), row))]
     content = value.get("content")
+    if value["role"] == "tool":
+        return [_result({**value, "content": _text(content, row)} if isinstance(content, str) else value)]
     found: list[LocatedPart] = []
     if isinstance(content, str) and content:
         found.append(LocatedPart(Text(text=_text(content, row)), (("content",),)))
@@ -156,11 +155,6 @@ def _text(text: str, row: Any) -> str:
     """The text, or what it refers to."""
     found = at(row, ("attachments", text.removeprefix(_ATTACHED))) if text.startswith(_ATTACHED) else None
     return found if isinstance(found, str) else text
-
-
-def _attached(value: Mapping[str, Any], place: Place, row: Any) -> Any:
-    found = at(value, place)
-    return replaced(value, place, _text(found, row)) if isinstance(found, str) else value
 
 
 def _result(value: Mapping[str, Any]) -> LocatedPart:

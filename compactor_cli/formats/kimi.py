@@ -264,7 +264,9 @@ class KimiWire(SessionDialect):
         tail = set(cut.after)
         history = fold(values).history
         count = next((n for n, i in enumerate(history) if i in tail), len(history))
-        before = _size(values)
+        # As the client last measured it.
+        measures = (value for value in reversed(values) if str(value.get("type")).startswith("token_counting"))
+        before = next((size for value in measures if isinstance(size := value.get("tokens"), int)), 0)
         sizes = {"tokensBefore": before, "tokensAfter": size_tokens}
         summary = next((item.text for item in insertions if item.is_summary), "")
         events: list[dict[str, Any]] = [{"type": COMPACTION, "summary": summary, "compactedCount": count, **sizes}]
@@ -368,12 +370,6 @@ def _message_of(item: Insertion) -> dict[str, Any]:
 def _agent(values: Sequence[Value]) -> dict[str, Any]:
     named = (value["agentId"] for value in reversed(values) if isinstance(value.get("agentId"), str))
     return {"agentId": name} if (name := next(named, "")) else {}
-
-
-def _size(values: Sequence[Value]) -> int:
-    """The size of the conversation as the client last measured it."""
-    counted = (value.get("tokens") for value in reversed(values) if str(value.get("type")).startswith("token_counting"))
-    return next((size for size in counted if isinstance(size, int)), 0)
 
 
 def _timestamp(milliseconds: Any) -> str:

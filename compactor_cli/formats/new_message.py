@@ -48,7 +48,9 @@ def insert(
 
 
 def _message(transcript: Transcript, item: Insertion, neighbour: Value, shape: TurnShape) -> dict[str, Any]:
-    peers = _peers(transcript, item.role, shape)
+    both = zip(transcript.records, transcript.messages, strict=True)
+    spoken = [record.value for record, message in both if message.role is item.role and not message.calls]
+    peers = [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
     texts = {shape.role_key: _name(item.role, peers, shape), shape.text_key: _content(item.text, peers, shape)}
     message: dict[str, Any] = {}
     for key in _keys(peers, transcript, shape):
@@ -63,13 +65,6 @@ def _message(transcript: Transcript, item: Insertion, neighbour: Value, shape: T
         else:
             message |= _shared(key, peers)
     return message
-
-
-def _peers(transcript: Transcript, role: Role, shape: TurnShape) -> list[Value]:
-    """The file's own messages of this role."""
-    both = zip(transcript.records, transcript.messages, strict=True)
-    spoken = (record.value for record, message in both if message.role is role and not message.calls)
-    return [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
 
 
 def _name(role: Role, peers: Sequence[Value], shape: TurnShape) -> str:

@@ -42,7 +42,8 @@ class Site:
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.sha256 = transcript.sha256
-        infos = [_info(record.value) for record in transcript.records]
+        found = (at(record.value, ("info",)) for record in transcript.records)
+        infos: list[Mapping[str, Any]] = [info if isinstance(info, dict) else {} for info in found]
         self.first = next((string(infos[i].get("id")) for i in cut.before if infos[i].get("id")), "")
         stop = cut.after[0] if cut.after else len(infos)
         kept = set(cut.before)
@@ -106,11 +107,6 @@ class Site:
         own = f"msg_{stem}{grown}{_letters(f'{self.sha256} {self.written}')}"
         created = at(info, ("time", "created"))
         return own[: 4 + _TIME_CHARS + _TAIL_CHARS], (created if isinstance(created, int) else 0) + over
-
-
-def _info(value: Any) -> Mapping[str, Any]:
-    info = at(value, ("info",))
-    return info if isinstance(info, dict) else {}
 
 
 def _letters(text: str) -> str:

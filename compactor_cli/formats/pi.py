@@ -172,13 +172,10 @@ class _PiSite:
             )
 
     def _compaction(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "type": "compaction",
-            **entry,
-            "summary": item.text,
-            **first_kept,
-            "tokensBefore": self._tokens_before(),
-        }
+        # The size of the last request before the cut, as the client itself had it.
+        answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
+        before = next((size for value in answers if (size := size_tokens(usage_of(value)))), 0)
+        return {"type": "compaction", **entry, "summary": item.text, **first_kept, "tokensBefore": before}
 
     def first_kept(self) -> dict[str, Any]:
         """The first entry of the head; without a head, that of the tail, before which nothing is sent."""
@@ -219,11 +216,6 @@ class _PiSite:
         """That of the last removed entry."""
         order = (*self.covered, *reversed(self.cut.before), *self.cut.after)
         return first_time(self.path.values, order)
-
-    def _tokens_before(self) -> int:
-        """The size of the last request before the cut, as the client itself had it."""
-        answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
-        return next((size for value in answers if (size := size_tokens(usage_of(value)))), 0)
 
 
 def _is_answer(value: Value) -> bool:

@@ -33,7 +33,12 @@ class Chain(ParentTree):
         self.sent = self._sent()
         marks = [i for i in self.sent if is_compression(values[i])]
         self.boundary = marks[-1] if marks else -1
-        self.copies = self._copies() if marks else {}
+        self.copies: dict[int, int] = {}
+        if marks:
+            before = (i for i in self.sent if i < self.boundary and is_of_conversation(values[i]))
+            held = [(i, _key(values[i]["message"])) for i in before]
+            found = matched([_key(content) for content in history(values[self.boundary])], held)
+            self.copies = {number: i for number, i in enumerate(found) if i >= 0}
 
     def superseded(self) -> frozenset[int]:
         """What is next to the chain, and on it what the last compression replaced and does not repeat."""
@@ -49,12 +54,6 @@ class Chain(ParentTree):
         # Pieces of one record have one uuid.
         path = {self.id(i) for i in self.ancestors(with_id[-1])}
         return tuple(i for i in with_id if self.id(i) in path)
-
-    def _copies(self) -> dict[int, int]:
-        before = (i for i in self.sent if i < self.boundary and is_of_conversation(self.values[i]))
-        held = [(i, _key(self.values[i]["message"])) for i in before]
-        found = matched([_key(content) for content in history(self.values[self.boundary])], held)
-        return {number: i for number, i in enumerate(found) if i >= 0}
 
 
 def is_of_conversation(value: Value) -> bool:

@@ -95,14 +95,9 @@ def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
             failed = {"is_error": True} if part.is_error else {}
             yield {"type": "tool_result", "tool_use_id": plain_id(part.id), "content": part.text, **failed}
         elif isinstance(part, Media):
-            yield {"type": "image", "source": _source(part)}
-
-
-def _source(media: Media) -> dict[str, str]:
-    image = image_of(media)
-    if image is None:
-        return {"type": "url", "url": media.url}
-    return {"type": "base64", "media_type": image.media_type, "data": image.data}
+            image = image_of(part)
+            data = {"type": "base64", "media_type": image.media_type, "data": image.data} if image else None
+            yield {"type": "image", "source": data or {"type": "url", "url": part.url}}
 
 
 def _bedrock(conversation: Conversation) -> Sequence[Any]:
@@ -113,7 +108,11 @@ def _bedrock(conversation: Conversation) -> Sequence[Any]:
         row["system"] = [{"text": system}]
     row["messages"] = list(_alternating(merged(others)))
     if conversation.tools:
-        row["toolConfig"] = {"tools": [{"toolSpec": _tool_spec(tool)} for tool in conversation.tools]}
+        specs = (
+            {"name": tool.name, "description": tool.description, "inputSchema": {"json": tool.parameters}}
+            for tool in conversation.tools
+        )
+        row["toolConfig"] = {"tools": [{"toolSpec": spec} for spec in specs]}
     return ({**conversation.extra, **row},)
 
 
@@ -123,13 +122,9 @@ def _alternating(runs: Iterable[tuple[Role, Sequence[Message]]]) -> Iterator[dic
     for side, run in runs:
         if side is last:
             yield {"role": Role.ASSISTANT.value, "content": [{"text": BRIDGE}]}
-        yield {"role": side.value, "content": _bedrock_content(run)}
+        blocks = [block for message in run for part in message.parts if (block := _bedrock_block(part))]
+        yield {"role": side.value, "content": sorted(blocks, key=lambda block: "toolResult" not in block)}
         last = side
-
-
-def _bedrock_content(run: Iterable[Message]) -> list[dict[str, Any]]:
-    blocks = [block for message in run for part in message.parts if (block := _bedrock_block(part))]
-    return sorted(blocks, key=lambda block: "toolResult" not in block)
 
 
 def _bedrock_block(part: Part) -> dict[str, Any]:
@@ -146,10 +141,6 @@ def _bedrock_block(part: Part) -> dict[str, Any]:
     if image is None:
         return {}
     return {"image": {"format": image.media_type.rpartition("/")[2], "source": {"bytes": image.data}}}
-
-
-def _tool_spec(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "inputSchema": {"json": tool.parameters}}
 
 
 class RequestWriter(NamedTuple):

@@ -51,7 +51,10 @@ def read_spec(path: Path) -> Mapping[str, Any]:
         _check_whole(spec)
     except _Fault as fault:
         place = Place(path=str(path), line=_line_of(text, fault.where))
-        raise UsageError(f"{_named(fault.where)}{fault.what}", place=place, next_step=fault.next_step) from None
+        # The keys as they are written, counted from 1: ``parts[2].call.id``.
+        words = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in fault.where)
+        what = f"{words.removeprefix('.')}: {fault.what}" if words else fault.what
+        raise UsageError(what, place=place, next_step=fault.next_step) from None
     return spec
 
 
@@ -70,12 +73,6 @@ def _line_of(text: str, where: _Where) -> int:
         inside = [number for number in range(at, len(lines)) if own.search(lines[number])]
         at = headers[min(count, len(headers)) - 1] if headers else inside[0] if inside else at
     return at + 1
-
-
-def _named(where: _Where) -> str:
-    """Keys as they are written: ``parts[2].call.id: ``, counted from 1."""
-    words = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in where)
-    return f"{words.removeprefix('.')}: " if words else ""
 
 
 def _one_of(words: Sequence[str], value: Any, where: _Where, what: str) -> None:

@@ -153,14 +153,11 @@ def _test(wanted: Any) -> Test:
 
 def _one_of(wanted: list[Any]) -> Test:
     """A list of plain words is a set: most conditions ask for the kind of a record, and are asked of each."""
-    plain = [each for each in wanted if isinstance(each, str) and not _is_pattern(each)]
+    texts = [each for each in wanted if isinstance(each, str) and each not in KINDS and not each.startswith(_NOCASE)]
+    plain = [each for each in texts if "*" not in (each[:1], each[-1:])]
     words = frozenset(plain)
     others = [_test(each) for each in wanted if each not in plain]
     return lambda found: (isinstance(found, str) and found in words) or any(test(found) for test in others)
-
-
-def _is_pattern(word: str) -> bool:
-    return word in KINDS or word.startswith(_NOCASE) or "*" in (word[:1], word[-1:])
 
 
 Rule = Mapping[str, Any]

@@ -98,19 +98,15 @@ def _ids(transcript: Transcript, grouping: Grouping, shown: frozenset[int]) -> _
         name, wanted = (call.name, call.id) if isinstance(call, ToolCall) else ("", "")
         result = results.get(place)
         wanted = wanted or (result.id if result else "")
-        own = wanted if wanted and wanted not in used else _new_id(used, len(of_call))
+        own, number = wanted, len(of_call)
+        while not own or own in used:
+            own, number = f"call_{number}", number + 1
         used.add(own)
         of_call[place] = own
         part = transcript.messages[result.record].parts[result.part] if result else None
         if isinstance(part, ToolResult):
             answers[place] = replace(part, id=own, name=name or part.name)
     return _Ids(of_call, answers)
-
-
-def _new_id(used: set[str], number: int) -> str:
-    while (found := f"call_{number}") in used:
-        number += 1
-    return found
 
 
 @dataclass(slots=True)

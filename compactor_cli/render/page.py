@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.plan import USAGE, Action, Edit, Plan
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
-from compactor_cli.model.transcript import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_messages
 
@@ -352,9 +352,9 @@ def _tokens_after(
     after = [count if fate in (Fate.KEPT, Fate.SHORTENED) else 0 for count, fate in zip(tokens, fates, strict=True)]
     for edit in plan.edits:
         if edit.part != USAGE:
-            saved = counter.count(_text_of(transcript.messages[edit.record].parts[edit.part])) - counter.count(
-                edit.text
-            )
+            part = transcript.messages[edit.record].parts[edit.part]
+            text = part.text if isinstance(part, Text | Thinking | ToolResult) else ""
+            saved = counter.count(text) - counter.count(edit.text)
             after[edit.record] = max(0, after[edit.record] - saved)
     return after
 
@@ -555,10 +555,6 @@ def _arguments(call: ToolCall) -> str:
         for name, value in call.arguments.items()
     )
     return "\n".join(f"{name}: {value}" for name, value in values)
-
-
-def _text_of(part: Part) -> str:
-    return part.text if isinstance(part, Text | Thinking | ToolResult) else ""
 
 
 def _clipped(text: str) -> str:
