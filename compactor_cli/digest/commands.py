@@ -239,7 +239,8 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     A head that is full holds no failure that comes later. A build without output found nothing wrong.
     """
     lines = [line.strip() for line in _edges(text) if line.strip()]
-    if any(map(_TROUBLE.search, lines)):
+    says_only_errors = _SAYS_ONLY_ERRORS.search(command) is not None
+    if any(_TROUBLE.search(line) or (says_only_errors and _PLACE.match(line)) for line in lines):
         return CommandOutcome.FAILED
     # Data is an answer.
     cut = _HEAD.search(command)
@@ -248,7 +249,7 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     if is_data or (is_whole and any(map(_reports, lines))):
         return CommandOutcome.OK
     is_silent = not lines or (len(lines) == 1 and lines[0].strip("()").lower().endswith("no output"))
-    return CommandOutcome.OK if is_silent and _SAYS_ONLY_ERRORS.search(command) else CommandOutcome.UNKNOWN
+    return CommandOutcome.OK if is_silent and says_only_errors else CommandOutcome.UNKNOWN
 
 
 _HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")

@@ -91,6 +91,7 @@ def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
         ("npm test | head -2", "3 passed\nmore to come", CommandOutcome.UNKNOWN),
         ("npm test | head -5", "3 passed", CommandOutcome.OK),
         ("go build ./... 2>&1 | head -20", "", CommandOutcome.OK),
+        ("go build ./... 2>&1 | head -20", "# a/b\nb/c.go:16:3: cannot use id as string value", CommandOutcome.FAILED),
         ("ruff check . 2>&1 | tail -1", "Found 2 errors.", CommandOutcome.FAILED),
     ],
 )
