@@ -12,7 +12,7 @@ from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.corrections import overturned
-from compactor_cli.digest.events import Event, EventKind, events
+from compactor_cli.digest.events import Event, EventKind, events, newest_thought
 from compactor_cli.digest.failures import Cause, ErrorRecord, find_causes, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
@@ -41,15 +41,16 @@ _SAME_CHARS = 40
 class Analysis:
     """What is known. ``state_used`` says how an earlier summary by compact came back: none, table or text.
 
-    ``own_summaries``: the records of such summaries. ``finals``: positions of the messages that end a turn;
-    ``taken_back``: of those that were overturned, with the places of the statements. ``outcomes``: what came of the
-    user's messages, by turn. ``dealt_with``: entries of the assistant's lists. ``remembered``: statements of
-    records that are gone. ``is_dialogue``: a conversation without work on files or commands; calls in it are those of a
-    service. ``focus``: names in lower case.
+    ``thought``: see `newest_thought`. ``own_summaries``: the records of such summaries. ``finals``: positions of the
+    messages that end a turn; ``taken_back``: of those that were overturned, with the places of the statements.
+    ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists.
+    ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
+    commands; calls in it are those of a service. ``focus``: names in lower case.
     """
 
     events: tuple[Event, ...]
     kept: tuple[Event, ...]
+    thought: Event | None
     language: str
     words: FixedWords
     memory: Memory
@@ -145,6 +146,7 @@ def _analysed(
     return Analysis(
         events=found,
         kept=kept,
+        thought=newest_thought(request.transcript, request.covered),
         language=language,
         words=words,
         memory=memory,

@@ -28,7 +28,7 @@ from compactor_cli.formats.client_signs import (
 from compactor_cli.formats.harness import refusal, user_text
 from compactor_cli.group.todos import PLAN_TOOLS
 from compactor_cli.group.todos import short_name as short_name
-from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 
 
@@ -86,7 +86,7 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
     Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
     terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
     name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
-    commands. Thinking is left out: clients do not send it again; so is a demonstration, which is of another task.
+    commands. Left out are thinking, which clients do not send again, and a demonstration, which is of another task.
     """
     reader = _EventReader(strip=path_stripper(working_directory(transcript)))
     for index in indices:
@@ -95,6 +95,24 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
             if not is_demonstration(value):
                 reader.read(index, transcript.messages[index])
     return tuple(reader.found)
+
+
+def newest_thought(transcript: Transcript, indices: Iterable[int]) -> Event | None:
+    """What the assistant thought last in these records; None where somebody has said something since.
+
+    Agents that call one tool after another may say nothing for long, and think what they are about to do.
+    """
+    for index in sorted(indices, reverse=True):
+        message = transcript.messages[index]
+        if message.is_meta:
+            continue
+        if message.text.strip() or message.summary is not None:
+            return None
+        thought = "\n".join(part.text for part in message.parts if isinstance(part, Thinking)).strip()
+        if thought:
+            text = path_stripper(working_directory(transcript))(plain(thought))
+            return Event(kind=EventKind.ASSISTANT, record=index, text=text)
+    return None
 
 
 def results_of(events: Iterable[Event]) -> dict[int, Event]:

@@ -265,6 +265,10 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
         done.pop(text, None)
         done[text] = None
     newest = list(done)[-_MAX_STEPS:]
+    if newest and analysis.thought:
+        # It ends with what the newest calls are for.
+        thought = analysis.words.quoted(tail(one_line(analysis.thought.text), _MAX_CALL_CHARS))
+        newest = [thought, *newest[1 - _MAX_STEPS :]]
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
     return (Item(text=text, records=records_of((record,))) if newest else None), is_acted
 

@@ -19,6 +19,7 @@ from compactor_cli.model.transcript import (
     Record,
     Role,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
     Transcript,
@@ -34,6 +35,10 @@ def user(text: str) -> Message:
 
 def says(text: str) -> Message:
     return Message(role=Role.ASSISTANT, parts=(Text(text=text),))
+
+
+def thinks(text: str) -> Message:
+    return Message(role=Role.ASSISTANT, parts=(Thinking(text=text),))
 
 
 def call(tool: str, number: str = "", /, **arguments: Any) -> Message:

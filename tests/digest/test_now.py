@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, thinks, user
 
 from compactor_cli.digest.now import ending
 from compactor_cli.model.summary import Section
@@ -61,6 +61,15 @@ def test_a_courtesy_is_no_state() -> None:
         digest(conversation(user(ASKED), says("You're absolutely right! Good catch."), edit), 900), Section.TASK
     )
     assert told[1:] == ["since then: Edit clock.py"]
+
+
+def test_of_a_row_of_calls_without_a_word_the_newest_thought_says_what_they_are_for() -> None:
+    read = (call("Read", "r", file_path="clock.py"), answer("ok", "r"))
+    thoughts = (thinks("The drift is in parse(). Now fix lines 31 and 47."), thinks("Line 31 is done, now line 47."))
+    silent = conversation(user(ASKED), thoughts[0], read, thoughts[1], read)
+    assert 'since then: "Line 31 is done, now line 47." · Read clock.py' in texts(digest(silent, 900), Section.TASK)
+    spoken = conversation(user(ASKED), thoughts[0], says("The export is next, line 47 comes after that."), read)
+    assert "47." not in str([one for one in texts(digest(spoken, 900), Section.TASK) if "since then" in one])
 
 
 def test_of_a_long_state_the_statements_that_hold_most_are_quoted() -> None:
