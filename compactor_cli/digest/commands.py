@@ -49,11 +49,14 @@ class Run:
 
     @property
     def acting_part(self) -> str:
-        """Of a chain of commands, the one that changed the world, where there is one that stands whole."""
-        for part in self.command.split(" && "):
-            if changes_world(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part:
-                return part.strip()
-        return self.command
+        """Of a chain of commands, from the first to the last that changed the world, where these stand whole."""
+        parts = self.command.split(" && ")
+        acting = [
+            place
+            for place, part in enumerate(parts)
+            if changes_world(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part
+        ]
+        return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else self.command
 
 
 _CHANGES_WORLD = re.compile(
@@ -481,7 +484,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
     elif name in ("rm", "tee"):
         action = FileAction.DELETE if name == "rm" else FileAction.CREATE
         yield from ((action, path, "") for path in operands if _looks_like_file(path))
-    elif name == "mv" and len(operands) == 2 and all(map(_looks_like_file, operands)):
+    elif name == "mv" and len(operands) == 2 and all(_looks_like_file(path.removesuffix("/")) for path in operands):
         yield FileAction.MOVE, operands[0], operands[1]
     elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
         if "." in posixpath.basename(operands[1]):

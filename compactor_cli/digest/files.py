@@ -206,7 +206,8 @@ def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = (
     for operation in operations:
         state = states.setdefault(operation.path, FileState(path=operation.path))
         _apply(state, operation)
-        if operation.action is FileAction.MOVE and operation.target:
+        # The whole path of what went into a folder stands in no record.
+        if operation.action is FileAction.MOVE and operation.target and not operation.target.endswith("/"):
             target = states.setdefault(operation.target, FileState(path=operation.target))
             if target.last >= 0 and not target.is_deleted:
                 target.edits += 1  # what was there is written over
@@ -235,8 +236,11 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
     elif operation.action is FileAction.EDIT:
         state.edits += 1
-    for name in operation.added:
+    is_anew = operation.action is FileAction.CREATE
+    gone = state.added if is_anew else added_names(((new, old) for old, new in operation.replaced), operation.path)
+    for name in (*gone, *operation.added):
         state.added.pop(name, None)
+    for name in operation.added:
         if len(state.added) < _MAX_ADDED:
             state.added[name] = None
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
@@ -284,7 +288,15 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
             return []
         return [(old, new) for at, old, new in changes.get(argument(call.arguments, PATH_KEYS), ()) if at >= number]
 
-    return lambda number, line: any(_overwrites(line, old, new) for old, new in later_changes(number))
+    def is_gone(number: int, line: str) -> bool:
+        bare = _NUMBERED.sub("", line)
+        return any(_overwrites(bare, old, new) for old, new in later_changes(number))
+
+    return is_gone
+
+
+# A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
+_NUMBERED = re.compile(r"^\d+[:-]\s*")
 
 
 def _overwrites(line: str, old: str, new: str) -> bool:
@@ -409,13 +421,14 @@ def _changed_items(
 def _by_fate(
     states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """Paths together by what became of them: those of each commit, and those deleted, on lines of their own."""
+    """Paths together by what became of them: of each commit, deleted, or moved to one place, on lines of their own."""
     groups: dict[str, list[FileState]] = {}
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
-        groups.setdefault(words.deleted if state.is_deleted else f"{words.edited}{commit}", []).append(state)
+        fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{words.edited}{commit}"
+        groups.setdefault(words.deleted if state.is_deleted else fate, []).append(state)
     items: list[Item] = []
-    for label, group in sorted(groups.items(), key=lambda pair: pair[1][0].is_deleted):
+    for label, group in sorted(groups.items(), key=lambda pair: pair[1][0].is_deleted or bool(pair[1][0].moved_to)):
         items += _lists(label, group, budget_tokens - sum(map(token_cache.item, items)), token_cache, words)
     return tuple(items)
 

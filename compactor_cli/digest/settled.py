@@ -73,8 +73,6 @@ _CHOICES = {
     "rather": "rather than",
     "ll use": "(?:I|we)'?ll use",
     "switch": "switched to",
-    "intentional": "intentional(?:ly)?",
-    "design": "by design",
     "agreed": "agreed",
     "the fix": "the fix (?:is|was)",
     "the solution": "the solution (?:is|was)",
@@ -99,6 +97,8 @@ _REASONS = {
     "permit": "(?:not|only|n't) (?:be )?permit(?:ted)?",
     "support": "(?:not|n't) support(?:ed)?",
     "eligible": "not eligible|ineligible",
+    "intentional": "intentional(?:ly)?",
+    "design": "by design",
 }
 _PROPOSES = (
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"
@@ -189,7 +189,7 @@ _FAULTS = re.compile(
 def _weight(sentence: str, lead: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    if is_narration(sentence) or sentence[0].islower():
+    if is_narration(sentence) or _INTENDS.match(sentence) or sentence[0].islower():
         return 0.0
     chosen, reasoned = chooses(sentence), gives_reason(sentence)
     if not (chosen or reasoned):
@@ -207,6 +207,11 @@ def _weight(sentence: str, lead: str) -> float:
     return 2.0 * chosen + 1.0 * reasoned
 
 
+# What the agent is about to do is its own step: it may do otherwise.
+_INTENDS = re.compile(
+    r"(?:(?:now|so|first|next|then|ok)\b\W*)*(?:let me|(?:I|we)(?:'ll|'m going to| (?:will|must|(?:need|have) to)))\b",
+    re.IGNORECASE,
+)
 _FIRST_PERSON = re.compile(r"\b(?:I|[Ww]e|[Ll]et's)\b")
 _HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 

@@ -152,12 +152,14 @@ def work_state(
 
 def _is_passed_over(state: FileState, runs: Sequence[Run], results: Mapping[int, Event]) -> bool:
     """Whether the whole of a `git status` after the last change of a file names neither it nor its folder: ignored."""
-    *folders, name = state.path.split("/")
+    name = posixpath.basename(state.path)
     for run in runs:
         is_whole = run.event > state.changed and _WHOLE_STATUS.fullmatch(run.command) is not None
         if is_whole and run.outcome is CommandOutcome.OK and run.event in results:
             text = results[run.event].text
-            if name not in text and not any(f"{folder}/" in text for folder in folders if folder):
+            # A new folder stands for what is in it, as seen from where the command ran.
+            named = (word.lstrip("./") for word in text.split() if word.endswith("/"))
+            if name not in text and not any(f"/{folder}" in f"/{state.path}" for folder in named):
                 return True
     return False
 
@@ -212,7 +214,8 @@ def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
     staged: list[tuple[str, ...] | None] = []  # since the last commit; None: all, or unknown
     for run in runs:
         result = results.get(run.event)
-        staged += _staged(run.command)
+        if result is None or not result.is_refusal:
+            staged += _staged(run.command)
         if result is None or "commit" not in run.command or run.outcome is CommandOutcome.FAILED:
             continue
         if line := _COMMIT.search(result.text):

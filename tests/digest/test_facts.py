@@ -114,6 +114,11 @@ def test_of_a_chain_the_command_that_changed_the_world_is_named() -> None:
     assert facts(pushed) == ["`git push --force` → ok: + 0e9...81c utc -> utc (forced update)"]
 
 
+def test_of_a_chain_whose_commands_undo_each_other_both_are_named() -> None:
+    one = digest(conversation(user("what else fails?"), ran("git stash && git stash pop && ls", "Dropped")), 2_000)
+    assert any("`git stash && git stash pop` → ok" in text for text in texts(one, Section.COMMANDS))
+
+
 def test_a_failure_that_is_open_is_no_fact_as_well() -> None:
     assert facts(ran("git push", "fatal: no upstream branch", is_error=True)) == []
 

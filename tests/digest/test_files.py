@@ -245,3 +245,24 @@ def test_lines_of_earlier_edits_are_shown_as_long_as_they_stand() -> None:
         for part in (call("Edit", str(n), file_path="a.py", old_string=old, new_string=new), answer("ok", str(n)))
     ]
     assert replay(file_operations(events_of(*edits)))[0].lines == ("name = 'CAS-02'", "limit = 45", "tries = 5")
+
+
+def test_a_name_that_a_later_edit_takes_out_again_is_not_named_as_added() -> None:
+    count, read = "def count_gauges(): ...", "def read_gauges(): ..."
+    steps = [("x", f"{count}\n{read}"), (f"x\n{count}", "def count_all(): ...")]
+    edits = [call("Edit", file_path="a.py", old_string=old, new_string=new) for old, new in steps]
+    assert list(replay(file_operations(events_of(*edits)))[0].added) == ["read_gauges()", "count_all()"]
+    anew = call("Write", file_path="a.py", content=count)
+    assert list(replay(file_operations(events_of(*edits, anew)))[0].added) == ["count_gauges()"]
+
+
+def test_a_numbered_line_of_a_search_that_a_later_edit_replaced_is_no_fact_any_more() -> None:
+    found = events_of(
+        call("Grep", "1", pattern="limit", path="/data/app/store.py"),
+        answer("11-def store():\n12:    limit = 3", "1"),
+        call("Edit", "2", file_path="/data/app/store.py", old_string="    limit = 3\n", new_string="    limit = 45\n"),
+        answer("ok", "2"),
+    )
+    is_overwritten = overwritten(found, file_operations(found))
+    assert is_overwritten(1, "12:    limit = 3")
+    assert not is_overwritten(1, "11-def store():")

@@ -106,6 +106,12 @@ def test_what_a_program_does_and_what_is_announced_settle_nothing() -> None:
     ]
 
 
+def test_what_the_agent_is_about_to_do_or_remarks_on_is_not_settled() -> None:
+    intends = says("Now I need to read the drift from the gauge instead of the table.")
+    remarks = says("This is intentional (we want to copy it), but the linter warns because the result is unused.")
+    assert texts(digest(conversation(user("mend it"), intends, remarks), 3_000), Section.DECISIONS) == []
+
+
 def test_a_yes_to_a_question_that_names_nothing_is_no_decision() -> None:
     assert decided(says("It is stale by now. Want me to go ahead?"), user("yeah let's do it")) == []
 

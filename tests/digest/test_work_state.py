@@ -206,3 +206,19 @@ def test_a_file_that_git_passes_over_is_not_called_uncommitted() -> None:
     status = ran("git status --short", "?? src/")
     one = digest(conversation(user("mend the clock"), *edits, status, cwd="/data/app"), 1_500)
     assert "Not committed: src/a.py" in texts(one, Section.PLAN)
+
+
+def test_a_file_that_was_moved_into_an_ignored_folder_is_in_no_commit() -> None:
+    wrote = (call("Write", "w", file_path="doc/plans/drift.md", content="# Drift"), answer("ok", "w"))
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    steps = (
+        ran("git add -A && git status", refused, is_error=True),
+        ran("mkdir -p doc/local && mv doc/plans/drift.md doc/local/ && rmdir doc/plans", ""),
+        ran("git status", "On branch utc-times\nUntracked files:\n\tdoc/new/\n\tstore.py"),
+        ran("git add store.py", ""),
+        ran("git commit -m 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed"),
+    )
+    one = digest(conversation(user("store the times in UTC"), STORE, wrote, *steps), 3_000)
+    assert "doc/plans/drift.md — created, moved to doc/local/" in "\n".join(texts(one, Section.FILES))
+    assert [text for text in texts(one, Section.FILES) if "4f1c2aa" in text] == ["store.py — edited, in commit 4f1c2aa"]
+    assert texts(one, Section.PLAN) == []
