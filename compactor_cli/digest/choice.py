@@ -437,7 +437,9 @@ def _outputs(
         if is_steering or event.refusal is not None or text == event.name or text in label.text or is_noise(text):
             continue
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
-        if (is_label or is_progress(text)) and not names(text, focus):
+        # The path of a listing alone is for the index of names.
+        is_listed = event.kind is EventKind.RESULT and _PATH.fullmatch(text) is not None
+        if (is_label or is_listed or is_progress(text)) and not names(text, focus):
             continue
         is_source = event.tool is ToolKind.READ or (label.is_file and event.tool is ToolKind.COMMAND)
         yield base._replace(
@@ -453,12 +455,8 @@ _PATH = re.compile(r"[\w./@+-]*/[\w./@+-]*")
 
 
 def _legibility(text: str, event: Event, is_source: bool) -> float:
-    """How well a line of a call or an output reads alone, and how much it says of the work.
-
-    A path alone belongs in the index of names.
-    """
-    is_answer = event.kind is EventKind.RESULT
-    if is_scrap(text) or (is_answer and (event.call < 0 or _PATH.fullmatch(text))):
+    """How well a line of a call or an output reads alone, and how much it says of the work."""
+    if is_scrap(text) or (event.kind is EventKind.RESULT and event.call < 0):
         return SCRAP_FACTOR
     if event.tool is ToolKind.EDIT and event.kind is EventKind.CALL:
         return WRITTEN_FACTOR

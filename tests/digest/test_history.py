@@ -178,3 +178,10 @@ def test_an_ellipsis_stands_for_sentences_that_are_left_out_between_two() -> Non
     first, left_out, last = (Statement(f"The drift is {n}.", event=0, place=n) for n in range(3))
     assert running_text([first, left_out], {}) == "The drift is 0. The drift is 1."
     assert running_text([first, last], {}) == "The drift is 0. … The drift is 2."
+
+
+def test_paths_of_a_listing_are_for_the_index_of_names() -> None:
+    listing = "\n".join(f"./tests/gauge_{number}/models.py" for number in range(40))
+    one = digest(conversation(user("where is the model of a gauge?"), ran("find . -name models.py", listing)), 900)
+    assert not [text for text in texts(one, Section.HISTORY) if "gauge_" in text]
+    assert [text for text in texts(one, Section.NAMES) if "gauge_" in text]
