@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import field
 from functools import lru_cache
 
@@ -44,16 +45,13 @@ def python_script(command: str) -> str:
 @lru_cache(maxsize=64)
 def work_of(script: str) -> ScriptWork:
     """What a script does to files: literal paths and texts, and names that one was given to before."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes that Python does not know
-            tree = ast.parse(script)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ScriptWork()
     reader = _ScriptReader()
-    steps = [node for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.Call)]
-    for node in sorted(steps, key=lambda node: (node.lineno, node.col_offset))[:_MAX_CALLS]:
-        reader.read(node)
+    # A script that is none, or one of expressions nested too deep.
+    with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        warnings.simplefilter("ignore")  # of escapes that Python does not know
+        steps = [node for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Assign | ast.Call)]
+        for node in sorted(steps, key=lambda node: (node.lineno, node.col_offset))[:_MAX_CALLS]:
+            reader.read(node)
     return ScriptWork(written=tuple(reader.written), replaced=tuple(reader.replaced))
 
 

@@ -228,6 +228,12 @@ def test_of_a_chain_that_failed_what_stands_before_its_last_command_was_done() -
     assert states(*ran("sed -i 's/a/b/' drift.py", failed)) == {}
 
 
+@pytest.mark.parametrize("terms", [300, 1_500, 3_000])
+def test_a_script_nested_too_deep_is_read_as_far_as_it_goes(terms: int) -> None:
+    script = f"open('a.py', 'w')\nname = {'+'.join(['b'] * terms)}\nopen(name, 'w')"
+    assert set(states(ran(f"python - <<'PY'\n{script}\nPY", "done"))) <= {"a.py"}
+
+
 def test_a_script_that_did_not_find_what_it_was_to_replace_edited_nothing() -> None:
     assert states(*ran(SCRIPT, "pattern not found")) == {}
 
