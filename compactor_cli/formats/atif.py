@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint
+from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, of_words
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, listed, string
@@ -50,16 +50,7 @@ class Atif(RecordDialect):
 
     name = "atif"
     title = "ATIF trajectory"
-    holds = (
-        RUN
-        | Capabilities.IDS
-        | Capabilities.IMAGES
-        | Capabilities.THINKING
-        | Capabilities.TIMES
-        | Capabilities.USAGE
-        | Capabilities.SUMMARIES
-        | Capabilities.SIDECHAINS
-    )
+    holds = of_words("run ids images thinking times usage summaries sidechains".split())
     unwritten = NEVER_WRITTEN | Capabilities.IMAGES
     paths = (("steps",), ("trajectory", "steps"))
     models = (("model_name",),)

@@ -33,23 +33,11 @@ class Capabilities(Flag):
 
 
 # What each is called: in the table, and in the line that says what could not be carried.
-NAMES = {
-    Capabilities.SYSTEM: "system prompt",
-    Capabilities.CALLS: "calls",
-    Capabilities.SEVERAL: "parallel calls",
-    Capabilities.WORDS: "words with calls",
-    Capabilities.IDS: "call ids",
-    Capabilities.ERRORS: "error flags",
-    Capabilities.THINKING: "thinking",
-    Capabilities.IMAGES: "images",
-    Capabilities.TIMES: "timestamps",
-    Capabilities.USAGE: "usage counters",
-    Capabilities.TOOLS: "tool definitions",
-    Capabilities.MODEL: "model",
-    Capabilities.SIDECHAINS: "sidechains",
-    Capabilities.SUMMARIES: "summary marks",
-    Capabilities.METADATA: "metadata",
-}
+_LONG = (
+    *("system prompt", "calls", "parallel calls", "words with calls", "call ids", "error flags", "thinking", "images"),
+    *("timestamps", "usage counters", "tool definitions", "model", "sidechains", "summary marks", "metadata"),
+)
+NAMES = dict(zip(Capabilities, _LONG, strict=True))
 
 # The heads of the table, in the same order.
 SHORT_NAMES = "sys call par wrds id err thnk img time use tool modl side sum meta".split()

@@ -12,14 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import (
-    BaseDialect,
-    Capabilities,
-    Insertion,
-    InsertionPoint,
-    JsonPath,
-    pad_missing_results,
-)
+from compactor_cli.formats.base import BaseDialect, Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import with_key
@@ -50,15 +43,7 @@ class ChatGPT(BaseDialect):
 
     name = "chatgpt"
     title = "ChatGPT export"
-    holds = (
-        Capabilities.SYSTEM
-        | Capabilities.CALLS
-        | Capabilities.THINKING
-        | Capabilities.IMAGES
-        | Capabilities.TIMES
-        | Capabilities.MODEL
-        | Capabilities.METADATA
-    )
+    holds = of_words("system calls thinking images times model metadata".split())
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``mapping`` of a conversation."""

@@ -30,6 +30,10 @@ class Tool:
     description: str
     parameters: Mapping[str, Any]
 
+    def declaration(self, schema_key: str = "parameters") -> dict[str, Any]:
+        """How an API declares it, with the schema at this key."""
+        return {"name": self.name, "description": self.description, schema_key: self.parameters}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
@@ -46,6 +50,10 @@ class Conversation:
     tools: tuple[Tool, ...] = ()
     seed: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def row(self, model_key: str = "model") -> dict[str, Any]:
+        """What stands next to the messages: ``extra``, and the model where it is known."""
+        return {**self.extra, **({model_key: self.model} if self.model else {})}
 
     def key(self, what: object) -> str:
         """A UUID for something in this conversation, the same in every run."""

@@ -99,7 +99,7 @@ class GeminiContents(RecordDialect):
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: ``systemInstruction`` and ``tools`` next to the contents, contents of one side as one."""
         system, others = without_system(conversation)
-        row: dict[str, Any] = {"model": conversation.model} if conversation.model else {}
+        row = conversation.row()
         if system:
             row["systemInstruction"] = {"parts": [{"text": system}]}
         row["contents"] = [
@@ -107,15 +107,9 @@ class GeminiContents(RecordDialect):
             for side, run in merged(others)
         ]
         if conversation.tools:
-            row["tools"] = [
-                {
-                    "functionDeclarations": [
-                        {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
-                        for tool in conversation.tools
-                    ]
-                }
-            ]
-        return ({**conversation.extra, **row},)
+            declared = [tool.declaration("parametersJsonSchema") for tool in conversation.tools]
+            row["tools"] = [{"functionDeclarations": declared}]
+        return (row,)
 
 
 def written(part: Part) -> dict[str, Any]:

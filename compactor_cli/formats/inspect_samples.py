@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, listed, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
@@ -53,14 +53,7 @@ class InspectAI(RecordDialect):
 
     name = "inspect"
     title = "Inspect sample"
-    holds = (
-        CHAT
-        | Capabilities.ERRORS
-        | Capabilities.THINKING
-        | Capabilities.MODEL
-        | Capabilities.SUMMARIES
-        | Capabilities.METADATA
-    )
+    holds = of_words("chat errors thinking model summaries metadata".split())
     models = (("model",),)
     row_models = (("output", "model"),)
 

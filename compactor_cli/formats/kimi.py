@@ -404,7 +404,12 @@ class KimiCli(SessionDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per line; the client's own lines except for the system prompt are META."""
-        return tuple(_cli_message(record.value) for record in records)
+        messages = [chat.read(record.value) for record in records]
+        for i, value in enumerate(objects(records)):
+            if messages[i].is_meta and value.get("role") == "_system_prompt":
+                words = (Text(text=string(value.get("content"))),)
+                messages[i] = replace(messages[i], role=Role.SYSTEM, parts=words)
+        return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of text blocks; the summary after the words that the client opens it with."""
@@ -432,13 +437,6 @@ class KimiCli(SessionDialect):
 
 KIMI_WIRE = KimiWire(lambda value: list(_pieces(value)))
 KIMI_CLI = KimiCli(chat.pieces)
-
-
-def _cli_message(value: Any) -> Message:
-    message = chat.read(value)
-    if message.is_meta and isinstance(value, dict) and value.get("role") == "_system_prompt":
-        return replace(message, role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
-    return message
 
 
 def _with_blocks(line: dict[str, Any], message: Message) -> dict[str, Any]:

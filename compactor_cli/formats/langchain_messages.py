@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import blocks
-from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
@@ -42,15 +42,6 @@ from compactor_cli.model.transcript import (
     Transcript,
 )
 
-_PATHS: tuple[JsonPath, ...] = (
-    ("messages",),
-    ("values", "messages"),
-    ("channel_values", "messages"),
-    ("state", "messages"),
-    ("input", "messages"),
-    ("inputs", "messages"),
-    ("outputs", "messages"),
-)
 _CLASSES = {
     "Human": ("human", Role.USER),
     "AI": ("ai", Role.ASSISTANT),
@@ -75,16 +66,12 @@ class LangChain(RecordDialect):
 
     name = "langchain"
     title = "LangChain messages"
-    holds = (
-        CHAT
-        | Capabilities.ERRORS
-        | Capabilities.THINKING
-        | Capabilities.USAGE
-        | Capabilities.MODEL
-        | Capabilities.METADATA
-    )
+    holds = of_words("chat errors thinking usage model metadata".split())
     unwritten = NEVER_WRITTEN
-    paths = _PATHS
+    paths: tuple[JsonPath, ...] = (
+        ("messages",),
+        *((holder, "messages") for holder in ("values", "channel_values", "state", "input", "inputs", "outputs")),
+    )
 
     def record_score(self, value: Any) -> int:
         """3 for a serialised message or one with keys that only LangChain has; 2 for a plain one."""

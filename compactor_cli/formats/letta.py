@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat
-from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath, objects
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, with_key
 from compactor_cli.formats.located_parts import RecordDialect, at, first_string
@@ -33,14 +33,7 @@ class Letta(RecordDialect):
 
     name = "letta"
     title = "Letta agent file"
-    holds = (
-        CHAT
-        | Capabilities.ERRORS
-        | Capabilities.TIMES
-        | Capabilities.TOOLS
-        | Capabilities.MODEL
-        | Capabilities.METADATA
-    )
+    holds = of_words("chat errors times tools model metadata".split())
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of an agent."""
@@ -56,11 +49,13 @@ class Letta(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what is not in context is ``superseded``."""
         shown = _in_context(records, row)
-        messages = (_message(record.value) for record in records)
-        return tuple(
-            message if i in shown or message.is_meta else replace(message, superseded=True)
-            for i, message in enumerate(messages)
-        )
+        messages = [chat.read(record.value) for record in records]
+        for i, message in enumerate(messages):
+            if message.role is Role.USER and not message.summary and _NATIVE in message.text:
+                message = messages[i] = replace(message, summary=PreviousSummary(origin="letta", text=message.text))
+            if i not in shown and not message.is_meta:
+                messages[i] = replace(message, superseded=True)
+        return tuple(messages)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the agent is configured with, else the last message's."""
@@ -101,13 +96,6 @@ def _in_context(records: Sequence[Record], row: Any) -> frozenset[int]:
         wanted = {own_id for own_id in ids if isinstance(own_id, str)}
         return frozenset(i for i, record in enumerate(records) if string(at(record.value, ("id",))) in wanted) or every
     return every
-
-
-def _message(value: Any) -> Message:
-    message = chat.read(value)
-    if message.role is Role.USER and not message.summary and _NATIVE in message.text:
-        return replace(message, summary=PreviousSummary(origin="letta", text=message.text))
-    return message
 
 
 def _written(item: Insertion, sha256: str, near: Mapping[str, Any]) -> dict[str, Any]:

@@ -163,14 +163,10 @@ def block_piece(block: Any) -> LocatedPart:
         return result_piece(block.get("content"), ("content",), call_id=call_id, name=name, is_error=failed is True)
     if kind == "compaction":
         return LocatedPart(Text(text=string(block.get("content"))), (("content",),))
-    return LocatedPart(Media(kind=kind or "unknown", size_bytes=_media_bytes(block)))
-
-
-def _media_bytes(block: Mapping[str, Any]) -> int:
     inner = block.get("source")
     places = (inner, block) if isinstance(inner, dict) else (block,)
-    found = (place[key] for place in places for key in _BULKY_KEYS if isinstance(place.get(key), str))
-    return len(next(found, ""))
+    bulky = (place[key] for place in places for key in _BULKY_KEYS if isinstance(place.get(key), str))
+    return LocatedPart(Media(kind=kind or "unknown", size_bytes=len(next(bulky, ""))))
 
 
 def content_pieces(

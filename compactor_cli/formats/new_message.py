@@ -51,7 +51,11 @@ def _message(transcript: Transcript, item: Insertion, neighbour: Value, shape: T
     both = zip(transcript.records, transcript.messages, strict=True)
     spoken = [record.value for record, message in both if message.role is item.role and not message.calls]
     peers = [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
-    texts = {shape.role_key: _name(item.role, peers, shape), shape.text_key: _content(item.text, peers, shape)}
+    # What this speaker is called here; the usual name where the file has several.
+    usual = shape.assistant if item.role is Role.ASSISTANT else shape.user
+    used = {value.get(shape.role_key) for value in peers}
+    name = next((name for name in usual if name in used), usual[0])
+    texts = {shape.role_key: name, shape.text_key: _content(item.text, peers, shape)}
     message: dict[str, Any] = {}
     for key in _keys(peers, transcript, shape):
         if key in texts:
@@ -62,16 +66,12 @@ def _message(transcript: Transcript, item: Insertion, neighbour: Value, shape: T
             message[key] = hashlib.sha256(f"{transcript.sha256} {item.text}".encode()).hexdigest()[:24]
         elif key in _TIMES:
             message[key] = neighbour.get(key)
-        else:
-            message |= _shared(key, peers)
+        # A kind that all peers say; null where some say that.
+        elif key in _KINDS and isinstance(kind := peers[0][key], str) and all(peer[key] == kind for peer in peers):
+            message[key] = kind
+        elif any(peer[key] is None for peer in peers):
+            message[key] = None
     return message
-
-
-def _name(role: Role, peers: Sequence[Value], shape: TurnShape) -> str:
-    """What this speaker is called here; the usual name where the file has several."""
-    usual = shape.assistant if role is Role.ASSISTANT else shape.user
-    used = {value.get(shape.role_key) for value in peers}
-    return next((name for name in usual if name in used), usual[0])
 
 
 def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> list[str]:
@@ -83,14 +83,6 @@ def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> l
     marks = [key for key in _UNTRAINED if any(key in peer for peer in peers)]
     common = [key for key in peers[0] if all(key in peer for peer in peers)]
     return common + [key for key in marks if key not in common]
-
-
-def _shared(key: str, peers: Sequence[Value]) -> dict[str, Any]:
-    """A key of the kind of message with what all peers say; null where some say that; else nothing."""
-    first = peers[0][key]
-    if key in _KINDS and isinstance(first, str) and all(peer[key] == first for peer in peers):
-        return {key: first}
-    return {key: None} if any(peer[key] is None for peer in peers) else {}
 
 
 def _content(text: str, peers: Sequence[Value], shape: TurnShape) -> Any:

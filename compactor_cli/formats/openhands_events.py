@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, of_words
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.jsontext import dump
@@ -164,7 +164,11 @@ class OpenHands(RecordDialect):
         like = next((event for value in values for event in _events(value) if is_action(event)), {})
         written: list[bytes] = []
         for item, number in zip(insertions, site.numbers, strict=True):
-            event = site.condensation(item) if item.is_summary and not site.has_pairs else _message_event(item)
+            source = "agent" if item.role is Role.ASSISTANT else "user"
+            args = {"content": item.text, "wait_for_response": False}
+            event = {"source": source, "message": item.text, "action": "message", "args": args}
+            if item.is_summary and not site.has_pairs:
+                event = site.condensation(item)
             event = like_keys({"id": number, "timestamp": time, **event}, like)
             written.append(dump([event, _NO_OBSERVATION] if site.has_pairs else event, raw))
         return tuple(written)
@@ -266,12 +270,6 @@ class _OpenHandsSite:
         return {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
 
 
-def _message_event(item: Insertion) -> dict[str, Any]:
-    source = "agent" if item.role is Role.ASSISTANT else "user"
-    args = {"content": item.text, "wait_for_response": False}
-    return {"source": source, "message": item.text, "action": "message", "args": args}
-
-
 OPENHANDS = OpenHands(pieces)
 
 
@@ -280,16 +278,8 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM,
 _SYSTEM_KINDS = frozenset({"SystemPromptEvent", "SystemPromptUpdateEvent"})
 _RESULT_KINDS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"})
 _IGNORED_KINDS = frozenset(
-    {
-        "ConversationStateUpdateEvent",
-        "ConversationErrorEvent",
-        "CondensationRequest",
-        "LLMCompletionLogEvent",
-        "PauseEvent",
-        "TokenEvent",
-        "StreamingDeltaEvent",
-        "HookExecutionEvent",
-    }
+    "ConversationStateUpdateEvent ConversationErrorEvent CondensationRequest LLMCompletionLogEvent PauseEvent"
+    " TokenEvent StreamingDeltaEvent HookExecutionEvent".split()
 )
 _KINDS = _SYSTEM_KINDS | _RESULT_KINDS | _IGNORED_KINDS
 _MESSAGE_KINDS = frozenset({"MessageEvent", "ActionEvent", "Condensation", "CondensationSummaryEvent"})
@@ -300,14 +290,7 @@ class OpenHandsV1(RecordDialect):
 
     name = "openhands-v1"
     title = "OpenHands SDK events"
-    holds = (
-        RUN
-        | Capabilities.IDS
-        | Capabilities.TIMES
-        | Capabilities.THINKING
-        | Capabilities.SUMMARIES
-        | Capabilities.ERRORS
-    )
+    holds = of_words("run ids times thinking summaries errors".split())
     paths = (("events",), ("history",))
     models = (("value", "agent", "llm", "model"),)
 
@@ -340,7 +323,11 @@ class OpenHandsV1(RecordDialect):
         written = []
         for item in insertions:
             own_id = derived_uuid(transcript.sha256, item.text)
-            event = _condensation(item, forgotten, offset, own_id) if item.is_summary else _v1_message_event(item)
+            source = "agent" if item.role is Role.ASSISTANT else "user"
+            message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
+            event: Mapping[str, Any] = {"source": source, "llm_message": message, "kind": "MessageEvent"}
+            if item.is_summary:
+                event = _condensation(item, forgotten, offset, own_id)
             written.append(dump(like_keys({"id": own_id, "timestamp": time, **event}, like), raw))
         return tuple(written)
 
@@ -449,12 +436,6 @@ def _condensation(item: Insertion, forgotten: Sequence[str], offset: int, own_id
         "llm_response_id": own_id,
         "kind": "Condensation",
     }
-
-
-def _v1_message_event(item: Insertion) -> dict[str, Any]:
-    is_agent = item.role is Role.ASSISTANT
-    message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
-    return {"source": "agent" if is_agent else "user", "llm_message": message, "kind": "MessageEvent"}
 
 
 OPENHANDS_V1 = OpenHandsV1(_v1_pieces)

@@ -21,6 +21,7 @@ from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, argu
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located_parts import (
     LocatedPart,
+    at,
     block_piece,
     content_parts,
     content_pieces,
@@ -269,6 +270,7 @@ def _milliseconds(time: str) -> int:
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
 _MESSAGE_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})
+_BY_CLIENT = ("custom", "hookMessage", "bashExecution")
 _SUMMARIES = ("compaction", "branch_summary")
 
 
@@ -381,6 +383,8 @@ def _message(value: Value, is_superseded: bool) -> Message:
     timestamp = string(value.get("timestamp"))
     if role is Role.META:
         return Message(role=role, timestamp=timestamp)
+    # An extension wrote this in the user's name, or it is a command that the user ran by themselves.
+    by_client = value.get("type") == "custom_message" or at(value, ("message", "role")) in _BY_CLIENT
     summary = None
     if value.get("type") == "compaction":
         summary = summary_of(role, parts) or PreviousSummary(origin="pi", text=string(value.get("summary")))
@@ -390,14 +394,8 @@ def _message(value: Value, is_superseded: bool) -> Message:
         timestamp=timestamp,
         summary=summary,
         superseded=is_superseded,
-        own_words="" if _is_of_client(value) else None,
+        own_words="" if by_client else None,
     )
-
-
-def _is_of_client(value: Value) -> bool:
-    """Whether an extension wrote this in the user's name, or it is a command that the user ran by themselves."""
-    role = value["message"].get("role") if isinstance(value.get("message"), dict) else None
-    return value.get("type") == "custom_message" or role in ("custom", "hookMessage", "bashExecution")
 
 
 def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
@@ -415,7 +413,11 @@ def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
         failed = message.get("isError") is True
         return Role.TOOL, [result_piece(content, ("message", "content"), call_id=call_id, name=name, is_error=failed)]
     if role == "bashExecution":
-        return (Role.META, []) if message.get("excludeFromContext") is True else (Role.USER, _shell(message))
+        if message.get("excludeFromContext") is True:
+            return Role.META, []
+        command = LocatedPart(Text(text=f"Ran `{string(message.get('command'))}`"))
+        output = LocatedPart(Text(text=string(message.get("output"))), (("message", "output"),))
+        return Role.USER, [command, output]
     speaker = {"user": Role.USER, "custom": Role.USER, "hookMessage": Role.USER, "assistant": Role.ASSISTANT}.get(role)
     return (speaker, content_pieces(content, "message", "content", read=_block)) if speaker else (Role.META, [])
 
@@ -426,12 +428,6 @@ def _block(block: Any) -> LocatedPart:
     call_id, name = string(block.get("id")), string(block.get("name"))
     asked = ToolCall(id=call_id, name=name, arguments=arguments(block.get("arguments")))
     return LocatedPart(asked, (("arguments",),))
-
-
-def _shell(message: Value) -> list[LocatedPart]:
-    """A command that the user ran, and its output."""
-    command = Text(text=f"Ran `{string(message.get('command'))}`")
-    return [LocatedPart(command), LocatedPart(Text(text=string(message.get("output"))), (("message", "output"),))]
 
 
 DIALECT = Pi(lambda value: _role_and_pieces(value)[1])

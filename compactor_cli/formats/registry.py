@@ -125,30 +125,24 @@ def get(name: str) -> Dialect:
     Raises UsageError naming the nearest one that exists or what is wrong in the specification, PluginFailed where a
     plug-in cannot be imported.
     """
-    if name.endswith(_SPEC_SUFFIX):
-        return _of_spec(name)
-    for entry in _DIALECTS:
-        if entry.name == name:
-            return _built_in(entry)
+    entry = next((entry for entry in _DIALECTS if entry.name == name), None)
+    if name.endswith(_SPEC_SUFFIX) or (entry and entry.module == _SPEC):
+        # Imported only here: most files are of a dialect that needs no interpreter.
+        from compactor_cli.formats.spec import load
+
+        return load(name)
+    if entry:
+        module, _, attribute = entry.module.partition(":")
+        built_in: Dialect = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
+        return built_in
     if name in plugin_names(PluginGroup.DIALECTS):
         plugged: Dialect = load_plugin(PluginGroup.DIALECTS, name)
         return plugged
-    raise UsageError(f"no format is called {name!r}", next_step=_advice(name))
+    from difflib import get_close_matches
 
-
-def _built_in(entry: _Entry) -> Dialect:
-    if entry.module == _SPEC:
-        return _of_spec(entry.name)
-    module, _, attribute = entry.module.partition(":")
-    dialect: Dialect = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
-    return dialect
-
-
-def _of_spec(name: str) -> Dialect:
-    """Imported only here: most files are of a dialect that needs no interpreter."""
-    from compactor_cli.formats.spec import load
-
-    return load(name)
+    near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
+    advice = f"did you mean {near[0]!r}?" if near else f"the formats are {', '.join(names())}"
+    raise UsageError(f"no format is called {name!r}", next_step=advice)
 
 
 def dialects_for(value: Any) -> Iterator[Dialect]:
@@ -191,13 +185,6 @@ def plugin_dialect(value: Any) -> Dialect | None:
     if failure:
         raise failure
     return None
-
-
-def _advice(name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"the formats are {', '.join(names())}"
 
 
 class Evidence(StrEnum):

@@ -10,7 +10,6 @@ from compactor_cli.formats.conversation import (
     NEVER_WRITTEN,
     SIGNED,
     Conversation,
-    Tool,
     arguments_object,
     arguments_text,
     image_of,
@@ -25,10 +24,11 @@ from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Too
 
 def _openai_chat(conversation: Conversation) -> Sequence[Any]:
     """A row of ``messages``, and ``tools`` where there are any."""
-    row: dict[str, Any] = {"messages": [line for message in conversation.messages for line in openai_lines(message)]}
+    row = conversation.row()
+    row["messages"] = [line for message in conversation.messages for line in openai_lines(message)]
     if conversation.tools:
-        row["tools"] = [{"type": "function", "function": _function(tool)} for tool in conversation.tools]
-    return ({**conversation.extra, **({"model": conversation.model} if conversation.model else {}), **row},)
+        row["tools"] = [{"type": "function", "function": tool.declaration()} for tool in conversation.tools]
+    return (row,)
 
 
 def openai_lines(message: Message) -> Iterator[dict[str, Any]]:
@@ -59,23 +59,14 @@ def openai_content(message: Message) -> Any:
     ]
 
 
-def _function(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-
-
 def _anthropic(conversation: Conversation) -> Sequence[Any]:
     """A request: ``system`` next to the messages, messages of one side as one, results first."""
     system, others = without_system(conversation)
-    row: dict[str, Any] = {
-        "system": system or [],
-        "messages": [{"role": side.value, "content": anthropic_content(run)} for side, run in merged(others)],
-    }
+    row = conversation.row() | {"system": system or []}
+    row["messages"] = [{"role": side.value, "content": anthropic_content(run)} for side, run in merged(others)]
     if conversation.tools:
-        row["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-            for tool in conversation.tools
-        ]
-    return ({**conversation.extra, **({"model": conversation.model} if conversation.model else {}), **row},)
+        row["tools"] = [tool.declaration("input_schema") for tool in conversation.tools]
+    return (row,)
 
 
 def anthropic_content(run: Iterable[Message]) -> list[dict[str, Any]]:
@@ -103,7 +94,7 @@ def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
 def _bedrock(conversation: Conversation) -> Sequence[Any]:
     """A request: ``system`` and ``toolConfig`` next to the messages, messages of one side as one."""
     system, others = without_system(conversation)
-    row: dict[str, Any] = {"modelId": conversation.model} if conversation.model else {}
+    row = conversation.row("modelId")
     if system:
         row["system"] = [{"text": system}]
     row["messages"] = list(_alternating(merged(others)))
@@ -113,7 +104,7 @@ def _bedrock(conversation: Conversation) -> Sequence[Any]:
             for tool in conversation.tools
         )
         row["toolConfig"] = {"tools": [{"toolSpec": spec} for spec in specs]}
-    return ({**conversation.extra, **row},)
+    return (row,)
 
 
 def _alternating(runs: Iterable[tuple[Role, Sequence[Message]]]) -> Iterator[dict[str, Any]]:

@@ -359,14 +359,11 @@ class OpenAIResponses(RecordDialect):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: the items as its ``input``."""
-        row: dict[str, Any] = {"model": conversation.model} if conversation.model else {}
+        row = conversation.row()
         row["input"] = [item for message in conversation.messages for item in written(message)]
         if conversation.tools:
-            row["tools"] = [
-                {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
-                for tool in conversation.tools
-            ]
-        return ({**conversation.extra, **row},)
+            row["tools"] = [{"type": "function", **tool.declaration()} for tool in conversation.tools]
+        return (row,)
 
 
 def _leads(elements: Any) -> bool:

@@ -124,15 +124,12 @@ class Problem:
 def find_problems(transcript: Transcript) -> tuple[Problem, ...]:
     """The doubts about a session; none for formats without a client."""
     look = _LOOKS.get(transcript.dialect) if transcript.frame.container is Container.LINES else None
-    values = objects(transcript.records)
-    found = (*look(values), *_glued(transcript)) if look else ()
+    if not look:
+        return ()
+    glued = (i for i, record in enumerate(transcript.records[:-1]) if not record.ending)
+    note = "another record follows it on its line: the client reads at most the first"
+    found = (*look(objects(transcript.records)), *((i, note) for i in glued))
     return tuple(Problem(place=transcript.records[i].place, what=what) for i, what in found)
-
-
-def _glued(transcript: Transcript) -> Iterator[tuple[int, str]]:
-    for i, record in enumerate(transcript.records[:-1]):
-        if not record.ending:
-            yield i, "another record follows it on its line: the client reads at most the first"
 
 
 def _claude(values: Sequence[Value]) -> Iterator[tuple[int, str]]:

@@ -200,15 +200,8 @@ def _turn(message: Message) -> dict[str, str]:
 
 def row_of(conversation: Conversation) -> dict[str, Any]:
     """What stands next to the turns of a row."""
-    tools = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-        for tool in conversation.tools
-    ]
-    return {
-        **conversation.extra,
-        **({"model": conversation.model} if conversation.model else {}),
-        **({"tools": dumps(tools)} if tools else {}),
-    }
+    tools = [tool.declaration() for tool in conversation.tools]
+    return {**conversation.row(), **({"tools": dumps(tools)} if tools else {})}
 
 
 def dumps(value: Any) -> str:
@@ -285,9 +278,7 @@ class HermesTrajectory(ShareGPT):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of turns with tags."""
-        return (
-            {**row_of(conversation), "conversations": [_tagged_turn(message) for message in conversation.messages]},
-        )
+        return ({**row_of(conversation), "conversations": [*map(_tagged_turn, conversation.messages)]},)
 
 
 def _tagged_turn(message: Message) -> dict[str, str]:

@@ -99,6 +99,7 @@ def with_text(content: Any, text: str) -> Any:
 
 # Where a step repeats the prompt: since version 1.1, and before.
 _PROMPTS = ("query", "messages")
+_EMPTY_STEP = dict.fromkeys(("action", "observation", "response", "state", "thought"), "")
 _OWN_KEYS = frozenset({"thought", "action", "message_type", "is_demo", "agent", "tool_call_ids"})
 
 
@@ -139,7 +140,9 @@ class SweAgent(BaseDialect):
         first = next((r for r in transcript.records if isinstance(r.value, dict)), None)
         like, raw = (first.value, first.raw) if first else ({}, b"")
         if _is_step(like):
-            return tuple(dump(like_keys(_step(item), like), raw) for item in insertions)
+            both = [(item.text, "") if item.role is Role.ASSISTANT else ("", item.text) for item in insertions]
+            steps = ({**_EMPTY_STEP, "observation": seen, "response": words, "thought": words} for words, seen in both)
+            return tuple(dump(like_keys(step, like), raw) for step in steps)
         marks = {"agent": like["agent"]} if "agent" in like else {}
         messages = ({"role": item.role.value, "content": item.text, **marks} for item in insertions)
         return tuple(dump(like_keys(message, like), raw) for message in messages)
@@ -196,20 +199,16 @@ def _message(value: Any, follows_action: bool) -> Message:
     if value.get("is_demo") is True:
         return Message(role=Role.TOOL, parts=message.parts)
     if message.role is Role.TOOL:
-        return Message(role=Role.TOOL, parts=(_tool_result(value, message.results),))
+        ids, content = value.get("tool_call_ids"), value.get("content")
+        call_id = string(value.get("tool_call_id")) or (string(ids[0]) if isinstance(ids, list) and ids else "")
+        name = message.results[0].name if message.results else ""
+        result = ToolResult(id=call_id, text=result_text(content), name=name, media_count=media_count(content))
+        return Message(role=Role.TOOL, parts=(result,))
     if follows_action and message.role is Role.USER and (text := text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
     if _action(value):
         return Message(role=Role.ASSISTANT, parts=_fenced(value).parts())
     return message
-
-
-def _tool_result(value: Mapping[str, Any], results: Sequence[ToolResult]) -> ToolResult:
-    ids = value.get("tool_call_ids")
-    call_id = string(value.get("tool_call_id")) or (string(ids[0]) if isinstance(ids, list) and ids else "")
-    content = value.get("content")
-    name = results[0].name if results else ""
-    return ToolResult(id=call_id, text=result_text(content), name=name, media_count=media_count(content))
 
 
 def _action(value: Any) -> str:
@@ -254,12 +253,6 @@ def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
         *call,
         *([result] if observation or call else []),
     ]
-
-
-def _step(item: Insertion) -> dict[str, Any]:
-    if item.role is Role.ASSISTANT:
-        return {"action": "", "observation": "", "response": item.text, "state": "", "thought": item.text}
-    return {"action": "", "observation": item.text, "response": "", "state": "", "thought": ""}
 
 
 SWE_AGENT = SweAgent()

@@ -192,7 +192,13 @@ def windows(transcript: Transcript) -> tuple[Transcript, ...]:
     """
     if transcript.frame.container is Container.ARRAY:
         return (transcript,)
-    stages = [_until(transcript, end) for end in _ends(transcript)]
+    dialect = get(transcript.dialect)
+    stages = []
+    for end in _ends(transcript):
+        records = transcript.records[:end]
+        digest = hashlib.sha256(b"".join(record.raw + record.ending for record in records)).hexdigest()
+        messages = read_messages(dialect, records, transcript.row)
+        stages.append(replace(transcript, records=records, messages=messages, sha256=digest))
     later = (*stages[1:], transcript)[: len(stages)]
     own = [stage for stage, following in zip(stages, later, strict=True) if _shown(stage) - _shown(following)]
     return (*own, transcript)
@@ -208,13 +214,6 @@ def _ends(transcript: Transcript) -> Iterator[int]:
             end -= 1
         if end:
             yield end
-
-
-def _until(transcript: Transcript, end: int) -> Transcript:
-    records = transcript.records[:end]
-    dialect = get(transcript.dialect)
-    digest = hashlib.sha256(b"".join(record.raw + record.ending for record in records)).hexdigest()
-    return replace(transcript, records=records, messages=read_messages(dialect, records, transcript.row), sha256=digest)
 
 
 def _shown(transcript: Transcript) -> set[int]:
