@@ -1,4 +1,4 @@
-"""Checklists: numbered findings and plans of the assistant, and which entries later records deal with."""
+"""Checklists: findings, plans and statements of the assistant, and which of them later records deal with."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _MAX_LISTS = 40
 # What is looked at of the text above a list to know what it is of.
 _ABOVE_CHARS = 200
 _NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
+_NAME = re.compile(r"\w{5,}")
 _ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | \| )")
 # What stands above a list of things to be dealt with, and above one of what was done or what explains something.
 _TO_DO = re.compile(
@@ -47,7 +48,7 @@ _DONE_ENTRY = re.compile(
 
 
 class DealtWith(NamedTuple):
-    """An entry of a list that a later record deals with: its words with the number, where it stands, and how.
+    """An entry of a list, or a statement, that a later record deals with: its words with the number, where, and how.
 
     ``places``: of it and of what is below it, among the statements of its message. ``is_answered``: else it was edited.
     """
@@ -64,8 +65,11 @@ def dealt_with(
 ) -> tuple[DealtWith, ...]:
     """The entries of numbered lists of findings and plans that a later record deals with, the newest list first.
 
+    With them, the statements that name a file together with a name that a later edit took out of it.
+
     An entry is answered where a call that changed the world names its id, edited where an edit of its file holds one of
-    its names (or where no other entry is about that file) or its title stands just before one.
+    its names (or where no other entry is about that file), edits hold half of its names where it is about no file, or
+    its title stands just before one.
     """
     later = _Later(
         edits=[
@@ -80,16 +84,32 @@ def dealt_with(
         ],
         announced=list(_announced(events)),
     )
-    found: list[DealtWith] = []
+    gone: dict[str, list[tuple[int, set[str]]]] = {}
+    for one in operations:
+        left_out = set(_NAME.findall("\n".join(old for old, _ in one.replaced)))
+        left_out.difference_update(*(_NAME.findall(new) for _, new in one.replaced))
+        if left_out:
+            gone.setdefault(one.path.rpartition("/")[2], []).append((one.event, left_out))
+    found: dict[tuple[int, int], DealtWith] = {}
     left = _MAX_LISTS
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
+        if event.kind is EventKind.ASSISTANT and any(file in event.text for file in gone):
+            found |= {(number, one.places[0]): one for one in _overtaken(event, number, gone)}
         if event.kind is EventKind.ASSISTANT and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES and left > 0:
             for entries in _lists(event.text):
                 judged = list(_judged(entries, number, event.record, later))
-                found += judged
+                found |= {(number, one.places[0]): one for one in judged}
                 left -= bool(judged)
-    return tuple(found)
+    return tuple(found.values())
+
+
+def _overtaken(event: Event, number: int, gone: Mapping[str, Sequence[tuple[int, set[str]]]]) -> Iterator[DealtWith]:
+    for place, (piece, form, lead) in enumerate(statements_of(event.text)):
+        names = _subject(piece)[2] if form is not StatementForm.CODE else ()
+        files = _subject(f"{lead}\n{piece}")[1] if names else ()
+        if any(at > number and not left_out.isdisjoint(names) for file in files for at, left_out in gone.get(file, ())):
+            yield DealtWith(number, event.record, piece, (place,), is_answered=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,11 +198,17 @@ def _judged(entries: list[_Listed], event: int, record: int, later: _Later) -> I
         own_files = {name for name in files if not any(name in other for _, other, _ in others)}
         own_names = {name for name in names if not any(name in other for _, _, other in others)}
         is_answered = any(at > event and any(key in call for key in ids) for at, call in later.calls)
-        is_edited = any(
-            at > event and (file in own_files or any(key in changed for key in own_names))
+        edits = [
+            (file, changed)
             for at, file, changed in later.edits
-            if (file in files if files else not file.endswith(PROSE))
-        ) or any(at > event and title in text for title in _title(one.text) for at, text in later.announced)
+            if at > event and (file in files if files else not file.endswith(PROSE))
+        ]
+        changed_names = {name for name in own_names if any(name in changed for _, changed in edits)}
+        is_edited = (
+            any(file in own_files for file, _ in edits)
+            or (changed_names and (files or 2 * len(changed_names) >= len(own_names)))
+            or any(at > event and title in text for title in _title(one.text) for at, text in later.announced)
+        )
         if is_answered or is_edited:
             yield DealtWith(event, record, one.text, one.places, is_answered)
 

@@ -94,3 +94,21 @@ def test_an_entry_is_dealt_with_where_its_title_was_said_just_before_an_edit() -
     first = (says("**1. Import order in the clock** — two groups:"), *edited("src/clock.py", "import os"))
     dead = edited("src/store.py", "def _old_way(): pass")
     assert marked(found, user("do it"), first, dead) == 2
+
+
+def test_what_a_summary_says_of_a_file_is_marked_where_a_later_edit_took_that_out_again() -> None:
+    made = says(
+        "**Changes made:**\n\n1. `src/store.py:4` - uses `must_parse()`\n2. `src/clock.py:9` - uses `must_parse()`"
+    )
+    edit = call("Edit", "e", file_path="src/store.py", old_string="x = must_parse(y)", new_string="x = y")
+    shown = rendered(digest(conversation(ASKED, made, user("no panics"), edit, answer("ok", "e")), 3_000).summary)
+    assert "1. `src/store.py:4` - uses `must_parse()` (edited later)" in shown
+    assert shown.count("edited later") == 1
+
+
+def test_a_proposal_is_not_marked_for_one_of_its_many_names() -> None:
+    plan = says(
+        "Changes needed:\n\n1. No suffixes: no `find_suffix()`, `next_suffix()` or `old_suffix` in `GaugeState`\n"
+        "2. Whole trees, read anew each time\n3. A document of what is missing"
+    )
+    assert marked(plan, user("begin anew"), edited("src/store.py", "class GaugeState:")) == 0
