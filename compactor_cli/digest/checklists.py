@@ -203,12 +203,9 @@ def _judged(entries: list[_Listed], event: int, record: int, later: _Later) -> I
             for at, file, changed in later.edits
             if at > event and (file in files if files else not file.endswith(PROSE))
         ]
-        changed_names = {name for name in own_names if any(name in changed for _, changed in edits)}
-        is_edited = (
-            any(file in own_files for file, _ in edits)
-            or (changed_names and (files or 2 * len(changed_names) >= len(own_names)))
-            or any(at > event and title in text for title in _title(one.text) for at, text in later.announced)
-        )
+        named = sum(any(name in changed for _, changed in edits) for name in own_names)
+        is_edited = any(file in own_files for file, _ in edits) or 0 < named >= (1 if files else len(own_names) / 2)
+        is_edited |= any(at > event and title in text for title in _title(one.text) for at, text in later.announced)
         if is_answered or is_edited:
             yield DealtWith(event, record, one.text, one.places, is_answered)
 

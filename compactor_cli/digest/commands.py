@@ -51,11 +51,8 @@ class Run:
     def acting_part(self) -> str:
         """Of a chain of commands, from the first to the last that changed the world, where these stand whole."""
         parts = self.command.split(" && ")
-        acting = [
-            place
-            for place, part in enumerate(parts)
-            if changes_world(part) and part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part
-        ]
+        whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
+        acting = [place for place, part in enumerate(parts) if whole[place] and changes_world(part)]
         return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else self.command
 
 

@@ -288,15 +288,9 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
             return []
         return [(old, new) for at, old, new in changes.get(argument(call.arguments, PATH_KEYS), ()) if at >= number]
 
-    def is_gone(number: int, line: str) -> bool:
-        bare = _NUMBERED.sub("", line)
-        return any(_overwrites(bare, old, new) for old, new in later_changes(number))
-
-    return is_gone
-
-
-# A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
-_NUMBERED = re.compile(r"^\d+[:-]\s*")
+    # A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
+    bare = partial(re.compile(r"^\d+[:-]\s*").sub, "")
+    return lambda number, line: any(_overwrites(bare(line), old, new) for old, new in later_changes(number))
 
 
 def _overwrites(line: str, old: str, new: str) -> bool:

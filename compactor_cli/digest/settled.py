@@ -71,7 +71,6 @@ _CHOICES = {
     "opt": "opt(?:ed|ing)? for",
     "instead": "instead of",
     "rather": "rather than",
-    "ll use": "(?:I|we)'?ll use",
     "switch": "switched to",
     "agreed": "agreed",
     "the fix": "the fix (?:is|was)",
