@@ -95,7 +95,7 @@ def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: 
 def _is_shown_elsewhere(run: Run, analysis: Analysis) -> bool:
     """Whether an error, or the branch, says what came of a run."""
     if run.outcome is CommandOutcome.FAILED:
-        return any(error.line == run.line and is_shown(error, len(analysis.events)) for error in analysis.errors)
+        return any(error.line in run.line and is_shown(error, len(analysis.events)) for error in analysis.errors)
     return run.line.startswith(("Switched to branch '", "Already on '")) and bool(analysis.work.branch)
 
 

@@ -1,41 +1,36 @@
 """Errors with the status that a record shows: fixed and by what, failing when last seen, changed since and not run.
 
 A failing run is fixed by a later passing run of the same command or of one that contains it (the whole suite contains
-one test). A command that failed and was followed by another way to the same end has that as its fix. Slips of
-exploration (a search without a hit, a wrong path) are no errors, nor is a call that the user turned down.
+one test), or by one that fails of something else. What fixed it was done before the first run without it. A command
+that failed and was followed by another way to the same end has that as its fix. Slips of exploration (a search without
+a hit, a wrong path) are no errors, nor is a call that the user turned down.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from itertools import islice
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, is_test
-from compactor_cli.digest.commands import CommandOutcome, Run, error_line
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup
-from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.statements import COLONS, GAP, is_narration, sentences
+from compactor_cli.digest.commands import CommandOutcome, Run, code_is_of_another, error_line
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, results_of
+from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, sentences
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
 _MAX_STEPS_TO_OTHER_WAY = 3
-
-
 # Runs that are looked through for one that passes: time stays linear in very long sessions.
 _MAX_LATER = 300
-
-
 # An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
-
-
 # What is said of an error follows it closely.
 _MAX_EXPLAINING = 6
-
 
 _SLIPS = re.compile(
     r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
@@ -104,17 +99,20 @@ def find_errors(
     }
     changes = [operation for operation in operations if operation.action is not FileAction.READ]
     newest: dict[tuple[str, str], ErrorRecord] = {}
+    results = results_of(events)
+    output = cache(lambda call: _AT_LINE.sub("", results[call].text))
     for number, run in enumerate(acting):
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
             if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
                 continue  # another run of it says what failed
             later = acting[number + 1 : number + 1 + _MAX_LATER]
-            if any(other.line == run.line and other.outcome is CommandOutcome.FAILED for other in later):
-                continue  # seen again: its last sight decides
-            found = _judged(run, later, changes)
+            if any(_is_seen_again(run, one, output) for one in later if one.outcome is CommandOutcome.FAILED):
+                continue  # its last sight decides
+            found = _judged(run, later, changes, output)
             explained = _explained(events, run, found, changes)
-            newest[run.key, run.line] = replace(found, explained=explained)
-    return tuple(sorted(newest.values(), key=lambda error: error.event))
+            line = run.line if found.status is Status.FIXED else _remaining(run, later, output)
+            newest[run.key, line] = replace(found, line=line, explained=explained)
+    return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +154,14 @@ _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
 
 
 def find_causes(
-    events: Sequence[Event], operations: Sequence[FileOperation], taken_back: Collection[int]
+    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], taken_back: Collection[int]
 ) -> tuple[Cause, ...]:
     """What the assistant found to be wrong, in order; of findings on the same names the newest.
 
     ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing.
     """
     edits = [one for one in operations if changes_code(one)]
+    passed = [run.event for run in runs if run.outcome is CommandOutcome.OK and is_test(run.command)]
     found: list[Cause] = []
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
@@ -175,10 +174,11 @@ def find_causes(
         later = [one for one in edits if number < one.event and events[one.event].turn <= event.turn + 1]
         # Where the turn goes on to edit, what the user asks for next is another matter.
         same = [one for one in later if events[one.event].turn == event.turn]
-        edited = (one.path for one in same or later if any(name in events[one.event].text for name in names))
-        found.append(
-            Cause(text=text, event=number, record=event.record, names=names, edited=tuple(dict.fromkeys(edited)))
-        )
+        edited = [one for one in same or later if any(name in events[one.event].text for name in names)]
+        # What is edited after a check that passed is another matter too.
+        end = next((at for at in passed if edited and at > edited[0].event), len(events))
+        paths = tuple(dict.fromkeys(one.path for one in edited if one.event < end))
+        found.append(Cause(text=text, event=number, record=event.record, names=names, edited=paths))
     return tuple(reversed(found))
 
 
@@ -240,17 +240,72 @@ _NEVER_RAN = re.compile(
 )
 
 
-def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> ErrorRecord:
-    went_well = (other for other in later if other.outcome is CommandOutcome.OK)
+# A message is the same where lines above its place came or went.
+_AT_LINE = re.compile(r":\d+")
+_Output = Callable[[int], str]
+
+
+def _failure(line: str) -> tuple[set[str], list[str]]:
+    """The tests that an error line names, and what else it says, without numbers of lines."""
+    parts = (part.strip(f" {ELLIPSIS}") for part in _AT_LINE.sub("", line).split(" · "))
+    return set(_TEST_NAME.findall(line)), [part for part in parts if part and not part.startswith("--- FAIL: ")]
+
+
+def _is_seen_again(run: Run, other: Run, output: _Output) -> bool:
+    """Whether a later failure is the same: its line, or of two checks all tests and messages."""
+    tests, messages = _failure(run.line)
+    is_check = messages and is_test(run.command) and is_test(other.command)
+    return other.line == run.line or bool(is_check and all(one in output(other.event) for one in (*tests, *messages)))
+
+
+def _failing_otherwise(run: Run, other: Run, output: _Output) -> set[str]:
+    """The tests of a failure that fail in a later run too, of which that says something else."""
+    (tests, messages), (later_tests, others) = _failure(run.line), _failure(other.line)
+    both = tests & later_tests if messages and others and other.outcome is CommandOutcome.FAILED else set()
+    return set() if both and any(one in output(other.event) for one in messages) else both
+
+
+def _remaining(run: Run, later: Sequence[Run], output: _Output) -> str:
+    """An error line; where tests of it fail of something else by now, the other tests alone."""
+    otherwise = {name for one in later for name in _failing_otherwise(run, one, output)}
+    rest = (part for part in run.line.split(" · ") if not otherwise.issuperset(_TEST_NAME.findall(part)))
+    return " · ".join(rest) if otherwise else run.line
+
+
+def _is_gone(run: Run, other: Run, output: _Output) -> bool:
+    """Whether a later run shows a failure no more: it or its tests passed, or something else failed."""
+    is_of_it = contains(f"{other.key} && {other.echoed}", run.key)
+    if other.outcome is not CommandOutcome.FAILED or not is_test(run.command):
+        return other.outcome is CommandOutcome.OK and (is_of_it or _chooses_tests_of(run, other))
+    (tests, messages), failing = _failure(run.line), _TEST_NAME.findall(output(other.event))
+    if tests and (not is_of_it or not failing or tests.intersection(failing)):
+        return tests <= _failing_otherwise(run, other, output)
+    is_plain = is_of_it and not _SAYS_ONLY_THAT.search(other.line)
+    return is_plain and (bool(tests) or not any(one in output(other.event) for one in messages))
+
+
+def _repairs(changes: Sequence[FileOperation]) -> list[FileOperation]:
+    """Changes without those that were put back, and without files for a try where others changed too."""
+    put_back = {one.path: one.event for one in changes if one.action is FileAction.REVERT}
+    kept = [one for one in changes if one.event > put_back.get(one.path, -1)]
+    return [one for one in kept if not is_throwaway(one.target or one.path)] or kept
+
+
+def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Output) -> ErrorRecord:
+    between = [change for change in changes if change.event > run.event]
+    edited = [change.event for change in between if change.action is not FileAction.REVERT]
+    gone = [other for other in later if _is_gone(run, other, output)]
+    first = next((other for other in gone if edited and edited[0] < other.event), None)
+    went_well = (other for other in gone if other.outcome is CommandOutcome.OK)
     passed = next((other for other in went_well if contains(f"{other.key} && {other.echoed}", run.key)), None)
-    end = passed.event if passed else None
-    between = [change for change in changes if change.event > run.event and (end is None or change.event < end)]
-    fixes = tuple(dict.fromkeys(change.path for change in between))
-    records = [
-        run.result_record,
-        *(change.record for change in between[-1:]),
-        *([passed.result_record] if passed else []),
-    ]
+    # Where none passed, one that ran all tests and shows all that they printed.
+    is_whole = first and "--- FAIL: " in first.line and "panic: " not in output(first.event)
+    if first and (passed or (is_whole and not code_is_of_another(first.command))):
+        passed = min(first, passed or first, key=lambda one: one.event)
+    if passed:
+        between = _repairs([change for change in between if change.event < passed.event])
+    fixes = tuple(dict.fromkeys(change.target or change.path for change in between))
+    records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     is_check = is_test(run.command)
     # An edit of the file that the error names is what there was to do about it, not another command.
@@ -260,7 +315,8 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     if other:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     elif status is Status.CHANGED_SINCE:
-        other = _alone(run, later)
+        chosen = (one for one in reversed(later) if one.outcome is CommandOutcome.OK and _chooses_tests_of(run, one))
+        other = next(chosen, None)  # the newest
     return ErrorRecord(
         line=run.line,
         command=run.command,
@@ -272,15 +328,11 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     )
 
 
-def _alone(run: Run, later: Sequence[Run]) -> Run | None:
-    """The newest run that chose all tests that failed, by names or how they begin, and passed."""
+def _chooses_tests_of(run: Run, other: Run) -> bool:
+    """Whether a run chooses all tests that failed in another, by names or how they begin."""
     tests = _TEST_NAME.findall(run.line)
-    for one in reversed(later if tests else ()):
-        chosen = _CHOSEN_TESTS.findall(one.command) if one.outcome is CommandOutcome.OK else ()
-        begins = tuple(re.findall(r"\w+", " ".join(chosen)))
-        if begins and all(name.startswith(begins) for name in tests):
-            return one
-    return None
+    begins = tuple(re.findall(r"\w+", " ".join(_CHOSEN_TESTS.findall(other.command)))) if tests else ()
+    return bool(begins) and all(name.startswith(begins) for name in tests)
 
 
 _TEST_NAME = re.compile(r"(?:--- FAIL: |::)(\w+)")
@@ -342,17 +394,14 @@ def _programs(command: str) -> frozenset[str]:
 
 
 def _wider_check(run: Run, later: Sequence[Run]) -> Run | None:
-    """The newest run without targets of another check (lint, types, not tests) of the same tools that passed."""
-    family = _check_family(run.command)
-    passed = (other for other in reversed(later) if other.outcome is CommandOutcome.OK)
-    return next((o for o in passed if family and _check_family(o.command) == family and not _targets(o.key)), None)
+    """The newest run without targets of another check (lint, types, not tests) of JavaScript that passed."""
+    passed = (other for other in reversed(later) if other.outcome is CommandOutcome.OK and _checks_js(other.command))
+    return next((other for other in passed if not _targets(other.key)), None) if _checks_js(run.command) else None
 
 
-def _check_family(command: str) -> str:
-    """Whose checks of the code, tests aside, a command runs; empty if it runs none that is known."""
-    if not _CHECKS_CODE.search(command):
-        return ""
-    return "js" if re.search(r"\b(?:npm|npx|yarn|pnpm|bun)\b", command) else ""
+def _checks_js(command: str) -> bool:
+    is_js = re.search(r"\b(?:npm|npx|yarn|pnpm|bun)\b", command)
+    return is_js is not None and _CHECKS_CODE.search(command) is not None
 
 
 _CHECKS_CODE = re.compile(r"\b(?:check|verify|lint|tsc|typecheck|type-check|eslint|golangci-lint|mypy|clippy|vet)\b")

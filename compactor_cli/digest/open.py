@@ -228,11 +228,8 @@ def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, w
 _MAX_PATHS = 4
 # Checks of the same age, lines of such, and the newest of the edits after them that are listed.
 _MAX_STALE, _MAX_STALE_PATHS = 3, 2
-_MAX_ENTRY_CHARS = 120
+_MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS = 120, 90
 _SAME_CHARS = 40
-
-
-_MAX_COMMAND_CHARS = 90
 
 
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

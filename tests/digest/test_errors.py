@@ -389,3 +389,75 @@ def test_a_cause_ends_where_a_guess_or_the_next_entry_of_a_list_begins() -> None
     found = "The bug is that `open_gate` never calls `read_level`."
     assert causes(says(f"{found} It may be the relay too.")) == [found]
     assert causes(says(f"1. {found}\n2. The docs name `close_gate`.")) == [f"1. {found}"]
+
+
+def edit(path: str, old: str = "x") -> tuple[object, ...]:
+    return (call("Edit", path, file_path=path, old_string=old, new_string="y"), answer("ok", path))
+
+
+TIDE = "--- FAIL: TestTide (0.1s)\n    tide_test.go:9: want 3, got 4\n"
+GATE = "--- FAIL: TestGate (0.1s)\n    gate_test.go:7: still open\n"
+SUITE_PASSED = ran("go test ./... | tail -20", "ok  \tharbour/tide\t0.2s")
+
+
+def suite(output: str) -> tuple[object, ...]:
+    return ran("go test ./... | tail -20", f"{output}FAIL", is_error=True)
+
+
+def test_edits_after_the_run_in_which_a_test_no_longer_failed_are_for_what_failed_then() -> None:
+    found = errors(*suite(TIDE), *edit("tide_test.go"), *suite(GATE), *edit("gate_test.go"), *SUITE_PASSED)
+    assert [(one.line.split(" ")[2], one.fixes) for one in found] == [
+        ("TestTide", ("tide_test.go",)),
+        ("TestGate", ("gate_test.go",)),
+    ]
+    alone = ran("go test ./tide/ -run TestTide", "ok  \tharbour/tide\t0.2s")
+    (tide,) = errors(*suite(TIDE), *edit("tide.go"), *alone, *edit("gate.go"), *SUITE_PASSED)
+    assert tide.fixes == ("tide.go",)
+
+
+def test_a_test_that_fails_no_more_is_fixed_where_the_suite_still_fails_of_another() -> None:
+    failed, other = (ran("go test ./...", f"{one}FAIL", is_error=True) for one in (TIDE, GATE))
+    unfixed, fixed = shown(*failed, *edit("tide.go"), *other)
+    assert [text.rpartition(" → ")[2] for text in fixed] == ["fixed by tide.go"]
+    assert not any("TestTide" in text for text in unfixed)
+    # What the end of an output does not show may stand above it; a build that broke ran no test.
+    assert any("TestTide" in text for text in shown(*suite(TIDE), *edit("tide.go"), *suite(GATE))[0])
+    broken = ran("go test ./...", "tide.go:3:4: undefined: x\nFAIL\tharbour/tide [build failed]", is_error=True)
+    assert any("TestTide" in text for text in shown(*failed, *edit("tide.go"), *broken)[0])
+
+
+def test_files_that_were_put_back_and_files_for_a_try_fixed_nothing() -> None:
+    put_back = ran("git checkout -- feed.go", "")
+    tried = ran("cat > /tmp/try.go << 'EOF'\npackage try\nEOF", "")
+    (tide,) = errors(*suite(TIDE), *edit("feed.go"), *tried, *edit("tide.go"), *put_back, *SUITE_PASSED)
+    assert tide.fixes == ("tide.go",)
+    moved = ran("mv /tmp/try.go tide.go", "")
+    (tide,) = errors(*suite(TIDE), *tried, *moved, *SUITE_PASSED)
+    assert tide.fixes == ("tide.go",)
+
+
+def test_an_error_that_another_command_shows_again_is_not_fixed() -> None:
+    unused = "tide.go:{}:2: unused variable depth (unused)"
+    failed = ran("make fmt && make lint", unused.format(3), is_error=True)
+    again = ran("go build ./... && make lint", f"gate.go:1:1: no comment\n{unused.format(5)}", is_error=True)
+    unfixed, fixed = shown(*failed, *edit("tide.go"), *ran("make fmt && make lint", "0 issues"), *again)
+    assert fixed == []
+    assert ["`go build ./... && make lint`" in text for text in unfixed if "unused" in text] == [True]
+
+
+def test_a_test_that_fails_of_something_else_by_another_command_no_longer_fails_of_the_first() -> None:
+    later = TIDE.replace("9: want 3, got 4", "20: the moon is missing")
+    alone = ran("go test ./tide -v -run TestTide | tail -30", f"{later}FAIL", is_error=True)
+    unfixed, _ = shown(*suite(f"{GATE}{TIDE}".replace("still open", "")), *edit("tide.go"), *alone, *edit("moon.go"))
+    assert not any("want 3" in text for text in unfixed)
+    assert [text.partition(": ")[2].partition(" —")[0] for text in unfixed if "FAIL" in text] == [
+        "--- FAIL: TestTide · tide_test.go:20: the moon is missing",
+        "--- FAIL: TestGate",
+    ]
+
+
+def test_files_edited_after_a_check_that_passed_are_not_for_the_cause_found_before_it() -> None:
+    mended = edit("src/gauge.py", "read_level()")
+    passed = ran("pytest", "9 passed")
+    (found,) = causes(says(FOUND), *mended, *passed, *edit("src/relay.py", "read_level()"))
+    assert found.endswith("→ edited: src/gauge.py")
