@@ -29,16 +29,7 @@ from compactor_cli.formats.located_parts import (
     result_piece,
 )
 from compactor_cli.formats.sessions import time_near
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    Transcript,
-)
+from compactor_cli.model.transcript import Media, Message, Record, Role, Text, Thinking, ToolCall, Transcript
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
 _BOUNDARY = ("extra", "context_management")
@@ -92,16 +83,9 @@ class Atif(RecordDialect):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A trajectory of steps; keys of anybody's stand in ``extra``, as the format wants it."""
-        agent = {
-            "name": "agent",
-            "version": "unknown",
-            **({"model_name": conversation.model} if conversation.model else {}),
-        }
-        document: dict[str, Any] = {
-            "schema_version": "ATIF-v1.7",
-            "session_id": conversation.key("session"),
-            "agent": agent,
-        }
+        named = {"model_name": conversation.model} if conversation.model else {}
+        agent = {"name": "agent", "version": "unknown", **named}
+        document = {"schema_version": "ATIF-v1.7", "session_id": conversation.key("session"), "agent": agent}
         steps: list[dict[str, Any]] = []
         for message in conversation.messages:
             if message.role is Role.TOOL:

@@ -40,11 +40,7 @@ def _other(block: Mapping[str, Any]) -> LocatedPart | None:
         return LocatedPart(Thinking(text=block["text"]))
     if kind == "think":
         return LocatedPart(Thinking(text=string(block.get("think"))))
-    if (
-        kind == "document"
-        and at(block, ("source", "type")) == "text"
-        and (text := string(at(block, ("source", "data"))))
-    ):
+    if kind == "document" and at(block, ("source", "type")) == "text" and (text := string(block["source"].get("data"))):
         return LocatedPart(Text(text=text), (("source", "data"),))
     if kind.endswith("_tool_result") and kind not in _PLAIN_RESULTS:
         return _server_result(block)

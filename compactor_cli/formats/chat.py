@@ -22,6 +22,7 @@ from compactor_cli.formats.contents import (
     role_of,
     shortened_call,
     shortened_result,
+    string,
 )
 from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces
 from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, Thinking, ToolResult
@@ -95,19 +96,14 @@ def read(value: Any) -> Message:
         # A message that is nothing but a text: most are, and this is the short way for them.
         summary = previous_summary(role, content) if role in _SUMMARISING else None
         words = (Text(text=content),) if content else ()
-        return Message(role=role, parts=words, timestamp=_timestamp(value), summary=summary)
+        return Message(role=role, parts=words, timestamp=string(value.get("timestamp")), summary=summary)
     parts = tuple([piece.part for piece in _pieces(value, role)])
     return Message(
         role=role_of(role, parts),
         parts=parts,
-        timestamp=_timestamp(value),
+        timestamp=string(value.get("timestamp")),
         summary=_compaction(content) or (summary_of(role, parts) if role in _SUMMARISING else None),
     )
-
-
-def _timestamp(value: Mapping[str, Any]) -> str:
-    timestamp = value.get("timestamp")
-    return timestamp if isinstance(timestamp, str) else ""
 
 
 def _role(value: Any) -> Role:

@@ -15,14 +15,7 @@ from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, role_of, string
-from compactor_cli.formats.conversation import (
-    SIGNED,
-    Conversation,
-    arguments_object,
-    image_of,
-    merged,
-    without_system,
-)
+from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, image_of, merged, without_system
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located_parts import LocatedPart, RecordDialect, like_keys, parts_of, result_piece
 from compactor_cli.formats.new_message import alternating

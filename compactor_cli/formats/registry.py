@@ -76,11 +76,7 @@ _DIALECTS = tuple(
         ("sharegpt", "sharegpt:SHAREGPT", "from conversations conversation []"),
         ("hermes", "sharegpt:HERMES_TRAJECTORY", "from conversations conversation []"),
         ("kimi-cli", "kimi:KIMI_CLI", "role"),
-        (
-            "dialogue",
-            _SPEC,
-            "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []",
-        ),
+        ("dialogue", _SPEC, "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []"),
     )
 )
 

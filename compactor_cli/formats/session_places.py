@@ -103,7 +103,13 @@ class SessionFile:
 
 def clients(environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
     """All clients, with the folders that these variables name."""
-    return tuple(_client(table, environ, home) for table in _tables())
+    found = []
+    for table in _tables():
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+        }
+        found.append(Client(root=_root(values.pop("roots"), environ, home), **values))
+    return tuple(found)
 
 
 def clients_named(names: Sequence[str], environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
@@ -148,13 +154,6 @@ def _sessions(client: Client) -> Iterator[SessionFile]:
 @cache
 def _tables() -> tuple[Mapping[str, Any], ...]:
     return tuple(tomllib.loads(_FILE.read_text(encoding="utf-8"))["client"])
-
-
-def _client(table: Mapping[str, Any], environ: Mapping[str, str], home: Path) -> Client:
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key != "roots"
-    }
-    return Client(root=_root(table["roots"], environ, home), **values)
 
 
 def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: Path) -> Path:

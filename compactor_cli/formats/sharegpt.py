@@ -14,13 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat, new_message
-from compactor_cli.formats.base import (
-    RUN,
-    Capabilities,
-    Insertion,
-    InsertionPoint,
-    pad_missing_results,
-)
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, pad_missing_results
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import named_call, result_text, shortened_call
@@ -30,10 +24,7 @@ from compactor_cli.formats.located_parts import RecordDialect
 from compactor_cli.formats.new_message import BRIDGE, alternating
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
-_TAGS = {
-    Role.ASSISTANT: ("think", "scratch_pad", "tool_call"),
-    Role.TOOL: ("tool_response",),
-}
+_TAGS = {Role.ASSISTANT: ("think", "scratch_pad", "tool_call"), Role.TOOL: ("tool_response",)}
 _THOUGHTS = frozenset({"think", "scratch_pad"})
 
 

@@ -321,13 +321,12 @@ class SpecDialect:
         role = self._role(value, found, first, roles)
         if role is Role.META:
             return Message(role=role, timestamp=self._time(value))
-        return Message(
-            role=role,
-            parts=found,
-            timestamp=self._time(value),
-            summary=self._carried_summary(value) or summary_of(role, found),
-            own_words=self._own_words(value, found) if role is Role.USER else None,
-        )
+        own_words = None
+        if role is Role.USER and len(own := parts_of(self._persons(value))) != len(found):
+            # The client's words stand in the same message.
+            own_words = "\n".join(part.text for part in own if isinstance(part, Text))
+        carried = self._carried_summary(value) or summary_of(role, found)
+        return Message(role=role, parts=found, timestamp=self._time(value), summary=carried, own_words=own_words)
 
     def _carried_summary(self, value: Any) -> PreviousSummary | None:
         """The summary that an element of a message is, the client's own."""
@@ -337,13 +336,6 @@ class SpecDialect:
         texts = (string(lookup(each, self._carried["text"])) for each in listed or () if is_summary(each))
         text = next(filter(None, texts), "")
         return PreviousSummary(origin=self.name, text=text) if text else None
-
-    def _own_words(self, value: Any, found: Sequence[Part]) -> str | None:
-        """What the person said, where the client's words stand in the same message; else None."""
-        own = parts_of(self._persons(value))
-        if len(own) == len(found):
-            return None
-        return "\n".join(part.text for part in own if isinstance(part, Text))
 
     def _time(self, value: Any) -> str:
         paths = self._spec.get("message", _ANY).get("time", ())

@@ -268,9 +268,4 @@ def text(value: object, where: str) -> str:
     return value
 
 
-_PLAIN: Mapping[type, Callable[[object, str], Any]] = {
-    int: count,
-    float: ratio,
-    bool: switch,
-    str: text,
-}
+_PLAIN: Mapping[type, Callable[[object, str], Any]] = {int: count, float: ratio, bool: switch, str: text}

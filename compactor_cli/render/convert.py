@@ -18,17 +18,7 @@ from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.formats.sent import sent
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Part,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Transcript,
-)
+from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import read_records
 
@@ -145,7 +135,10 @@ class _Builder:
                 self.is_answered = True
                 step = None if step and step.calls else step
             else:
-                step = step or self._new(message)
+                if step is None:
+                    step = _Step(message)
+                    self.steps.append(step)
+                    self.is_answered = False
                 self._take(step, part, (i, n))
 
     def _step_for(self, message: Message) -> _Step | None:
@@ -156,11 +149,6 @@ class _Builder:
         is_same = bool(message.group) and message.group == last.message.group
         is_parallel = last.calls and bool(message.calls) and not message.text and not self.is_answered
         return last if is_same or is_parallel or last.only_thinks else None
-
-    def _new(self, message: Message) -> _Step:
-        self.steps.append(_Step(message))
-        self.is_answered = False
-        return self.steps[-1]
 
     def _take(self, step: _Step, part: Part, place: _Place) -> None:
         if not isinstance(part, ToolCall):

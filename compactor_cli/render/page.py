@@ -360,11 +360,10 @@ def _tokens_after(
 
 
 def _before(transcript: Transcript, tokens: Sequence[int], fates: Sequence[Fate], scale: float) -> tuple[BarSlice, ...]:
-    titles = (
-        f"{i + 1} · {message.role.value} · {count:,} tokens · {_word(fate)}"
-        for i, (message, count, fate) in enumerate(zip(transcript.messages, tokens, fates, strict=True))
-    )
-    sized = [(i + 1, count, fates[i], title) for i, (count, title) in enumerate(zip(tokens, titles, strict=True))]
+    sized = [
+        (number, count, fate, f"{number} · {message.role.value} · {count:,} tokens · {_word(fate)}")
+        for number, (message, count, fate) in enumerate(zip(transcript.messages, tokens, fates, strict=True), 1)
+    ]
     return tuple(_slices(sized, scale))
 
 

@@ -120,7 +120,13 @@ def load_template(name: str) -> Template:
     check_template(name)
     data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     if "like" in data:
-        return _behind(data["before"], load_template(data["like"]))
+        # The same, with these words before its prefaces.
+        template, words = load_template(data["like"]), data["before"]
+        led: dict[str, Any] = {
+            name: {language: f"{words}{text}" for language, text in getattr(template, name).items()}
+            for name in ("preface", "brief", "unarchived")
+        }
+        return replace(template, **led)
     return Template(
         style=Style(data["style"]),
         preface=data["preface"],
@@ -130,17 +136,6 @@ def load_template(name: str) -> Template:
         states=data.get("states", {}),
         brief=data.get("brief", {}),
         unarchived=data.get("unarchived", {}),
-    )
-
-
-def _behind(words: str, template: Template) -> Template:
-    """The template with these words before its prefaces."""
-
-    def led(texts: ByLanguage) -> ByLanguage:
-        return {language: f"{words}{text}" for language, text in texts.items()}
-
-    return replace(
-        template, preface=led(template.preface), brief=led(template.brief), unarchived=led(template.unarchived)
     )
 
 
