@@ -40,7 +40,7 @@ _ACCEPTS_CORRECTION = re.compile(
 )
 # What the user adds to an explanation does not doubt it.
 _OBJECTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
-# How a message begins that reports what was done: it explains nothing that could be wrong.
+# How a message begins that reports what was done: without a reason, it explains nothing that could be wrong.
 _REPORTS = re.compile(
     r"\W*(?:(?:I'?ve|I have) (?:created|written|updated|added|saved|committed|pushed)|done\b|all done)", re.IGNORECASE
 )
@@ -104,7 +104,8 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
                 doubt(_meant(events, explained, asked) or explained[-1:], asked)
             elif event.turn != turn and _OBJECTS.search(asked) and _ACCEPTS_CORRECTION.match(event.text):
                 doubt(_meant(events, explained, asked), asked)
-            if len(event.text) >= _REASONED_CHARS and not _REPORTS.match(event.text):
+            reports = _REPORTS.match(event.text) and not any(map(gives_reason, sentences(event.text)))
+            if len(event.text) >= _REASONED_CHARS and not reports:
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
         elif event.refusal and spoken >= 0:

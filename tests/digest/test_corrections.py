@@ -71,3 +71,18 @@ def test_a_correction_that_goes_on_with_a_question_is_one() -> None:
     guess = says("I bet that the harbour sends its readings twice.")
     assert doubted(user("why double?"), guess, user("no, that's not it, it sends them once. can you log them?"))
     assert doubted(user("why double?"), guess, user("no, wait. does it keep what it sent?")) == []
+
+
+def test_a_message_that_begins_with_done_and_then_explains_is_what_an_objection_means() -> None:
+    early = says(
+        "The fix works. The export of the harbour lost rows because the gauge sends its readings twice an hour, and "
+        "the store keeps one reading of an hour only.\n\nI changed the key of the store to the minute of the reading."
+    )
+    late = says(
+        "Done. The test writes two readings of one gauge to the store and wants both of them in the export.\n\nWhile a "
+        "gauge of the harbour cannot be asked here, the same loss of readings is caught because the key is the same."
+    )
+    asked = user("but is this the same, the loss was with the gauge of the harbour, readings of the store worked!?")
+    taken_back = doubted(early, user("add a test"), late, asked, says("You're right, the store was never at fault."))
+    assert taken_back
+    assert all(piece in late.text for piece in taken_back)
