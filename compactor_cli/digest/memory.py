@@ -92,7 +92,7 @@ def _bounded(values: Sequence[Any]) -> list[Any]:
     return kept[::-1]
 
 
-_TAG = re.compile(r" \[\d+(?:[,-]\d+)?\]$", re.MULTILINE)
+_TAG = re.compile(r" \[\d+(?:[,-]\d+)*\]$", re.MULTILINE)
 _WORDS = tuple(map(words_of, LANGUAGES))
 
 

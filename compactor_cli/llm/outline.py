@@ -10,7 +10,7 @@ from itertools import groupby
 
 from compactor_cli.digest.statements import listed
 from compactor_cli.llm.quoting import quoter
-from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
+from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary, record_ranges
 from compactor_cli.model.value import dataclass
 
 _PROBE = "\u241f"
@@ -234,16 +234,5 @@ def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]
 def _line(item: Item) -> str:
     indent = "  " * item.depth
     body = item.text.replace("\n", f"\n{indent}  ")
-    return f"{indent}- {body}{_tag(item.records)}"
-
-
-def _tag(records: Sequence[int]) -> str:
-    """The records in brackets, counted from 1, runs of them as ranges: `` [3,12-15]``."""
-    runs: list[tuple[int, int]] = []
-    for record in records:
-        if runs and record == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], record)
-        else:
-            runs.append((record, record))
-    shown = ",".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
-    return f" [{shown}]" if runs else ""
+    tag = f" [{','.join(record_ranges(item.records))}]" if item.records else ""
+    return f"{indent}- {body}{tag}"

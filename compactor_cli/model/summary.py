@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from itertools import groupby
 from typing import Protocol
 
 from compactor_cli.model.settings import NEWEST
@@ -41,6 +42,12 @@ class Item:
     text: str
     records: tuple[int, ...] = ()
     depth: int = 0
+
+
+def record_ranges(records: Sequence[int]) -> tuple[str, ...]:
+    """Ascending records, counted from 1, runs of them as ranges: ``3``, ``12-15``."""
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(records), key=lambda one: one[1] - one[0])]
+    return tuple(f"{run[0] + 1}-{run[-1] + 1}" if len(run) > 1 else f"{run[0] + 1}" for run in runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Any
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.marker import Marker, find_marker
-from compactor_cli.model.summary import Item, Section, SectionItems, Summary
+from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary, record_ranges
 from compactor_cli.model.value import dataclass
 
 FOLDER = Path(__file__).with_name("templates")
@@ -44,6 +44,8 @@ class Style(StrEnum):
 ByLanguage = Mapping[str, str]
 # Below this size, a summary stands under the brief preface.
 BRIEF_TOKENS = 800
+# A list of records that a model cites says where each fact is found; a longer one is hardly read.
+_TEXT_RANGES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +159,12 @@ def render(summary: Summary, template: Template, marker: Marker) -> str:
     Sections without items are left out. The text ends without a line break.
     """
     language = summary.language
+    most_ranges = _TEXT_RANGES if summary.source is Source.MODEL else 1
     lines = [_filled(in_language(template.preface, language), marker), str(marker)]
     lines += filter(None, [in_language(template.opening, language).strip()])
     if summary.prose:
         lines += ["", summary.prose.strip()]
-    lines += _all_sections({part.section: part.items for part in summary.sections}, template, language)
+    lines += _all_sections({part.section: part.items for part in summary.sections}, template, language, most_ranges)
     closing = in_language(template.closing, language).strip()
     return "\n".join([*lines, "", closing] if closing else lines)
 
@@ -171,14 +174,17 @@ def _filled(preface: str, marker: Marker) -> str:
     return preface.strip().replace("{transcript}", marker.transcript).replace("{record}", str(marker.last))
 
 
-def _all_sections(items: Mapping[Section, tuple[Item, ...]], template: Template, language: str) -> Iterator[str]:
+def _all_sections(
+    items: Mapping[Section, tuple[Item, ...]], template: Template, language: str, most_ranges: int
+) -> Iterator[str]:
     filled = [section for section in template.headings if items.get(section)]
     for head, group in groupby(filled, key=lambda section: template.head(section, language)):
         yield from ("", head)
         for section in group:
             if label := in_language(template.headings[section].label, language):
                 yield f"**{label}:**"
-            yield from item_lines(_stated(item, section, template, language) for item in items[section])
+            stated = (_stated(item, section, template, language) for item in items[section])
+            yield from item_lines(stated, most_ranges)
         if template.style is Style.XML:
             yield f"</{head[1:]}"
 
@@ -194,25 +200,26 @@ def _stated(item: Item, section: Section, template: Template, language: str) -> 
     return item
 
 
-def item_lines(items: Iterable[Item]) -> Iterator[str]:
+def item_lines(items: Iterable[Item], most_ranges: int = 1) -> Iterator[str]:
     """Items as a list; the records of an item follow it in brackets, unless the line above names them already."""
     shown: tuple[int, ...] = ()
     for item in items:
-        tag = "" if item.records == shown and item.depth else record_tag(item.records)
+        tag = "" if item.records == shown and item.depth else record_tag(item.records, most_ranges)
         shown = item.records
         indent = "  " * item.depth
         text = item.text.replace("\n", f"\n{indent}  ")
         yield f"{indent}- {text}{tag}"
 
 
-def record_tag(records: tuple[int, ...]) -> str:
-    """The records in brackets, counted from 1: ``[12]``, ``[12-15]``, ``[3,12]``; of many, the first and the last."""
-    if not records:
-        return ""
-    first, last = records[0] + 1, records[-1] + 1
-    if first == last:
-        return f" [{first}]"
-    return f" [{first},{last}]" if len(records) == 2 and last > first + 1 else f" [{first}-{last}]"
+def record_tag(records: tuple[int, ...], most_ranges: int = 1) -> str:
+    """The records in brackets, counted from 1: ``[12]``, ``[12-15]``, ``[3,12]``; of many, the first and the last.
+
+    Of a text that cites records as a list, the list, up to ``most_ranges``: ``[3,12-15,20]``.
+    """
+    ranges = record_ranges(records)
+    if len(records) > 2 and len(ranges) > most_ranges:
+        ranges = (f"{records[0] + 1}-{records[-1] + 1}",)
+    return f" [{','.join(ranges)}]" if ranges else ""
 
 
 _CLOSING_TAG = re.compile(r"^\s*</[a-z_]+>\s*$")

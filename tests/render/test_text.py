@@ -68,6 +68,15 @@ def test_records_are_counted_from_one(records: tuple[int, ...], tag: str) -> Non
     assert record_tag(records) == tag
 
 
+def test_a_list_of_records_that_a_model_cites_stays_a_list_up_to_six_ranges() -> None:
+    cited, many = (62, 63, 64, 77, 82, *range(130, 156)), tuple(range(0, 14, 2))
+    items = (Item(text="All pass.", records=cited), Item(text="All was read.", records=many))
+    part = SectionItems(section=Section.COMMANDS, items=items)
+    text = render(Summary(source=Source.MODEL, sections=(part,)), load_template("hermes"), MARKER)
+    assert "All pass. [63-65,78,83,131-156]" in text
+    assert "All was read. [1-13]" in text
+
+
 def test_an_unknown_template_is_a_usage_error_that_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match="hermes"):
         load_template("hermse")
