@@ -22,6 +22,7 @@ from compactor_cli.digest.choice import Choice, Fact
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, shown
 from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind, path_stripper
+from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.history import history_items
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
@@ -58,6 +59,7 @@ _LEAST_STATEMENT_CHARS = 40
 _QUESTION = re.compile(r"[?？][\"'”*_`)]*\s*$")
 # A client's command with addresses and paths, which holds no word of the user.
 _COMMAND = re.compile(r"^/\S+(?:\s+\S*/\S*)*\s*")
+_STOPS = re.compile(r"\b(?:refus|reject|declin|stop|interrupt|den(?:y|ied)|turned down)|拒|中止")
 # A request that is cut below this says what to do, and no longer what not to do.
 _SENTENCE_TOKENS = 30
 # A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
@@ -249,7 +251,8 @@ class _Chooser:
         text = _OLD_RECORDS.sub("", item.text)
         if section is Section.USER:
             words = _asked(text)
-            return bool(words) and not self._is_quoted(words) and _beginning(words) not in self.begun
+            is_known = self._is_quoted(words) or _beginning(words) in self.begun or self._tells_stop(words)
+            return bool(words) and not is_known
         if section is Section.FILES:
             # What was only read has no state.
             path, dash, _ = text.partition(" — ")
@@ -266,6 +269,13 @@ class _Chooser:
         since = (_long_words(line) for one in (*messages, *settled) for line in one.casefold().split("\n"))
         words = _long_words(text.casefold())
         return any(len(words & line) >= _CONCERNED_RATIO * len(words) for line in (*self.lines, *since))
+
+    def _tells_stop(self, text: str) -> bool:
+        """Whether the text says itself that the user stopped this call, for which no reason was given."""
+        label, _, call = text.partition("`")
+        call = call.rstrip("`").partition(ELLIPSIS)[0].strip().casefold()
+        lines = self.folded.split("\n") if label.startswith(self.analysis.words.stopped) and call else ()
+        return any(call in line and _STOPS.search(line) for line in lines)
 
     def _is_quoted(self, text: str) -> bool:
         words = _spaced(text).split()
@@ -313,21 +323,26 @@ def _carried(previous: str, request: Request, analysis: Analysis) -> dict[Sectio
 def _outcomes(analysis: Analysis) -> Iterator[Item]:
     """What changed something outside, newest first: the program, and what it reported, an address by itself.
 
-    Of pushes of a branch only the newest; nothing that failed and was done after all.
+    Of pushes of a branch only the newest; nothing that failed and was done after all, nothing in a throwaway folder,
+    no changes that were stashed and brought back.
     """
     known: set[str] = set()
     for run in reversed(analysis.runs):
         if not run.changes_world or (run.outcome is CommandOutcome.UNKNOWN and not run.line):
             continue
-        if not (program := _program(run)):
+        folder = analysis.work.elsewhere.get(run.event, "")
+        if is_throwaway(f"{folder}/") or not (program := _program(run)):
+            continue
+        if program.startswith("git stash") and run.result_record != analysis.work.stash_record:
             continue
         addresses = _ADDRESS.findall(run.line)
         report = addresses[-1] if addresses else run.line or run.outcome.value
         is_failure = run.outcome is CommandOutcome.FAILED
-        text = f"`{program}` → {report}"
-        if (key := program if is_failure else _PUSHED.sub("", text)) not in known:
+        named = f"`{program}` ({folder})" if folder else f"`{program}`"
+        text = f"{named} → {report}"
+        if (key := named if is_failure else _PUSHED.sub("", text)) not in known:
             yield Item(text=text, records=records_of((run.record, run.result_record)))
-        known |= {key} if is_failure else {key, program}
+        known |= {key} if is_failure else {key, named}
 
 
 def _program(run: Run) -> str:

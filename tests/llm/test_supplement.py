@@ -304,6 +304,40 @@ def test_the_folder_that_git_ran_in_takes_no_room() -> None:
     assert "`git commit` → [gauges 1a2b3c4] Read gauges" in completed_of(talk, "The work at the harbour goes on. " * 20)
 
 
+SWEPT = conversation(
+    user("Read the gauges of the barrier, and try the hook of git somewhere else."),
+    call("Edit", "e1", file_path="/data/app/src/gauges.py", old_string="a", new_string="gauge_a"),
+    answer("The file was updated.", "e1"),
+    ran("cd /data/app && git commit -am 'Read gauges'", "[gauges 1a2b3c4] Read gauges"),
+    ran("cd /tmp/try && git init && git commit -am 'Try the hook'", "[main (root-commit) 5d6e7f8] Try the hook"),
+    ran("cd /data/crane && git commit -am 'Lift the crane'", "[main 9a8b7c6] Lift the crane"),
+    ran("git stash && pytest -q tests/test_gauges.py", "Saved working directory\n3 passed in 0.1s"),
+    ran("git stash pop", "On branch gauges\nYour branch is up to date with 'origin/gauges'."),
+    says("The gauges are read."),
+    cwd="/data/app",
+)
+
+
+def test_an_outcome_of_another_folder_names_it_and_what_was_tried_or_brought_back_is_none() -> None:
+    found = completed_of(SWEPT, "The work at the harbour goes on. " * 20)
+    assert [text for text in found if text.startswith("`git")] == [
+        "`git commit` (/data/crane) → [main 9a8b7c6] Lift the crane",
+        "`git commit` → [gauges 1a2b3c4] Read gauges",
+    ]
+
+
+def test_a_call_that_was_stopped_is_told_once_unless_the_text_only_names_it() -> None:
+    refused = answer(
+        "The user doesn't want to proceed with this tool use. The tool use was rejected.", "c", is_error=True
+    )
+    talk = conversation(
+        user("Who wrote the rule?"), call("Bash", "c", command="cat /etc/crane.rules"), refused, says("I stop.")
+    )
+    stop = "Stopped by the user: `cat /etc/crane.rules`"
+    assert stop not in completed_of(talk, "The user refused `cat /etc/crane.rules`: it is not to be read. " * 9)
+    assert stop in completed_of(talk, "Next is `cat /etc/crane.rules`, which shows who wrote the rule. " * 9)
+
+
 LONG = (
     "Please bring the gauges of the harbour up to date before the next spring tide, all of them. "
     + " ".join(f"Gauge {n} is read by the crane of quay {n} and by nobody else." for n in range(12))
