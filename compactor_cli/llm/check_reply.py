@@ -18,6 +18,7 @@ from itertools import islice
 
 from compactor_cli.digest.atoms import AtomKind, atom_kinds, atom_texts
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, parameters
+from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.open import plan_state
 from compactor_cli.formats.harness import user_text
 from compactor_cli.group.todos import State
@@ -306,6 +307,23 @@ def coverage(text: str, wanted: Sequence[Essential]) -> Coverage:
     weight = sum(fact.weight for fact in wanted)
     ratio = 1 - sum(fact.weight for fact in missing) / weight if weight else 1.0
     return Coverage(ratio=ratio, missing=missing, total=len(wanted))
+
+
+_STOPPED = tuple(f"- {words_of(language).stopped}" for language in LANGUAGES)
+
+
+def not_shown(facts: str, texts: Sequence[str]) -> str:
+    """Those of the facts, an item a line, of which some name stands in none of the texts.
+
+    What the user stopped is shown by its own words alone: a text may name the thing and not say that it was refused.
+    """
+    shown = "\n".join(texts)
+    return "\n".join(line for line in facts.split("\n") if not _is_shown(line, shown))
+
+
+def _is_shown(line: str, shown: str) -> bool:
+    names = () if line.startswith(_STOPPED) else atom_texts(line)
+    return line in shown or (bool(names) and all(name in shown for name in names))
 
 
 # The share of the essentials that a summary names at least; without headings it has to prove more.

@@ -354,6 +354,8 @@ def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
         yield f"{cut} long texts were shortened in the prompt"
     if draft.healed:
         yield f"of {draft.leaves} parts, the digest wrote {draft.healed}, which the model twice did not summarise"
+    if draft.unjoined:
+        yield f"the summaries of the parts stand side by side, the model did not join them: {draft.unjoined}"
     if draft.numbers:
         named = ", ".join(draft.numbers[:_MOST_NUMBERS])
         yield f"the model gave {len(draft.numbers)} numbers that no record shows: {named}"

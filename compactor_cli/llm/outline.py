@@ -13,6 +13,8 @@ from compactor_cli.llm.quoting import quoter
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary, record_ranges
 from compactor_cli.model.value import dataclass
 
+# The item that a part states the user's goal in.
+_GOAL = re.compile(r"\W*(?:(?:goal|objective)\b|目标|目標)", re.IGNORECASE)
 _PROBE = "\u241f"
 # Longer ranges of records show where something happened no better than their ends do.
 _MOST_RECORDS = 200
@@ -214,6 +216,28 @@ def _cited(item: Item, covered: frozenset[int]) -> Item:
         named = (*named[: _MOST_RECORDS - 1], named[-1])
     text = item.text[: found.start()] + item.text[found.end() :]
     return replace(item, text=text.rstrip(), records=named)
+
+
+def joined_outline(outlines: Sequence[Outline]) -> Outline:
+    """The sections of consecutive parts, item after item; of items with the same text, the last.
+
+    How things stand is what the newest part that has it says, after the goal of an earlier one where it states none.
+    """
+    found: dict[Section, dict[str, Item]] = {}
+    for part in (part for outline in outlines for part in outline.sections):
+        items = found.setdefault(part.section, {})
+        if part.section is Section.TASK:
+            has_goal = any(_GOAL.match(item.text) for item in part.items)
+            goals = [item for item in items.values() if _GOAL.match(item.text) and not has_goal]
+            items.clear()
+            items.update((goal.text, goal) for goal in goals)
+        for item in part.items:
+            items.pop(item.text, None)
+            items[item.text] = item
+    sections = tuple(SectionItems(section=section, items=tuple(items.values())) for section, items in found.items())
+    text = "\n".join(item.text for part in sections for item in part.items)
+    prose = "\n\n".join(outline.prose for outline in outlines if outline.prose)
+    return Outline(sections=sections, present=frozenset(found), text=f"{prose}\n{text}".strip(), prose=prose)
 
 
 def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]) -> str:

@@ -16,7 +16,6 @@ from itertools import islice, takewhile
 from textwrap import wrap
 
 from compactor_cli.digest.analysis import Analysis, analyse
-from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Choice, Fact
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, shown
@@ -33,7 +32,7 @@ from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, 
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
-from compactor_cli.llm.outline import Outline, OutlineHeading, as_text
+from compactor_cli.llm.outline import Outline, OutlineHeading, as_text, joined_outline
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Transcript
@@ -530,29 +529,3 @@ def _ranked_names(analysis: Analysis, found: Sequence[Event]) -> list[tuple[floa
         here = {row for line in texts if line in lines.numbers for row in lines.atoms[lines.numbers[line]]}
     best = sorted(here, key=lambda row: (-rows[row], row))[:MOST_RANKED]
     return [(rows[row], atoms[row]) for row in best]
-
-
-def not_shown(facts: str, texts: Sequence[str]) -> str:
-    """Those of the facts, an item a line, of which some name stands in none of the texts."""
-    shown = "\n".join(texts)
-    return "\n".join(line for line in facts.split("\n") if not _is_shown(line, shown))
-
-
-def _is_shown(line: str, shown: str) -> bool:
-    names = atom_texts(line)
-    return line in shown or (bool(names) and all(name in shown for name in names))
-
-
-def joined_outline(outlines: Sequence[Outline]) -> Outline:
-    """The sections of consecutive parts, item after item; of items with the same text, the last."""
-    found: dict[Section, dict[str, Item]] = {}
-    for outline in outlines:
-        for part in outline.sections:
-            items = found.setdefault(part.section, {})
-            for item in part.items:
-                items.pop(item.text, None)
-                items[item.text] = item
-    sections = tuple(SectionItems(section=section, items=tuple(items.values())) for section, items in found.items())
-    text = "\n".join(item.text for part in sections for item in part.items)
-    prose = "\n\n".join(outline.prose for outline in outlines if outline.prose)
-    return Outline(sections=sections, present=frozenset(found), text=f"{prose}\n{text}".strip(), prose=prose)

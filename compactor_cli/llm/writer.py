@@ -7,13 +7,31 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.llm import prompts, quoting
-from compactor_cli.llm.check_reply import CheckInput, Essential, ReplyFault, Verdict, check, is_enough, shortened
-from compactor_cli.llm.model_calls import Call, ChatMessage, ContextTooLong, GaveUp, ModelFailure, Reply, Speaker
+from compactor_cli.llm.check_reply import (
+    CheckInput,
+    Essential,
+    ReplyFault,
+    Verdict,
+    check,
+    is_enough,
+    not_shown,
+    shortened,
+)
+from compactor_cli.llm.model_calls import (
+    Call,
+    ChatMessage,
+    ContextTooLong,
+    GaveUp,
+    ModelFailure,
+    Reply,
+    Speaker,
+    UnknownModel,
+)
 from compactor_cli.llm.model_client import SHRINK_ROUNDS
-from compactor_cli.llm.outline import Outline, as_text
+from compactor_cli.llm.outline import Outline, as_text, joined_outline
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
 from compactor_cli.llm.quoting import Strand, quoter
-from compactor_cli.llm.supplement import RecordFacts, joined_outline, not_shown
+from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Section
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import table_entry
@@ -73,7 +91,8 @@ class SummaryDraft:
     """A summary that was accepted, of some pieces or of all of them; ``text``: as a prompt shows it.
 
     ``invented``: names and quotations without a source, marked in it or taken out; ``numbers``: counts and sums that
-    no record shows; ``healed``: of its ``leaves``, those that the digest wrote, as the model twice gave no summary.
+    no record shows; ``healed``: of its ``leaves``, those that the digest wrote, as the model twice gave no summary;
+    ``unjoined``: why its parts stand side by side, empty where they do not.
     """
 
     outline: Outline
@@ -84,6 +103,7 @@ class SummaryDraft:
     numbers: tuple[str, ...]
     leaves: int = 1
     healed: int = 0
+    unjoined: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +203,8 @@ class SummaryWriter:
             previous=task.previous if alone else "",
             part=part,
             parts=parts,
-            goal=task.goal,
-            latest=task.latest,
+            goal="" if alone else task.goal,
+            latest="" if alone else task.latest,
         )
         source_tokens = tokens + (task.count(task.previous) if alone else 0)
         return self._job(task, prompt_input, leaf, source_tokens, essentials)
@@ -231,19 +251,28 @@ class SummaryWriter:
         return _Job(call=call, ground=ground, pieces=pieces, joins=joins)
 
     def _joined(self, task: SummaryTask, drafts: list[SummaryDraft]) -> SummaryDraft:
-        """The summaries joined, level by level, the earlier summary with the last of them."""
+        """The summaries joined, level by level, the earlier summary with the last of them.
+
+        Side by side where the model does not join them: they are paid for.
+        """
         room = self._rooms(task, Stage.MERGE).leaf_tokens
         while len(drafts) > 1:
             groups = quoting.merge_groups([draft.tokens for draft in drafts], room)
             wanted = [(start, stop) for start, stop in groups if stop - start > 1]
             jobs = [self._merge(task, drafts[start:stop], is_last=len(groups) == 1) for start, stop in wanted]
-            done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
+            try:
+                done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
+            except UnknownModel:
+                raise
+            except ModelFailure as failure:
+                return self._side_by_side(task, self._merge(task, drafts, is_last=True), failure.reason)
             if None not in done.values():
                 drafts = [done.get(place) or drafts[place[0]] for place in groups]
             elif room > 2 * min(draft.tokens for draft in drafts):
                 room //= 2
             else:
-                raise StillTooLong("the summaries of the parts are too long to be joined")
+                job = self._merge(task, drafts, is_last=True)
+                return self._side_by_side(task, job, "they are too long for the model")
         return drafts[0]
 
     def _merge(self, task: SummaryTask, drafts: Sequence[SummaryDraft], *, is_last: bool) -> _Job:
@@ -257,6 +286,8 @@ class SummaryWriter:
             tokens=self._budget(task, Stage.MERGE, sizes, is_whole=is_last),
             ledger=not_shown(self._check_list(task, pieces, essentials), texts),
             previous=task.previous if is_last else "",
+            goal=task.goal,
+            latest=task.latest,
         )
         return self._job(task, prompt_input, pieces, sizes, essentials, joins=tuple(drafts))
 
@@ -294,14 +325,18 @@ class SummaryWriter:
         if verdict.fault is ReplyFault.TOO_LONG or is_enough(verdict, job.ground):
             return _draft(shortened(verdict, job.ground, task.count), job, task)
         if job.joins:
-            outline = joined_outline([draft.outline for draft in job.joins])
-            whole = Verdict(outline=outline, invented=tuple(name for draft in job.joins for name in draft.invented))
-            return _draft(shortened(whole, job.ground, task.count), job, task)
+            return self._side_by_side(task, job, str(verdict))
         if not job.ground.is_part:
             raise Rejected(f"the reply was not accepted: {verdict}")
         outline = task.facts.outline(_strands(task, job.pieces), job.ground.room_tokens, task.wording.headings)
         draft = _draft(Verdict(outline=outline), job, task)
         return replace(draft, text=self._clean(draft.text), healed=1)
+
+    def _side_by_side(self, task: SummaryTask, job: _Job, why: str) -> SummaryDraft:
+        """The summaries that a job was to join, item after item; ``why`` they were not joined, for people."""
+        outline = joined_outline([draft.outline for draft in job.joins])
+        whole = Verdict(outline=outline, invented=tuple(name for draft in job.joins for name in draft.invented))
+        return replace(_draft(shortened(whole, job.ground, task.count), job, task), unjoined=why)
 
     def _ask_again(
         self,

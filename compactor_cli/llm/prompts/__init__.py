@@ -75,8 +75,8 @@ class PromptInput:
     """What one prompt is about; every text is quoted and redacted already.
 
     ``texts``: of a LEAF the blocks of its records, of a MERGE the summaries of its parts. ``first`` and ``last``:
-    the numbers of the records. ``previous``: a summary to be updated. Of one part of several: ``part`` of ``parts``,
-    and the user's first and newest request in all of them.
+    the numbers of the records. ``previous``: a summary to be updated. Of one part of several: ``part`` of ``parts``.
+    ``goal`` and ``latest``: the user's first and newest request in all parts.
     """
 
     stage: Stage
@@ -179,17 +179,15 @@ def _section(group: Sequence[OutlineHeading], descriptions: Mapping[str, str]) -
 
 
 def _place(wording: PromptWording, prompt_input: PromptInput) -> str:
-    """Where in the whole the material stands, if it is but a part."""
-    if prompt_input.parts < 2:
-        return ""
+    """Where in the whole the material stands, if it is but a part, and what the user wants of the whole."""
     words = _words(wording.written_in)
-    lines = [words["place"].format(part=prompt_input.part, parts=prompt_input.parts)]
+    place = words["place"].format(part=prompt_input.part, parts=prompt_input.parts) if prompt_input.parts > 1 else ""
     requests = "\n".join(
         words[name].format(text=text)
         for name, text in (("goal", prompt_input.goal), ("latest", prompt_input.latest))
         if text
     )
-    return "\n".join(filter(None, (*lines, _enclosed("requests", requests))))
+    return "\n".join(filter(None, (place, _enclosed("requests", requests))))
 
 
 def _requirements(wording: PromptWording, tokens: int) -> str:
