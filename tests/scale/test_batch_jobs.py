@@ -128,11 +128,14 @@ def test_what_a_job_did_not_get_to_is_asked_live_if_asked_for(rows: Path, batch:
     assert json.loads(Path("out/rows.jsonl.done").read_text())["metrics"]["fell_back"] == 0
 
 
-def test_no_round_beyond_the_last(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
+def test_no_round_beyond_the_last_and_paid_parts_are_used(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     rows.write_bytes(row(0, 120))
     batch("submit", "rows.jsonl", *model_options(llm_server), "--rounds", "1")
     assert batch("collect", "out")[0] == 0
-    assert json.loads(Path("out/rows.jsonl.done").read_text())["metrics"]["fell_back"] == 1
+    assert json.loads(Path("out/rows.jsonl.done").read_text())["metrics"]["fell_back"] == 0
+    assert live(llm_server) == 0
+    assert batch("run", "rows.jsonl", "-t", "2500", "--output-dir", "digest")[0] == 0
+    assert Path("out/rows.jsonl").read_bytes() != Path("digest/rows.jsonl").read_bytes()
 
 
 def test_a_job_begun_by_a_process_that_died_is_taken_up_not_paid_twice(
