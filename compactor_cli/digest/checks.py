@@ -11,6 +11,7 @@ from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
 
 
+@lru_cache(maxsize=4096)
 def contains(whole: str, part: str) -> bool:
     """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it.
 
@@ -67,6 +68,7 @@ _TEST = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)
 def is_test(command: str) -> bool:
     """Whether a command checks the work: tests, lint, types."""
     return _TEST.search(QUOTED.sub("", command.partition("<<")[0])) is not None

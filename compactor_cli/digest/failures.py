@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, is_test
@@ -100,7 +101,12 @@ def find_errors(
     changes = [operation for operation in operations if operation.action is not FileAction.READ]
     newest: dict[tuple[str, str], ErrorRecord] = {}
     results = results_of(events)
-    output = cache(lambda call: _AT_LINE.sub("", results[call].text))
+
+    @cache
+    def output(call: int) -> _Output:
+        text = _AT_LINE.sub("", results[call].text)
+        return _Output(text, tuple(_TEST_NAME.findall(text)))
+
     for number, run in enumerate(acting):
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
             if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
@@ -242,46 +248,60 @@ _NEVER_RAN = re.compile(
 
 # A message is the same where lines above its place came or went.
 _AT_LINE = re.compile(r":\d+")
-_Output = Callable[[int], str]
 
 
-def _failure(line: str) -> tuple[set[str], list[str]]:
+class _Output(NamedTuple):
+    """What a run printed, without numbers of lines, and the tests that it says failed."""
+
+    text: str
+    failing: tuple[str, ...]
+
+
+# The output of the run with a call at this position.
+_Outputs = Callable[[int], _Output]
+
+
+@lru_cache(maxsize=1024)
+def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The tests that an error line names, and what else it says, without numbers of lines."""
     parts = (part.strip(f" {ELLIPSIS}") for part in _AT_LINE.sub("", line).split(" · "))
-    return set(_TEST_NAME.findall(line)), [part for part in parts if part and not part.startswith("--- FAIL: ")]
+    messages = tuple(part for part in parts if part and not part.startswith("--- FAIL: "))
+    return frozenset(_TEST_NAME.findall(line)), messages
 
 
-def _is_seen_again(run: Run, other: Run, output: _Output) -> bool:
+def _is_seen_again(run: Run, other: Run, output: _Outputs) -> bool:
     """Whether a later failure is the same: its line, or of two checks all tests and messages."""
     tests, messages = _failure(run.line)
     is_check = messages and is_test(run.command) and is_test(other.command)
-    return other.line == run.line or bool(is_check and all(one in output(other.event) for one in (*tests, *messages)))
+    return other.line == run.line or bool(
+        is_check and all(one in output(other.event).text for one in (*tests, *messages))
+    )
 
 
-def _failing_otherwise(run: Run, other: Run, output: _Output) -> set[str]:
+def _failing_otherwise(run: Run, other: Run, output: _Outputs) -> frozenset[str]:
     """The tests of a failure that fail in a later run too, of which that says something else."""
     (tests, messages), (later_tests, others) = _failure(run.line), _failure(other.line)
-    both = tests & later_tests if messages and others and other.outcome is CommandOutcome.FAILED else set()
-    return set() if both and any(one in output(other.event) for one in messages) else both
+    both = tests & later_tests if messages and others and other.outcome is CommandOutcome.FAILED else frozenset()
+    return frozenset() if both and any(one in output(other.event).text for one in messages) else both
 
 
-def _remaining(run: Run, later: Sequence[Run], output: _Output) -> str:
+def _remaining(run: Run, later: Sequence[Run], output: _Outputs) -> str:
     """An error line; where tests of it fail of something else by now, the other tests alone."""
     otherwise = {name for one in later for name in _failing_otherwise(run, one, output)}
     rest = (part for part in run.line.split(" · ") if not otherwise.issuperset(_TEST_NAME.findall(part)))
     return " · ".join(rest) if otherwise else run.line
 
 
-def _is_gone(run: Run, other: Run, output: _Output) -> bool:
+def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
     """Whether a later run shows a failure no more: it or its tests passed, or something else failed."""
     is_of_it = contains(f"{other.key} && {other.echoed}", run.key)
     if other.outcome is not CommandOutcome.FAILED or not is_test(run.command):
         return other.outcome is CommandOutcome.OK and (is_of_it or _chooses_tests_of(run, other))
-    (tests, messages), failing = _failure(run.line), _TEST_NAME.findall(output(other.event))
+    (tests, messages), failing = _failure(run.line), output(other.event).failing
     if tests and (not is_of_it or not failing or tests.intersection(failing)):
         return tests <= _failing_otherwise(run, other, output)
     is_plain = is_of_it and not _SAYS_ONLY_THAT.search(other.line)
-    return is_plain and (bool(tests) or not any(one in output(other.event) for one in messages))
+    return is_plain and (bool(tests) or not any(one in output(other.event).text for one in messages))
 
 
 def _repairs(changes: Sequence[FileOperation]) -> list[FileOperation]:
@@ -291,7 +311,7 @@ def _repairs(changes: Sequence[FileOperation]) -> list[FileOperation]:
     return [one for one in kept if not is_throwaway(one.target or one.path)] or kept
 
 
-def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Output) -> ErrorRecord:
+def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
     between = [change for change in changes if change.event > run.event]
     edited = [change.event for change in between if change.action is not FileAction.REVERT]
     gone = [other for other in later if _is_gone(run, other, output)]
@@ -299,7 +319,7 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
     went_well = (other for other in gone if other.outcome is CommandOutcome.OK)
     passed = next((other for other in went_well if contains(f"{other.key} && {other.echoed}", run.key)), None)
     # Where none passed, one that ran all tests and shows all that they printed.
-    is_whole = first and "--- FAIL: " in first.line and "panic: " not in output(first.event)
+    is_whole = first and "--- FAIL: " in first.line and "panic: " not in output(first.event).text
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
     if passed:

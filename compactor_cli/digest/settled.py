@@ -235,7 +235,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     chosen = _chosen_options(answer, options)
     asked = opening(question, _MAX_CHARS)
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(set(terms(question))) < _MIN_AGREED_TERMS
-    if not chosen and names_little and _assent().match(answer):
+    if not chosen and names_little and begins_with_assent(answer):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
         rest = tuple(opening(text, 60) for key, text in options.items() if key not in chosen)
@@ -265,7 +265,7 @@ def _passes_over(question: str, answer: str) -> bool:
     if _OBJECTS.match(answer):
         return True
     is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS
-    if is_short or _IS_OPEN.search(question) or _assent().match(answer) or declines(answer):
+    if is_short or _IS_OPEN.search(question) or begins_with_assent(answer) or declines(answer):
         return False
     return set(terms(question)).isdisjoint(terms(answer))
 
