@@ -71,9 +71,9 @@ _MIN_SHORT_CHARS = 14
 class UserMessage:
     """One message of the user: its words, its record, its turn, and whether it is a few words only.
 
-    ``replies_to``: what the assistant said just before a short one; ``asked``: the record of that. ``stopped``: the
-    call that the user turned down or stopped with these words (which may be empty then). ``points_at``: the entries of
-    an earlier list that it names by their number.
+    ``replies_to``: what the assistant said just before a short one; ``asked``: the record of that. ``is_refusal``: they
+    turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then).
+    ``points_at``: the entries of an earlier list that it names by their number.
     """
 
     text: str
@@ -82,6 +82,7 @@ class UserMessage:
     is_short: bool = False
     replies_to: str = ""
     asked: int = -1
+    is_refusal: bool = False
     stopped: str = ""
     points_at: str = ""
 
@@ -97,13 +98,14 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
         is_refusal = event.kind is EventKind.RESULT and event.is_refusal
         is_spoken = is_refusal or event.kind is EventKind.USER
         text = verbatim((event.refusal or "") if is_refusal else event.text) if is_spoken else ""
-        if is_refusal or (event.kind is EventKind.USER and text):
-            stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
+        stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
+        if text or stopped:
             message = UserMessage(
                 text=text,
                 record=event.record,
                 turn=event.turn,
                 is_short=not is_refusal and is_short(text, short_words),
+                is_refusal=is_refusal,
                 stopped=stopped,
                 points_at=_pointed_at(text, spoken),
             )
@@ -436,7 +438,7 @@ def wants_items(
 
 def is_in_history(message: UserMessage, analysis: Analysis) -> bool:
     """Whether a message stands where it was said among what happened, as in a dialogue."""
-    return analysis.is_dialogue and message.record >= 0 and not message.stopped
+    return analysis.is_dialogue and message.record >= 0 and not message.is_refusal
 
 
 def _user_item(message: UserMessage, text: str, analysis: Analysis, *, with_edits: bool = False) -> Item:

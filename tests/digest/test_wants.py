@@ -257,3 +257,10 @@ def test_a_message_that_was_sent_again_with_more_words_is_quoted_once() -> None:
         "Are there changes that can go?\nYes, and mend the gaps of the clock.",
     )
     assert [message.text for message in user_messages(events_of(user(first), user(again)))] == [again]
+
+
+def test_a_refusal_whose_call_is_in_no_record_shows_the_users_words_and_fails_nothing() -> None:
+    told, wordless = answer(REFUSED + "ask Jana about the tariff first", "gone", is_error=True), answer(REFUSED, "g2")
+    asked = user("What does the tariff cost?"), says("Which tariff do you mean?"), user("The one of the new depot.")
+    assert "ask Jana about the tariff first" in rendered(digest(conversation(told, *asked)).summary)
+    assert texts(digest(conversation(wordless, says("What next?"))), Section.USER) == []
