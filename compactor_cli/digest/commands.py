@@ -11,7 +11,7 @@ from functools import cache
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
 from compactor_cli.digest.scripts import here_document, python_script, work_of
 from compactor_cli.digest.statements import ELLIPSIS, head, windowed
-from compactor_cli.formats.client_signs import AROUND_OUTPUT, EXIT_CODE_WORDS, exit_code
+from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
 
 
@@ -117,7 +117,7 @@ _FAILURE = re.compile(
 
 def runs(events: Sequence[Event]) -> tuple[Run, ...]:
     """Every run of a command, in order."""
-    results = results_of(events)
+    results = _ends(events)
     return tuple(
         _run(event, number, results.get(number))
         for number, event in enumerate(events)
@@ -149,6 +149,20 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     )
 
 
+def _ends(events: Sequence[Event]) -> dict[int, Event]:
+    """The result of each call that has one; of what was put in the background the one that shows its end, if any."""
+    results, started = results_of(events), dict[str, int]()
+    for number, result in tuple(results.items()):
+        call = events[number]
+        if call.tool is ToolKind.COMMAND and (found := ATTACHMENTS.started.search(result.text[:_EDGE_CHARS])):
+            started[found[2] or found[1]] = number
+            del results[number]
+        elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(result.text):
+            begun = started.get(argument(call.arguments, ("task_id", "bash_id")), number)
+            results[begun] = result
+    return results
+
+
 # mise: `[test] $ go test ./...` · yarn, task: `$ jest` · npm, pnpm: `> jest`
 _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[$>] (\w\S* .*)$", re.MULTILINE)
 _MAX_ECHO_CHARS = 2_000
@@ -162,6 +176,7 @@ def command_key(command: str) -> str:
 def _bare(command: str) -> str:
     text = re.sub(r"^(?:\s*cd\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", command)
     text = _grep_filter().sub("", text) if _error_filter(text) else text
+    text = re.sub(r"\bgit -C \S+", "git", text)
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", "", text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import chain, zip_longest
+from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import is_test
@@ -248,11 +248,8 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 def _unfinished(analysis: Analysis) -> Iterator[Item]:
     words, work = analysis.words, analysis.work
     if work.uncommitted:
-        states = {state.path: state for state in analysis.files}
-        text = f"{words.uncommitted}{words.colon}{_listed(work.uncommitted, 2 * _MAX_PATHS)}"
-        yield Item(
-            text=text, records=records_of(states[path].records[-1] for path in work.uncommitted if states[path].records)
-        )
+        text = f"{words.uncommitted}{words.colon}{_listed(list(work.uncommitted), 2 * _MAX_PATHS)}"
+        yield Item(text=text, records=records_of(work.uncommitted.values()))
     if work.unpushed:
         commits = words.comma.join(f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
         yield Item(text=f"{words.unpushed}{words.colon}{commits}", records=records_of((work.unpushed[-1].record,)))
@@ -279,7 +276,12 @@ def _carried_errors(analysis: Analysis) -> Iterator[Item]:
 
 
 def _listed(names: Sequence[str], number: int) -> str:
-    return ", ".join(names[:number]) + (f" {ELLIPSIS}" if len(names) > number else "")
+    """So many of some names, a folder that all of these lie in once: `cli/{run.py, read/main.py}`."""
+    taken = names[:number]
+    above = zip(*(name.split("/")[:-1] for name in taken), strict=False) if len(taken) > 1 else ()
+    folder = "".join(f"{parts[0]}/" for parts in takewhile(lambda parts: len({*parts}) == 1, above))
+    line = ", ".join(name.removeprefix(folder) for name in taken) + (f" {ELLIPSIS}" if len(names) > number else "")
+    return f"{folder}{{{line}}}" if folder else line
 
 
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:

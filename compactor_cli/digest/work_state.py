@@ -44,15 +44,16 @@ class WorkState:
 
     ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``stale``: test runs that passed
     before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
-    shows that commits are made. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that
-    were not brought back. ``without_result``: positions of calls at the end that nothing answered. ``made``: by turn,
-    the commits made and the addresses of what was opened on a server.
+    shows that commits are made, and those that git has listed as changed since, by whomever; each with the record that
+    shows it. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that were not brought
+    back. ``without_result``: positions of calls at the end that nothing answered. ``made``: by turn, the commits made
+    and the addresses of what was opened on a server.
     """
 
     branch: str = ""
     branch_record: int = -1
     commits: tuple[Commit, ...] = ()
-    uncommitted: tuple[str, ...] = ()
+    uncommitted: Mapping[str, int] = field(default_factory=dict)
     stale: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
     without_result: tuple[int, ...] = ()
     stashed: tuple[str, ...] = ()
@@ -118,7 +119,8 @@ def work_state(
     runs_here = [run for run in runs if run.event not in elsewhere]
     commits_here = [commit for commit in commits if commit.event not in elsewhere]
     changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
-    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.command) for run in runs_here)
+    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs_here)
+    listed = _listed_by_git(runs_here, results)
     last = commits_here[-1].event if commits_here else -1
     is_outside = _outside(states)
     _throw_away(states, runs_here, last)
@@ -128,7 +130,8 @@ def work_state(
             continue
         if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
             continue
-        state.commit = next((commit.hash for commit in commits_here if commit.holds(state)), "")
+        is_listed = any(f"/{state.path}".endswith(f"/{path}") for path in listed)
+        state.commit = "" if is_listed else next((commit.hash for commit in commits_here if commit.holds(state)), "")
         if uses_git and not (state.commit or state.is_deleted or _is_passed_over(state, runs_here, results)):
             uncommitted.append(state)
     stash = _last_stash(runs_here)
@@ -139,12 +142,14 @@ def work_state(
         branch=branch,
         branch_record=branch_record,
         commits=commits,
-        uncommitted=tuple(state.path for state in uncommitted if state.changed >= stashed_at),
+        uncommitted=_with_listed(
+            {state.path: state.records[-1] for state in uncommitted if state.changed >= stashed_at}, listed
+        ),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
         stash_record=stash.result_record if stash else -1,
         elsewhere=elsewhere,
         older=frozenset(_older(runs, changes)),
-        unpushed=_unpushed(commits, runs),
+        unpushed=_unpushed(commits, runs, results),
         stale=tuple(_stale(runs, changes)),
         without_result=tuple(number for number in ending if number not in results),
     )
@@ -154,7 +159,7 @@ def _is_passed_over(state: FileState, runs: Sequence[Run], results: Mapping[int,
     """Whether the whole of a `git status` after the last change of a file names neither it nor its folder: ignored."""
     name = posixpath.basename(state.path)
     for run in runs:
-        is_whole = run.event > state.changed and _WHOLE_STATUS.fullmatch(run.command) is not None
+        is_whole = run.event > state.changed and _WHOLE_STATUS.fullmatch(run.key) is not None
         if is_whole and run.outcome is CommandOutcome.OK and run.event in results:
             text = results[run.event].text
             # A new folder stands for what is in it, as seen from where the command ran.
@@ -164,7 +169,41 @@ def _is_passed_over(state: FileState, runs: Sequence[Run], results: Mapping[int,
     return False
 
 
-_WHOLE_STATUS = re.compile(r"\s*(?:cd \S+ && )?git status(?: (?:-s|-sb|--short|--porcelain|--branch))*\s*")
+_WHOLE_STATUS = re.compile(r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*")
+
+
+def _listed_by_git(runs: Sequence[Run], results: Mapping[int, Event]) -> dict[str, int]:
+    """The files that `git status` or `git diff --stat` listed as changed since anything was done about changes."""
+    for run in reversed(runs):
+        if _TAKES_CHANGES.search(run.key) and run.outcome is not CommandOutcome.FAILED:
+            return {}
+        if _LISTS_CHANGES.search(run.key) and run.event in results:
+            result = results[run.event]
+            named = (next(filter(None, found)) for found in _LISTED.findall(result.text))
+            return {path: result.record for path in named if not path.startswith("...")}
+    return {}
+
+
+_TAKES_CHANGES = re.compile(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
+_LISTS_CHANGES = re.compile(
+    r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--(?:name-only|no-))"
+)
+# The long form of a status, its short one, and the one of differences.
+_LISTED = re.compile(
+    r"^\s*(?:modified|deleted|both modified|renamed|new file): +(?:\S+ -> )?(\S+)$"
+    r"|^(?:[MADRU][MADRU ]|[ ]?[MD]) (?:\S+ -> )?([\w./@-]+)$|^ (\S+) +\| +(?:\d+ [+-]+|Bin )",
+    re.MULTILINE,
+)
+
+
+def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict[str, int]:
+    """The files with some of the others that git lists."""
+    known = [f"/{path}" for path in uncommitted]
+    others = (path for path in listed if not any(one.endswith(f"/{path}") for one in known))
+    return uncommitted | {path: listed[path] for path in islice(others, _MAX_LISTED)}
+
+
+_MAX_LISTED = 3
 
 
 def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int) -> None:
@@ -188,7 +227,7 @@ def _last_stash(runs: Sequence[Run]) -> Run | None:
 
 
 _ON_BRANCH = re.compile(
-    r"^(?:On branch |Switched to (?:a new )?branch '|branch ')([\w./-]+)"
+    r"^(?:On branch |Already on '|Switched to (?:a new )?branch '|branch ')([\w./-]+)"
     r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^(?:##|\*) ([\w./-]+)",
     re.MULTILINE,
 )
@@ -198,7 +237,7 @@ def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int
     """The branch that git named last, and the record that shows it."""
     for run in reversed(runs):
         result = results.get(run.event)
-        if result is None or not re.search(r"\b(?:git|gh)\b", run.command):
+        if result is None or not re.search(r"\b(?:git|gh)\b", run.command) or "git log" in run.key:
             continue
         if "--show-current" in run.command and len(result.text.split()) == 1:
             return result.text.strip(), result.record
@@ -269,10 +308,22 @@ _EXECUTES = re.compile(
 )
 
 
-def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, ...]:
-    """The commits after the newest push; none where nothing was pushed, since then nobody may want it."""
-    pushes = [run.event for run in runs if re.search(r"\bgit push\b", run.command) and run.outcome is CommandOutcome.OK]
-    return tuple(commit for commit in commits if pushes and commit.event > pushes[-1])
+def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], results: Mapping[int, Event]) -> tuple[Commit, ...]:
+    """The commits after the newest push, or after git said that nothing is left to push of their branch.
+
+    None where neither was seen: nobody may want it.
+    """
+    pushes = [run.event for run in runs if re.search(r"\bgit push\b", run.key) and run.outcome is CommandOutcome.OK]
+    shown = ((run.event, results.get(run.event)) for run in runs if "git status" in run.key)
+    in_step = {found[1]: at for at, result in shown if result and (found := _IN_STEP.search(result.text))}
+    pushed = {branch: max((at, *pushes[-1:])) for branch, at in in_step.items()}
+    default = pushes[-1] if pushes else None
+    return tuple(
+        commit for commit in commits if (at := pushed.get(commit.branch, default)) is not None and commit.event > at
+    )
+
+
+_IN_STEP = re.compile(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
 
 
 # Each is compared with each, and with every change.
@@ -282,12 +333,15 @@ MOST_CHECKS = 12
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, where what it covers changed after it.
 
-    A check that a later passing run contains is not listed again, nor one of chosen tests only, nor one that was not
-    run for many checks: others took its place.
+    A check that a later run contains, or that failed since, is not listed, nor one of chosen tests only, nor one that
+    was not run for many checks: others took its place.
     """
     passed: list[Run] = []
-    went_well = (run for run in reversed(runs) if run.outcome is CommandOutcome.OK and is_test(run.command))
-    for run in islice(went_well, MOST_CHECKS):
+    checks = [run for run in reversed(runs) if is_test(run.command)]
+    failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
+    for run in islice((run for run in checks if run.outcome is CommandOutcome.OK), MOST_CHECKS):
+        if any(other.event > run.event and contains(other.key, run.key) for other in failed):
+            continue
         is_narrow = bool(passed) and selects_some(run.key.split())
         if not is_narrow and not any(contains(later.key, run.key) for later in passed):
             passed.append(run)

@@ -78,6 +78,8 @@ _CLAUDE_CODE = Harness(
     openings=(
         r"Base directory for this skill:",
         r"Stop hook feedback:",
+        r"Operation stopped by hook:",
+        r"Read the output file to retrieve the (?:full )?result",
         r"\[Image: (?:source|original)",
         r"This session is being continued from a previous conversation",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conversation import call, conversation, digest, events_of, ran, texts, user
+from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
 from compactor_cli.digest.commands import CommandOutcome, command_key, error_line, runs, shown
 from compactor_cli.model.summary import Section
@@ -114,3 +114,12 @@ def test_a_loop_that_only_shows_is_a_look() -> None:
     ] * 2
     assert [run.is_look for run in runs(events_of(ran("sed -i s/a/b/ a.txt", "")))] == [False]
     assert [run.is_look for run in runs(events_of(ran("for f in a b; do rm $f; done", "")))] == [False]
+
+
+def test_what_was_put_in_the_background_ended_as_the_look_at_it_shows() -> None:
+    begun = ran(
+        "git rebase origin/main", "Command running in background with ID: b49d4. Output is being written to: /x"
+    )
+    look = (call("TaskOutput", "t", task_id="b49d4"), answer("<status>failed</status>\n<exit_code>1</exit_code>", "t"))
+    assert [run.outcome for run in runs(events_of(begun))] == [CommandOutcome.UNKNOWN]
+    assert [run.outcome for run in runs(events_of(begun, look))] == [CommandOutcome.FAILED]

@@ -222,3 +222,36 @@ def test_a_file_that_was_moved_into_an_ignored_folder_is_in_no_commit() -> None:
     assert "doc/plans/drift.md — created, moved to doc/local/" in "\n".join(texts(one, Section.FILES))
     assert [text for text in texts(one, Section.FILES) if "4f1c2aa" in text] == ["store.py — edited, in commit 4f1c2aa"]
     assert texts(one, Section.PLAN) == []
+
+
+def test_a_file_that_git_lists_as_changed_is_not_committed_whoever_changed_it() -> None:
+    status = ran("git status", "On branch main\n\tmodified:   gauges/export.py\n\tmodified:   clock.py")
+    assert is_open(STORE, COMMIT, CLOCK, status) == ["Not committed: clock.py, gauges/export.py"]
+    formatted = ran("gofmt -w store.py && git diff --stat", " store.py | 1 -\n 1 file changed, 1 deletion(-)")
+    assert is_open(STORE, COMMIT, formatted) == ["Not committed: store.py"]
+
+
+def test_what_git_listed_before_the_newest_commit_is_no_open_matter() -> None:
+    status = ran("git status --short", " M gauges/export.py\n M store.py")
+    assert is_open(STORE, status, COMMIT) == []
+    assert is_open(STORE, status, ran("git stash", "Saved working directory")) == ["Put away by git stash: store.py"]
+
+
+def test_a_commit_of_a_branch_that_git_said_was_in_step_is_not_pushed() -> None:
+    status = ran(
+        "git status", "On branch utc-times\nYour branch is up to date with 'origin/utc-times'.\nnothing to commit"
+    )
+    assert is_open(STORE, status, COMMIT) == ['Not pushed since: 4f1c2aa "Store UTC"']
+    pushed = ran("git push", "To host\n   d2b81e4..9e00b6e  utc-times -> utc-times")
+    assert is_open(pushed, STORE, COMMIT, status) == []
+
+
+def test_a_log_with_a_graph_names_no_branch() -> None:
+    log = ran("git log --oneline --graph", "* 5df1636 Store UTC\n* 9e00b6e Add a clock")
+    facts = texts(digest(conversation(user("store the times in UTC"), STORE, COMMIT, log), 3_000), Section.COMMANDS)
+    assert "branch utc-times" in facts
+
+
+def test_a_check_that_failed_since_it_passed_is_not_said_to_have_passed() -> None:
+    failed = ran("pytest -q", "FAILED test_store.py::test_utc\n1 failed", is_error=True)
+    assert not any("Passed before" in text for text in is_open(TESTS, STORE, failed, STORE))
