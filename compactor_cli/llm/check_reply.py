@@ -253,24 +253,24 @@ def essentials_of(numbered: NumberedEvents, ranked: Iterable[str], terms: Mappin
     names = [name for name in ranked if name not in schema]
     user_names = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
     of_user = [name for name in names if name in user_names][:_MOST_OF_USER]
-    wanted = _unique((*_changed_files(found), *_open_steps(found), *of_user, *names[:MOST_SALIENT]))
+    wanted = _unique((*_weighty(found), *of_user, *names[:MOST_SALIENT]))
     if len(wanted) < _LEAST_NAMES:
         spoken = "\n".join(event.text for event in found).casefold()
         words = [term for term in sorted(terms, key=lambda term: (-terms[term], term)) if term in spoken]
         wanted = _unique((*wanted, *words[:_MOST_WORDS]))
-    return tuple(_located(one, numbered) for one in wanted)
+    last = (
+        (one, next((record for record, event in reversed(numbered) if one.name in event.text), "")) for one in wanted
+    )
+    return tuple(replace(one, record=record) for one, record in last)
 
 
-def _changed_files(found: Sequence[Event]) -> Iterator[Essential]:
-    """The files that calls changed, newest first, by name: a summary may shorten a path."""
+def _weighty(found: Sequence[Event]) -> Iterator[Essential]:
+    """The files that calls changed, newest first, by name (a summary may shorten a path), and the open steps."""
     edits = (e for e in reversed(found) if e.kind is EventKind.CALL and e.tool is ToolKind.EDIT)
     paths = dict.fromkeys(path for edit in edits if (path := argument(edit.arguments, PATH_KEYS)))
     for path in islice(paths, _MOST_FILES):
         word = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].casefold()
         yield Essential(name=path, words=(word,), weight=_FILE_WEIGHT)
-
-
-def _open_steps(found: Sequence[Event]) -> Iterator[Essential]:
     state = plan_state(found)
     for step in (*state.of(State.DOING), *state.of(State.OPEN))[:_MOST_STEPS]:
         words = tuple(dict.fromkeys(w for w in step.text.casefold().split() if len(w) >= _STEP_WORD_CHARS))
@@ -284,11 +284,6 @@ def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:
         fact = one if isinstance(one, Essential) else Essential(name=one, words=(one.casefold(),))
         unique.setdefault(fact.words, fact)
     return tuple(unique.values())
-
-
-def _located(fact: Essential, numbered: NumberedEvents) -> Essential:
-    record = next((record for record, event in reversed(numbered) if fact.name in event.text), "")
-    return replace(fact, record=record) if record else fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,12 +313,12 @@ def not_shown(facts: str, texts: Sequence[str]) -> str:
     What the user stopped is shown by its own words alone: a text may name the thing and not say that it was refused.
     """
     shown = "\n".join(texts)
-    return "\n".join(line for line in facts.split("\n") if not _is_shown(line, shown))
 
+    def is_news(line: str) -> bool:
+        names = () if line.startswith(_STOPPED) else atom_texts(line)
+        return line not in shown and not (names and all(name in shown for name in names))
 
-def _is_shown(line: str, shown: str) -> bool:
-    names = () if line.startswith(_STOPPED) else atom_texts(line)
-    return line in shown or (bool(names) and all(name in shown for name in names))
+    return "\n".join(filter(is_news, facts.split("\n")))
 
 
 # The share of the essentials that a summary names at least; without headings it has to prove more.
@@ -404,91 +399,63 @@ class Verdict:
 def check(reply: Reply, ground: CheckInput, count: Callable[[str], int]) -> Verdict:
     """The reply read, and the first fault it has. Raises nothing, whatever the text."""
     outline = read_reply(reply.text, ground.headings, ground.covered, ground.known)
-    if fault := _mechanical(reply, outline):
-        return Verdict(outline=outline, fault=fault)
-    if missing := _rest_missing(outline, ground):
-        detail = f"{len(missing)} of {len(_openings(ground.headings))} sections"
-        return Verdict(outline=outline, fault=ReplyFault.CUT_OFF, details={"detail": detail})
-    reached = coverage(outline.text, _wanted(ground))
     named = ground.records.named(outline.text)
-    if fault := _foreign(outline, reached, named, ground):
-        return Verdict(outline=outline, fault=fault, details=_details(fault, reached, named))
-    if verdict := _length(outline, ground, count):
-        return verdict
+    if found := _fault(reply, outline, named, ground, count):
+        return Verdict(outline=outline, fault=found[0], details=found[1])
     return _healed(outline, named, ground)
 
 
-def _mechanical(reply: Reply, outline: Outline) -> ReplyFault | None:
-    """What is wrong by the reply's own account."""
+def _fault(
+    reply: Reply, outline: Outline, named: Named, ground: CheckInput, count: Callable[[str], int]
+) -> tuple[ReplyFault, dict[str, str]] | None:
+    """What is wrong first: by the reply's own account, by what it holds, by its length. With details for the model."""
     if reply.has_tool_call or _CALL.match(outline.text):
-        return ReplyFault.TOOL_CALL
+        return ReplyFault.TOOL_CALL, {}
     if reply.finish_reason == "content_filter":
-        return ReplyFault.FILTERED
+        return ReplyFault.FILTERED, {}
     if reply.finish_reason == "length":
-        return ReplyFault.CUT_OFF
-    return None if outline.text else ReplyFault.EMPTY
+        return ReplyFault.CUT_OFF, {}
+    if not outline.text:
+        return ReplyFault.EMPTY, {}
+    openings: dict[str, list[Section]] = {}
+    for heading in ground.headings:
+        openings.setdefault(heading.opening, []).append(heading.section)
+    if missing := _rest_missing(outline, openings):
+        return ReplyFault.CUT_OFF, {"detail": f"{len(missing)} of {len(openings)} sections"}
+    reached = coverage(outline.text, _wanted(ground))
+    least = LEAST_COVERAGE_OF_PROSE if outline.prose else LEAST_COVERAGE
+    if reached.ratio < (LEAST_COVERAGE_OF_PART if ground.is_part else least):
+        held, names = reached.total - len(reached.missing), "; ".join(map(str, reached.missing[:_NAMED]))
+        return ReplyFault.NO_SUMMARY, {"detail": f"{held} of {reached.total}", "names": names}
+    most = FOREIGN_RATIO if reached.ratio >= ENOUGH_COVERAGE else MOST_UNFOUND_RATIO
+    if len(named.unfound) >= _LEAST_UNFOUND and named.unfound_ratio > most:
+        detail = f"{len(named.unfound)} of {named.names} names"
+        return ReplyFault.INVENTED, {"detail": detail, "names": ", ".join(named.unfound[:_NAMED])}
+    tokens = count(as_text(outline.sections, ground.headings) or outline.text)
+    if tokens > max(ground.source_tokens, 1):
+        return ReplyFault.INFLATED, {"detail": f"{tokens} > {ground.source_tokens}"}
+    if tokens > ground.room_tokens * LENGTH_TOLERANCE:
+        return ReplyFault.TOO_LONG, {"detail": f"{tokens} > {ground.room_tokens}"}
+    return None
 
 
-def _openings(headings: Sequence[OutlineHeading]) -> dict[str, list[Section]]:
-    """The sections under each opening."""
-    found: dict[str, list[Section]] = {}
-    for heading in headings:
-        found.setdefault(heading.opening, []).append(heading.section)
-    return found
-
-
-def _rest_missing(outline: Outline, ground: CheckInput) -> list[str]:
+def _rest_missing(outline: Outline, openings: Mapping[str, list[Section]]) -> list[str]:
     """The headings that are not there, where this many are missing that the reply ends too early.
 
     A reply that ends as a text does may be in a client's own format, which has fewer of them.
     """
     if outline.prose:
         return []
-    openings = _openings(ground.headings)
     missing = [line for line, sections in openings.items() if outline.present.isdisjoint(sections)]
-    unclosed = [line for line in openings if line.startswith("<") and _is_unclosed(line, outline.text)]
-    return missing if len(missing) >= _HALF * len(openings) and not _ENDED.search(outline.text) else unclosed
-
-
-def _is_unclosed(tag: str, text: str) -> bool:
-    return tag in text and f"</{tag[1:]}" not in text[text.rindex(tag) :]
+    if len(missing) >= _HALF * len(openings) and not _ENDED.search(outline.text):
+        return missing
+    tags = (line for line in openings if line.startswith("<") and line in outline.text)
+    return [tag for tag in tags if f"</{tag[1:]}" not in outline.text[outline.text.rindex(tag) :]]
 
 
 def _wanted(ground: CheckInput) -> tuple[Essential, ...]:
     """As many of the essentials as the summary has room for."""
     return ground.essentials[: max(_LEAST_ESSENTIALS, ground.room_tokens // _TOKENS_PER_ESSENTIAL)]
-
-
-def _foreign(outline: Outline, reached: Coverage, named: Named, ground: CheckInput) -> ReplyFault | None:
-    """Whether the reply is about something else than these records, or names next to nothing in them."""
-    least = LEAST_COVERAGE_OF_PROSE if outline.prose else LEAST_COVERAGE
-    if reached.ratio < (LEAST_COVERAGE_OF_PART if ground.is_part else least):
-        return ReplyFault.NO_SUMMARY
-    if len(named.unfound) < _LEAST_UNFOUND:
-        return None
-    most = FOREIGN_RATIO if reached.ratio >= ENOUGH_COVERAGE else MOST_UNFOUND_RATIO
-    return ReplyFault.INVENTED if named.unfound_ratio > most else None
-
-
-def _details(fault: ReplyFault, reached: Coverage, named: Named) -> dict[str, str]:
-    if fault is ReplyFault.INVENTED:
-        return {
-            "detail": f"{len(named.unfound)} of {named.names} names",
-            "names": ", ".join(named.unfound[:_NAMED]),
-        }
-    held = reached.total - len(reached.missing)
-    return {"detail": f"{held} of {reached.total}", "names": "; ".join(map(str, reached.missing[:_NAMED]))}
-
-
-def _length(outline: Outline, ground: CheckInput, count: Callable[[str], int]) -> Verdict | None:
-    tokens = count(as_text(outline.sections, ground.headings) or outline.text)
-    if tokens > max(ground.source_tokens, 1):
-        fault, detail = ReplyFault.INFLATED, f"{tokens} > {ground.source_tokens}"
-    elif tokens > ground.room_tokens * LENGTH_TOLERANCE:
-        fault, detail = ReplyFault.TOO_LONG, f"{tokens} > {ground.room_tokens}"
-    else:
-        return None
-    return Verdict(outline=outline, fault=fault, details={"detail": detail})
 
 
 def _healed(outline: Outline, named: Named, ground: CheckInput) -> Verdict:
@@ -544,9 +511,13 @@ def _healed_item(
     item: Item, section: Section, unfound: Sequence[str], records: SourceRecords, invented: list[str]
 ) -> Item | None:
     """The item with its doubts marked; None for what nobody said, and what names only things that are not there."""
-    if section is Section.USER and (false := _is_unfounded(item, records)) is not None:
-        invented.extend(false)
-        return None
+    if section is Section.USER:
+        quoted = quotes(item.text)
+        false = [quote for quote in quoted if not records.is_quoted(quote)]
+        # An account in other words than the user's is left out, and not held against the reply.
+        if false or not (quoted or records.is_by_user(item.text)):
+            invented.extend(false)
+            return None
     absent = [name for name in unfound if name in item.text]
     misquoted = false_quotes(item.text, records.is_quoted)
     invented.extend(misquoted)
@@ -556,12 +527,3 @@ def _healed_item(
     for quote in misquoted:
         text = re.sub(rf"{re.escape(quote)}[\"”」』]", lambda found: f"{found[0]}{MARK}", text, count=1)
     return replace(item, text=text) if text != item.text else item
-
-
-def _is_unfounded(item: Item, records: SourceRecords) -> tuple[str, ...] | None:
-    """What an item lays in the user's mouth; empty for an account in other words, None for what was said."""
-    quoted = quotes(item.text)
-    false = tuple(quote for quote in quoted if not records.is_quoted(quote))
-    if quoted and not false:
-        return None
-    return false if quoted else None if records.is_by_user(item.text) else ()

@@ -267,19 +267,15 @@ def asked(
         redactor = new_redactor() if new_redactor else None
         clean = redactor.redact_all(list(texts)) if redactor else list(texts)
         messages = tuple(ChatMessage(speaker=Speaker.USER, text=text) for text in clean)
-        calls = [
-            Call(
-                model=name,
-                messages=messages[start : start + BATCH],
-                max_tokens=0,
-                api_base=api_base,
-                price=price,
-                wanted=Wanted.VECTORS,
-            )
-            for start in range(0, len(messages), BATCH)
-        ]
-        replies = loop.run(_all(line, calls))
-        return [vector for reply, call in zip(replies, calls, strict=True) for vector in _vectors(reply, call)]
+        call = Call(model=name, messages=(), max_tokens=0, api_base=api_base, price=price, wanted=Wanted.VECTORS)
+        calls = [replace(call, messages=messages[at : at + BATCH]) for at in range(0, len(messages), BATCH)]
+        found: list[Vector] = []
+        for reply, call in zip(loop.run(_all(line, calls)), calls, strict=True):
+            vectors = [array("f", base64.b64decode(text)) for text in json.loads(reply.text)]
+            if len(vectors) != len(call.messages) or len({len(vector) for vector in vectors}) > 1:
+                raise Broken("the reply does not hold a vector of one length for each text")
+            found += vectors
+        return found
 
     return embed
 
@@ -288,13 +284,6 @@ async def _all(line: ModelClient, calls: Sequence[Call]) -> Sequence[Reply]:
     import asyncio
 
     return await asyncio.gather(*(line.ask(call) for call in calls))
-
-
-def _vectors(reply: Reply, call: Call) -> list[Vector]:
-    found = [array("f", base64.b64decode(text)) for text in json.loads(reply.text)]
-    if len(found) != len(call.messages) or len({len(vector) for vector in found}) > 1:
-        raise Broken("the reply does not hold a vector of one length for each text")
-    return list(found)
 
 
 PREFIX = "local:"
@@ -310,7 +299,15 @@ def local(name: str) -> Embed:
     except ImportError as error:
         step = "pip install 'compactor-cli[embed]'"
         raise UsageError("a local embedding model needs model2vec", next_step=step) from error
-    folder = name if Path(name).is_dir() else _cached(name)
+    folder = name
+    if not Path(name).is_dir():
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = str(snapshot_download(name, local_files_only=True))
+        except Exception as error:
+            step = "name a folder, or download it first: hf download NAME"
+            raise UsageError(f"no embedding model {name} is on this machine", next_step=step) from error
     try:
         model: Any = StaticModel.from_pretrained(folder)
     except Exception as error:
@@ -321,16 +318,6 @@ def local(name: str) -> Embed:
         return found
 
     return embed
-
-
-def _cached(name: str) -> str:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return str(snapshot_download(name, local_files_only=True))
-    except Exception as error:
-        step = "name a folder, or download it first: hf download NAME"
-        raise UsageError(f"no embedding model {name} is on this machine", next_step=step) from error
 
 
 class PluginImportance:

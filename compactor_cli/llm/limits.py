@@ -64,34 +64,28 @@ class RateLimiter:
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[None]:
         """One request of about ``tokens`` (prompt and reply); it may be sent within the block."""
-        places, queue = self._open()
+        if self._gates is None:
+            import asyncio
+
+            self._gates = asyncio.Semaphore(max(1, self._rate_limits.concurrency)), asyncio.Lock()
+        places, queue = self._gates
         async with places:
             async with queue:  # its waiters are served in order, so a large request is not overtaken for ever
-                while (seconds := self._wait_seconds(tokens)) > 0:
+                while (seconds := max(self._paused_until - self._clock(), self._window_seconds(tokens))) > 0:
                     await self._sleep(seconds)
                 self._sent.append((self._clock(), tokens))
                 self._tokens += tokens
             yield
 
     def pause(self, seconds: float) -> None:
-        """Send nothing for so long: the provider said when to come back."""
+        """Send nothing for this long: the provider said when to come back."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
-    def _open(self) -> tuple[asyncio.Semaphore, asyncio.Lock]:
-        if self._gates is None:
-            import asyncio
-
-            self._gates = asyncio.Semaphore(max(1, self._rate_limits.concurrency)), asyncio.Lock()
-        return self._gates
-
-    def _wait_seconds(self, tokens: int) -> float:
+    def _window_seconds(self, tokens: int) -> float:
+        """How long until enough of the last minute is over."""
         now = self._clock()
         while self._sent and self._sent[0][0] <= now - WINDOW_SECONDS:
             self._tokens -= self._sent.popleft()[1]
-        return max(self._paused_until - now, self._window_seconds(tokens, now))
-
-    def _window_seconds(self, tokens: int, now: float) -> float:
-        """How long until enough of the last minute is over."""
         rate_limits, count, sum_tokens = self._rate_limits, len(self._sent), self._tokens
         seconds = 0.0
         for sent, its_tokens in self._sent:
@@ -155,18 +149,32 @@ class Breaker:
     async def admitted(self, server: str) -> AsyncIterator[None]:
         """One call with its retries; may wait for the outcome of others. Raises `CircuitOpen`."""
         while not self._enter(server):
-            await self._next_outcome()
+            import asyncio
+
+            self._waiting.append(asyncio.get_running_loop().create_future())
+            await self._waiting[-1]
         try:
             yield
         except Passing as failure:
-            self._failed(server, failure.reason)
+            with self._changing(server) as states:
+                count = states[server].failures + 1
+                opened = self._clock() if count >= self._failures else 0.0
+                states[server] = state = _State(failures=count, opened=opened, reason=failure.reason)
+            if opened:
+                self._stopped[server] = self._why(server, state)
             raise
         else:
-            self._succeeded(server)
+            self._answered.add(server)
+            with self._changing(server) as states:
+                states[server] = _State()
+            self._stopped.pop(server, None)
         finally:
             self._under_way[server] -= 1
             self._probing.discard(server)
-            self._wake()
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
 
     def check(self, server: str) -> None:
         """Before each further attempt: raises `CircuitOpen` if it opened in this run meanwhile."""
@@ -201,20 +209,6 @@ class Breaker:
         self._under_way[server] += goes
         return goes
 
-    def _succeeded(self, server: str) -> None:
-        self._answered.add(server)
-        with self._changing(server) as states:
-            states[server] = _State()
-        self._stopped.pop(server, None)
-
-    def _failed(self, server: str, reason: str) -> None:
-        with self._changing(server) as states:
-            count = states[server].failures + 1
-            opened = self._clock() if count >= self._failures else 0.0
-            states[server] = state = _State(failures=count, opened=opened, reason=reason)
-        if opened:
-            self._stopped[server] = self._why(server, state)
-
     def _why(self, server: str, state: _State) -> str:
         ends = max(state.opened, state.probed) + self._cool_down_seconds
         minutes = max(1, round((ends - self._clock()) / 60))
@@ -222,18 +216,6 @@ class Breaker:
             f"{server} failed {state.failures} times in a row (the last: {state.reason}), so it is not asked for"
             f" another {minutes} {'minute' if minutes == 1 else 'minutes'}; --set reset-breaker=true asks it at once"
         )
-
-    async def _next_outcome(self) -> None:
-        import asyncio
-
-        self._waiting.append(asyncio.get_running_loop().create_future())
-        await self._waiting[-1]
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
 
     @contextmanager
     def _changing(self, server: str) -> Iterator[dict[str, _State]]:
@@ -263,12 +245,18 @@ def _locked(path: Path | None) -> Iterator[IO[str] | None]:
 
 
 def _read(file: IO[str]) -> dict[str, _State]:
-    """The states in a file; what makes no sense in it is left out."""
+    """The states in a file; closed where it makes no sense."""
     try:
         states = json.loads(file.read() or "{}")
     except ValueError:
         return {}
-    return {name: _state(value) for name, value in states.items()} if isinstance(states, dict) else {}
+    found: dict[str, _State] = {}
+    for name, value in (states if isinstance(states, dict) else {}).items():
+        known = value if isinstance(value, dict) else {}
+        failures, opened, probed, reason = (known.get(key) for key in ("failures", "opened", "probed", "reason"))
+        if isinstance(failures, int) and isinstance(opened, int | float) and isinstance(probed, int | float):
+            found[name] = _State(failures=failures, opened=opened, probed=probed, reason=str(reason or ""))
+    return found
 
 
 def _write(file: IO[str], states: Mapping[str, Any]) -> None:
@@ -277,16 +265,6 @@ def _write(file: IO[str], states: Mapping[str, Any]) -> None:
         file.truncate()
         file.write(json.dumps(states, indent=1) + "\n")
         file.flush()
-
-
-def _state(value: object) -> _State:
-    """What a file holds of a server; closed if it makes no sense."""
-    if not isinstance(value, dict):
-        return _State()
-    failures, opened, probed, reason = (value.get(name) for name in ("failures", "opened", "probed", "reason"))
-    if not isinstance(failures, int) or not isinstance(opened, int | float) or not isinstance(probed, int | float):
-        return _State()
-    return _State(failures=failures, opened=opened, probed=probed, reason=str(reason or ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,8 +342,15 @@ class Spend:
         if price is None and self._limits.cost_usd:
             raise LimitReached(f"the price of {call.model} is not known, so a limit on cost cannot be kept")
         cost_usd = price.cost_usd(input_tokens=tokens, output_tokens=call.max_tokens) if price else 0.0
+        limits = self._limits
         with self._lock:
-            self._check(tokens, cost_usd)
+            spent = self._spent
+            if limits.requests and spent.requests + 1 > limits.requests:
+                raise LimitReached(f"the limit of {limits.requests} requests is reached")
+            if limits.tokens_sent and spent.tokens_sent + self._held_tokens + tokens > limits.tokens_sent:
+                raise LimitReached(f"the next request would pass the limit of {limits.tokens_sent} tokens sent")
+            if limits.cost_usd and spent.cost_usd + self._held_usd + cost_usd > limits.cost_usd:
+                raise LimitReached(f"the next request could pass the limit of {limits.cost_usd:g} USD")
             self._held_tokens += tokens
             self._held_usd += cost_usd
             self._count(requests=1, retries=int(call.is_repeat))
@@ -395,15 +380,6 @@ class Spend:
         """A call was answered from the reply cache."""
         with self._lock:
             self._count(cache_hits=1, saved_usd=reply.cost_usd or 0.0)
-
-    def _check(self, tokens: int, cost_usd: float) -> None:
-        limits, spent = self._limits, self._spent
-        if limits.requests and spent.requests + 1 > limits.requests:
-            raise LimitReached(f"the limit of {limits.requests} requests is reached")
-        if limits.tokens_sent and spent.tokens_sent + self._held_tokens + tokens > limits.tokens_sent:
-            raise LimitReached(f"the next request would pass the limit of {limits.tokens_sent} tokens sent")
-        if limits.cost_usd and spent.cost_usd + self._held_usd + cost_usd > limits.cost_usd:
-            raise LimitReached(f"the next request could pass the limit of {limits.cost_usd:g} USD")
 
     def _free(self, reservation: Reservation) -> None:
         self._held_tokens -= reservation.tokens

@@ -51,7 +51,7 @@ TOO_LARGE = 413
 _PASSING_STATUS = (408, 409, 425)
 # A reply was begun and cannot be read to its end. litellm gives these the status 500 of its own.
 _BROKEN_WORDS = ("codec can't decode", "json response", "invalid response", "not completed", "not enough data")
-_BROKEN_CAUSES = ("RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError")
+_BROKEN_CAUSES = frozenset({"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError"})
 # Wrong key, no permission.
 _UNUSABLE_STATUS = (401, 403)
 # An account without money, reported with the status of a rate limit.
@@ -63,8 +63,9 @@ _MASKED = re.compile(r"\S*\*{3,}\S*")
 def failure_of(error: Exception, call: Call) -> ModelFailure:
     """The failure that an exception of litellm stands for, recognised by its name and status, not by its class."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    status = _status(error)
-    reason = scrubbed(_message_of(error), call)
+    status = found if isinstance(found := getattr(error, "status_code", None), int) else 0
+    # The provider's words, without litellm's names in front of them.
+    reason = scrubbed(_PREFIX.sub("", str(error).strip()) or type(error).__name__, call)
     if "ContextWindowExceededError" in names or status == TOO_LARGE:
         return ContextTooLong(reason)
     if "Timeout" in names or "APITimeoutError" in names:
@@ -92,16 +93,6 @@ def scrubbed(text: str, call: Call) -> str:
     return clean if len(clean) <= REASON_CHARS else clean[: REASON_CHARS - 1] + "…"
 
 
-def _message_of(error: Exception) -> str:
-    """The provider's words, without litellm's names in front of it."""
-    return _PREFIX.sub("", str(error).strip()) or type(error).__name__
-
-
-def _status(error: Exception) -> int:
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else 0
-
-
 def _retry_after(error: Exception) -> float:
     """Seconds from the provider's header, which may be a date (RFC 9110, 10.2.3); 0 where there is none."""
     response = getattr(error, "response", None)
@@ -126,18 +117,13 @@ def _seconds(value: str) -> float | None:
 
 
 def _is_broken(error: Exception) -> bool:
-    reason_text = str(error).lower()
-    causes = {type(cause).__name__ for cause in _causes(error)}
-    return any(word in reason_text for word in _BROKEN_WORDS) or bool(causes.intersection(_BROKEN_CAUSES))
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
+    causes: dict[int, str] = {}
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        yield cause
+    while cause is not None and id(cause) not in causes:
+        causes[id(cause)] = type(cause).__name__
         cause = cause.__cause__ or cause.__context__
+    text = str(error).lower()
+    return any(word in text for word in _BROKEN_WORDS) or not _BROKEN_CAUSES.isdisjoint(causes.values())
 
 
 # Read by litellm when it is imported (the first two) or makes its first call to Anthropic.
@@ -149,7 +135,7 @@ _ENVIRONMENT = {
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "asyncio")
 _WARNERS = r"(?:litellm|pydantic|openai|aiohttp|httpx)(?:\.|$)"
 # Anthropic caches a prompt's beginning only where it is marked, and nothing shorter than about 1,024 tokens.
-_MARKED_PROVIDERS = ("anthropic",)
+_ANTHROPIC = "anthropic"
 _MARKED_FROM_CHARS = 4_000
 # Servers of one's own often want no key, but the client insists on one.
 _ANY_KEY = "none"
@@ -160,7 +146,9 @@ async def complete(call: Call) -> Reply:
     import asyncio
 
     litellm = _litellm()
-    body = _Body(most_bytes=_most_body_bytes(call))
+    # A reply that comes as a whole is read within bounds; one that streams in is measured piece by piece.
+    is_whole = call.wanted is Wanted.TEXT and call.delivery is Delivery.WHOLE and call.max_reply_bytes
+    body = _Body(most_bytes=call.max_reply_bytes * _BODY_FACTOR + _BODY_EXTRA_BYTES if is_whole else 0)
     _BODY.set(body)
     failure: ModelFailure
     try:
@@ -189,12 +177,6 @@ _BODY: ContextVar[_Body | None] = ContextVar("body", default=None)
 # Around the text of a reply: JSON's escapes (six characters for one), the reasoning before it, counts.
 _BODY_FACTOR = 8
 _BODY_EXTRA_BYTES = 1 << 20
-
-
-def _most_body_bytes(call: Call) -> int:
-    """A reply that comes as a whole is read within bounds; one that streams in is measured piece by piece."""
-    is_whole = call.wanted is Wanted.TEXT and call.delivery is Delivery.WHOLE and call.max_reply_bytes
-    return call.max_reply_bytes * _BODY_FACTOR + _BODY_EXTRA_BYTES if is_whole else 0
 
 
 def _bound_bodies() -> None:
@@ -229,13 +211,8 @@ async def _respond(send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
         await response.aclose()
     packed = ("content-encoding", "content-length", "transfer-encoding")
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in packed]
-    return type(response)(
-        response.status_code,
-        headers=headers,
-        content=bytes(content),
-        request=request,
-        extensions=response.extensions,
-    )
+    made = {"content": bytes(content), "request": request, "extensions": response.extensions}
+    return type(response)(response.status_code, headers=headers, **made)
 
 
 # How a batch job ends, in the words of the interface.
@@ -248,11 +225,6 @@ class BatchLook:
 
     status: str
     files: tuple[str, ...] = ()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more will come."""
-        return self.status in ENDED
 
 
 class Batches:
@@ -280,21 +252,14 @@ class Batches:
             drop_params=True,
         )
         known = {key: value for key, value in parameters.items() if key not in ("stream", "extra_body")}
-        messages = [_message(call, chat_message.speaker, chat_message.text) for chat_message in call.messages]
-        return {"model": name or call.model, "messages": messages, **known, **call.extra}
+        return {"model": name or call.model, "messages": _messages(call), **known, **call.extra}
 
     def begin(self, requests: Path, mark: str) -> str:
         """Upload the requests and begin a job; its name. ``mark`` is kept with it, to be found by `find`."""
         with requests.open("rb") as file:
             sent = self._do("create_file", file=(requests.name, file), purpose="batch")
-        job = self._do(
-            "create_batch",
-            completion_window="24h",
-            endpoint="/v1/chat/completions",
-            input_file_id=sent.id,
-            metadata={"compact": mark},
-        )
-        return str(job.id)
+        wanted = {"completion_window": "24h", "endpoint": "/v1/chat/completions", "metadata": {"compact": mark}}
+        return str(self._do("create_batch", input_file_id=sent.id, **wanted).id)
 
     def find(self, mark: str) -> str:
         """The newest job with this mark; empty if there is none, or the provider does not list them."""
@@ -375,7 +340,10 @@ def _litellm() -> Any:
 
 
 async def _reply(litellm: Any, call: Call) -> Reply:
-    answer = await litellm.acompletion(**_parameters(call))
+    parameters: dict[str, Any] = {"max_tokens": call.max_tokens, "temperature": call.temperature, **_common(call)}
+    if call.delivery is Delivery.STREAM:
+        parameters |= {"stream": True, "stream_options": {"include_usage": True}}
+    answer = await litellm.acompletion(messages=_messages(call), **parameters)
     if call.delivery is Delivery.STREAM:
         # Closed at once where it is given up, not when its garbage is collected: the connection goes with it.
         async with aclosing(answer), aclosing(_within(answer, call.max_reply_bytes)) as within:
@@ -407,7 +375,7 @@ def _too_large(max_bytes: int) -> Refused:
 
 async def _vectors(litellm: Any, call: Call) -> Reply:
     # As numbers: the client's own default is base64, which not every server knows.
-    texts = [_sendable(chat_message.text) for chat_message in call.messages]
+    texts = [_sendable(one.text) for one in call.messages]
     answer = await litellm.aembedding(input=texts, encoding_format="float", **_common(call))
     data = sorted(answer.data or (), key=lambda item: item["index"])
     if [item["index"] for item in data] != list(range(len(call.messages))):
@@ -440,29 +408,15 @@ def _sendable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _parameters(call: Call) -> dict[str, Any]:
-    parameters: dict[str, Any] = {
-        "messages": [_message(call, chat_message.speaker, chat_message.text) for chat_message in call.messages],
-        "max_tokens": call.max_tokens,
-        "temperature": call.temperature,
-        **_common(call),
-    }
-    if call.delivery is Delivery.STREAM:
-        parameters |= {"stream": True, "stream_options": {"include_usage": True}}
-    return parameters
-
-
-def _message(call: Call, speaker: Speaker, text: str) -> dict[str, Any]:
-    text = _sendable(text)
-    marked = (
-        speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) in _MARKED_PROVIDERS
-    )
-    if not marked:
-        return {"role": speaker.value, "content": text}
-    return {
-        "role": speaker.value,
-        "content": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}],
-    }
+def _messages(call: Call) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for one in call.messages:
+        text = _sendable(one.text)
+        content: Any = text
+        if one.speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) == _ANTHROPIC:
+            content = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+        messages.append({"role": one.speaker.value, "content": content})
+    return messages
 
 
 def _key(call: Call) -> str:
@@ -477,7 +431,7 @@ def _read(call: Call, answer: Any) -> Reply:
     usage = getattr(answer, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     reply = Reply(
-        text=(choice.message.content or "").encode(errors="replace").decode(),
+        text=_sendable(choice.message.content or ""),
         model=call.model,
         finish_reason=choice.finish_reason or "stop",
         input_tokens=_count(usage, "prompt_tokens"),
@@ -509,7 +463,5 @@ def _cost_usd(call: Call, answer: Any, usage: Any, details: Any) -> float | None
     price = call.known_price
     if price is None or usage is None:
         return None
-    cached, output_tokens = _count(details, "cached_tokens"), _count(usage, "completion_tokens")
-    return price.cost_usd(
-        input_tokens=_count(usage, "prompt_tokens"), output_tokens=output_tokens, cached_tokens=cached
-    )
+    sent, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    return price.cost_usd(input_tokens=sent, output_tokens=written, cached_tokens=_count(details, "cached_tokens"))

@@ -92,9 +92,9 @@ class OnFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """What the user wants of the model. ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks;
-    ``price`` None: that of the table.
+    """What the user wants of the model.
 
+    ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks; ``price`` None: that of the table.
     ``guidance``: the user's remarks on an earlier attempt at this summary. ``verifies``: the model is asked once more
     what its summary left out.
     """
@@ -146,7 +146,11 @@ class ModelSummariser:
         redactor = self._new_redactor() if self._new_redactor else None
         refusals: list[Refusal] = []
         try:
-            answer = self._by_model(request, redactor, refusals)
+            if case := self._case(request, redactor):
+                answer = case.answer(refusals)
+            else:
+                note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
+                answer = replace(Digest().summarise(request), notes=(note,))
         except ModelFailure as failure:
             answer = self._without(request, failure)
         answer = _with_refusals(answer, refusals)
@@ -159,13 +163,6 @@ class ModelSummariser:
             return case.estimate() if case else Estimate()
         except Unnamed:
             return Estimate()
-
-    def _by_model(self, request: Request, redactor: Redactor | None, refusals: list[Refusal]) -> Answer:
-        case = self._case(request, redactor)
-        if case is None:
-            note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
-            return replace(Digest().summarise(request), notes=(note,))
-        return case.answer(refusals)
 
     def _without(self, request: Request, failure: ModelFailure) -> Answer:
         """What is done where the model gave nothing."""
@@ -235,7 +232,13 @@ class _Case:
                 raise
             calls = {stage: self.line.fallback_of(call) or call for stage, call in calls.items()}
             draft = self.writer(calls, refusals).write(task)
-        text = _written(draft, task.wording, self.prose)
+        outline = draft.outline
+        asked_for = {heading.section for heading in task.wording.headings if not heading.label}
+        text = CompletedText(
+            sections=outline.sections,
+            prose="\n\n".join(filter(None, (self.prose, outline.prose))),
+            missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
+        )
         answer = completed(
             self.request, text, self.language, analysis=self.facts.analysis, previous=self.earlier.previous
         )
@@ -259,34 +262,43 @@ class _Case:
 
     def call(self, stage: Stage) -> Call:
         """What is the same in all calls of a stage. Raises `ModelFailure` where no model is named."""
-        model_options = self.model_options
-        name = model_options.models.get(stage, model_options.model)
+        options = self.model_options
+        name = options.models.get(stage, options.model)
+        name = options.model if name == SAME else name
+        name = self.request.transcript.model if name in (AUTO, SAME) else name
+        if not name:
+            raise Unnamed("the transcript does not say which model wrote it: name one with -m")
         return Call(
-            model=_named(
-                model_options.model if name == SAME else name, self.request.transcript.model, model_options.api_base
-            ),
+            model=f"openai/{name}" if options.api_base and not provider_of(name) else name,
             messages=(),
             max_tokens=0,
             about=self.request.transcript.sha256,
-            api_base=model_options.api_base,
-            key=model_options.key,
-            price=model_options.price,
-            delivery=model_options.delivery,
-            timeout_seconds=model_options.timeout_seconds,
-            max_reply_bytes=model_options.max_reply_bytes,
+            api_base=options.api_base,
+            key=options.key,
+            price=options.price,
+            delivery=options.delivery,
+            timeout_seconds=options.timeout_seconds,
+            max_reply_bytes=options.max_reply_bytes,
         )
 
     def task(self) -> SummaryTask:
         """Everything quoted, and redacted as one: a secret recognised by its place in one text is found in all."""
-        render = self.request.render
+        render, options = self.request.render, self.model_options
         forbidden = heading_lines(render, dict.fromkeys((*LANGUAGES, self.language)))
-        run_options = "\n".join(filter(None, (self.model_options.instructions, self.model_options.guidance)))
-        numbered = self._blocks(forbidden)
-        texts = (quoter(())(self.earlier.previous), self.request.focus, run_options, *self._requests(forbidden))
-        clean = self._clean([*texts, *(block.text for _, block in numbered)])
+        remarks = "\n".join(filter(None, (options.instructions, options.guidance)))
+        blocks = [
+            (number, block)
+            for number, strand in enumerate(self.earlier.strands)
+            for block in flatten(
+                strand.transcript, strand.indices, rule=options.rule, headings=forbidden, prefix=strand.prefix
+            )
+        ]
+        texts = (quoter(())(self.earlier.previous), self.request.focus, remarks, *self._requests(quoter(forbidden)))
+        clean: Sequence[str] = [*texts, *(block.text for _, block in blocks)]
+        clean = self.redactor.redact_all(clean) if self.redactor else clean
         previous, focus, instructions, goal, latest = clean[: len(texts)]
         wording = PromptWording(
-            template=self.model_options.template,
+            template=options.template,
             language=self.language,
             headings=asked(headings_of(render, self.language)),
             focus=focus,
@@ -295,7 +307,7 @@ class _Case:
         return SummaryTask(
             facts=self.facts,
             strands=self.earlier.strands,
-            pieces=tuple(self._pieces(numbered, clean[len(texts) :])),
+            pieces=tuple(self._pieces(blocks, clean[len(texts) :])),
             wording=wording,
             budget_tokens=self.budget_tokens,
             count=self.request.count,
@@ -307,24 +319,15 @@ class _Case:
             latest=latest,
         )
 
-    def _requests(self, forbidden: tuple[str, ...]) -> tuple[str, str]:
-        """The user's first request, kept ones too, and the newest of the records, quoted; long ones without middle."""
+    def _requests(self, quoted: Callable[[str], str]) -> tuple[str, str]:
+        """The user's first request, kept ones too, and the newest of the records; long ones without middle."""
         spoken = (strand.transcript.messages[i] for strand in self.earlier.strands for i in strand.indices)
         messages = self.request.transcript.messages
         kept = (messages[i] for i in self.request.kept if i < min(self.request.covered))
         requests = [text for text in map(user_text, (*kept, *spoken)) if text]
         half = _MOST_REQUEST_CHARS // 2
         goal, latest, *_ = (*requests[:1], *requests[1:][-1:], "", "")
-        return quoter(forbidden)(shortened(goal, half, half)), quoter(forbidden)(shortened(latest, half, half))
-
-    def _blocks(self, forbidden: tuple[str, ...]) -> list[tuple[int, Block]]:
-        """The blocks of all records, each with the number of its strand."""
-        rule = self.model_options.rule
-        return [
-            (number, block)
-            for number, strand in enumerate(self.earlier.strands)
-            for block in flatten(strand.transcript, strand.indices, rule=rule, headings=forbidden, prefix=strand.prefix)
-        ]
+        return quoted(shortened(goal, half, half)), quoted(shortened(latest, half, half))
 
     def _pieces(self, numbered: Sequence[tuple[int, Block]], clean: Sequence[str]) -> Iterator[quoting.BlockSlice]:
         begins = [quoting.borders(strand.transcript.messages) for strand in self.earlier.strands]
@@ -332,20 +335,6 @@ class _Case:
             tokens = self.request.count(text) + 1
             border = begins[number][block.record]
             yield quoting.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
-
-    def _clean(self, texts: Sequence[str]) -> Sequence[str]:
-        return self.redactor.redact_all(texts) if self.redactor else texts
-
-
-def _written(draft: SummaryDraft, wording: PromptWording, earlier: str) -> CompletedText:
-    """The draft after an earlier summary that is kept word for word."""
-    outline = draft.outline
-    asked_for = {heading.section for heading in wording.headings if not heading.label}
-    return CompletedText(
-        sections=outline.sections,
-        prose="\n\n".join(filter(None, (earlier, outline.prose))),
-        missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
-    )
 
 
 def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
@@ -371,14 +360,6 @@ def _with_refusals(answer: Answer, refusals: Sequence[Refusal]) -> Answer:
     plural = "reply was" if len(refusals) == 1 else "replies were"
     note = f"{len(refusals)} {plural} refused, {tokens:,} tokens: {why}"
     return replace(answer, refused=dict(faults), refused_tokens=tokens, notes=(*answer.notes, note))
-
-
-def _named(name: str, own: str, api_base: str) -> str:
-    """The model as litellm knows it. Raises `ModelFailure` where the transcript is to name it and does not."""
-    found = own if name in (AUTO, SAME) else name
-    if not found:
-        raise Unnamed("the transcript does not say which model wrote it: name one with -m")
-    return f"openai/{found}" if api_base and not provider_of(found) else found
 
 
 def _framed(prose: str, language: str) -> Summary:

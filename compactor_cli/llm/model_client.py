@@ -121,8 +121,12 @@ class ModelClient:
         calls = tuple(filter(None, (call, self.fallback_of(call))))
         reasons: list[str] = []
         for asked in calls:
+            if stored := self._cache.get(asked) if self._cache else None:
+                self.spend.hit(stored)
+                self._report(asked, Answered.CACHED, time.monotonic(), stored)
+                return stored
             try:
-                return self._stored(asked) or await self._answer(asked, redactor)
+                return await self._answer(asked, redactor)
             except (Passing, Refused, CircuitOpen) as failure:
                 if isinstance(failure, CircuitOpen | UnknownModel) and len(calls) == 1:
                     raise
@@ -141,13 +145,6 @@ class ModelClient:
         # Extra parameters are meant for the first model; another provider may refuse them.
         return replace(call, model=other.model, api_base=other.api_base, key=other.key, price=price, extra={})
 
-    def _stored(self, call: Call) -> Reply | None:
-        stored = self._cache.get(call) if self._cache else None
-        if stored:
-            self.spend.hit(stored)
-            self._report(call, Answered.CACHED, time.monotonic(), stored)
-        return stored
-
     async def _answer(self, call: Call, redactor: Redactor | None) -> Reply:
         call = call if call.key else replace(call, key=self._keys.for_model(call.model))
         server = server_of(call)
@@ -155,7 +152,9 @@ class ModelClient:
             reply = await self._repeated(call, server)
         if redactor and call.wanted is Wanted.TEXT:
             reply = replace(reply, text=redactor.redact(reply.text))
-        if self._cache and _is_worth_keeping(reply):
+        # Cut off, its caller refuses it again; the same call would be paid for in vain.
+        is_whole = reply.finish_reason == "length" or (bool(reply.text) and reply.finish_reason == "stop")
+        if self._cache and is_whole and not reply.has_tool_call:
             self._cache.put(call, reply)
         return reply
 
@@ -169,7 +168,9 @@ class ModelClient:
                 attempt += 1
                 if attempt >= self._retries.attempts or self._is_far_off(failure):
                     raise
-                seconds = self._wait_seconds(attempt, failure)
+                most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
+                # Jitter on top of Retry-After, so that all who got the same second do not come back in it.
+                seconds = failure.retry_after_seconds + self._random.uniform(0.0, most)
             await self._sleep(seconds)
             call = replace(call, is_repeat=True)
 
@@ -183,46 +184,35 @@ class ModelClient:
             try:
                 reply = await self._complete(call)
             except BaseException as failure:  # a cancelled request was sent as well
-                charge = Charge.NONE if _is_free(failure) else Charge.POSSIBLE
-                self.spend.failed(reservation, charge)
-                self._learn(failure, call, server)
+                is_free = isinstance(failure, Exception) and not isinstance(failure, TimedOut | Broken)
+                self.spend.failed(reservation, Charge.NONE if is_free else Charge.POSSIBLE)
+                if isinstance(failure, Passing) and not self._is_far_off(failure):
+                    self._rate_limiter.pause(failure.retry_after_seconds)
+                if isinstance(failure, Unusable):
+                    self._unusable[server, call.model] = failure
                 self._report(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
                 raise
             self.spend.settle(reservation, reply)
             self._report(call, Answered.BY_MODEL, started, reply)
             return reply
 
-    def _learn(self, failure: BaseException, call: Call, server: str) -> None:
-        """What a failure means for the other calls of the run."""
-        if isinstance(failure, Passing) and not self._is_far_off(failure):
-            self._rate_limiter.pause(failure.retry_after_seconds)
-        if isinstance(failure, Unusable):
-            self._unusable[server, call.model] = failure
-
     def _is_far_off(self, failure: Passing) -> bool:
         return failure.retry_after_seconds > self._retries.most_retry_after_seconds
 
-    def _wait_seconds(self, attempt: int, failure: Passing) -> float:
-        most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
-        # Jitter on top of Retry-After, so that all who got the same second do not come back in it.
-        return failure.retry_after_seconds + self._random.uniform(0.0, most)
-
     def _report(self, call: Call, how: Answered, started: float, reply: Reply | None = None, error: str = "") -> None:
-        if self._emit is None:
-            return
-        is_new = reply is not None and how is Answered.BY_MODEL
-        self._emit(
-            ModelCalled(
-                transcript=call.about,
-                model=call.model,
-                reply=how,
-                input_tokens=reply.input_tokens if reply else 0,
-                output_tokens=reply.output_tokens if reply else 0,
-                cost_usd=reply.cost_usd if reply and is_new else 0.0,
-                seconds=time.monotonic() - started,
-                error=error,
+        if self._emit is not None:
+            self._emit(
+                ModelCalled(
+                    transcript=call.about,
+                    model=call.model,
+                    reply=how,
+                    input_tokens=reply.input_tokens if reply else 0,
+                    output_tokens=reply.output_tokens if reply else 0,
+                    cost_usd=reply.cost_usd if reply and how is Answered.BY_MODEL else 0.0,
+                    seconds=time.monotonic() - started,
+                    error=error,
+                )
             )
-        )
 
 
 def redacted(call: Call, redactor: Redactor | None) -> Call:
@@ -236,17 +226,6 @@ def redacted(call: Call, redactor: Redactor | None) -> Call:
     return replace(call, messages=tuple(messages))
 
 
-def _is_worth_keeping(reply: Reply) -> bool:
-    """Whether the same call would be paid for in vain: answered whole, or cut off, which its caller refuses again."""
-    is_cut_off = reply.finish_reason == "length"
-    return not reply.has_tool_call and (is_cut_off or (bool(reply.text) and reply.finish_reason == "stop"))
-
-
-def _is_free(failure: BaseException) -> bool:
-    """Whether the provider did not begin to answer."""
-    return isinstance(failure, Exception) and not isinstance(failure, TimedOut | Broken)
-
-
 T = TypeVar("T")
 CLOSE_SECONDS = 5.0
 
@@ -255,8 +234,7 @@ class BackgroundEventLoop:
     """Runs coroutines for the threads of this process; started by the first of them.
 
     Use as ``with BackgroundEventLoop(...) as loop``. On leaving, what is still running is cancelled and waited for,
-    then
-    ``at_end`` (a coroutine function) runs on the loop. Not to be used across a fork.
+    then ``at_end`` (a coroutine function) runs on the loop. Not to be used across a fork.
     """
 
     def __init__(self, at_end: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:

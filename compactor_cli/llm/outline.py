@@ -102,7 +102,7 @@ def read_reply(
     words = own_words(text)
     for line in _lines(words, headings, names):
         reader.read(line, names.get(_plain(line)) if _may_open(line) else None)
-    sections = tuple(
+    sections = (
         SectionItems(section=section, items=tuple(_cited(item, covered) for item in items if not _is_nothing(item)))
         for section, items in reader.found.items()
     )
@@ -113,13 +113,10 @@ def read_reply(
 
 def _names(headings: Sequence[OutlineHeading], known: Mapping[str, Section]) -> dict[str, Section]:
     """What a line says, without what sets it off, if it opens a section; of sections that share one, the first."""
+    openings = [(heading.opening, heading.section) for heading in headings]
+    labels = [(heading.label, heading.section) for heading in headings]
     names: dict[str, Section] = {}
-    for heading in headings:
-        names.setdefault(_plain(heading.opening), heading.section)
-    for heading in headings:
-        if heading.label:
-            names.setdefault(_plain(heading.label), heading.section)
-    for name, section in known.items():
+    for name, section in (*openings, *labels, *known.items()):
         names.setdefault(_plain(name), section)
     names.pop("", None)
     return names
@@ -249,14 +246,12 @@ def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]
         lines.append(opening)
         closing = ""
         for heading in group:
-            lines += [heading.label, *(_line(item) for item in by_section[heading.section])]
+            lines.append(heading.label)
+            for item in by_section[heading.section]:
+                indent = "  " * item.depth
+                body = item.text.replace("\n", f"\n{indent}  ")
+                tag = f" [{','.join(record_ranges(item.records))}]" if item.records else ""
+                lines.append(f"{indent}- {body}{tag}")
             closing = heading.closing
         lines.append(closing)
     return "\n".join(line for line in lines if line)
-
-
-def _line(item: Item) -> str:
-    indent = "  " * item.depth
-    body = item.text.replace("\n", f"\n{indent}  ")
-    tag = f" [{','.join(record_ranges(item.records))}]" if item.records else ""
-    return f"{indent}- {body}{tag}"

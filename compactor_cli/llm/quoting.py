@@ -25,7 +25,7 @@ import orjson
 from compactor_cli.digest.events import plain, without_block
 from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import InvariantError
-from compactor_cli.model.marker import find_marker, without_marker
+from compactor_cli.model.marker import Marker, find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, ToolCall, ToolResult, Transcript
@@ -119,7 +119,10 @@ def _block(
     prefix: str,
 ) -> Block | None:
     name = f"{prefix}{index + 1}"
-    head = f"<<{name} {_title(message, names, quoted)}>>"
+    tools = dict.fromkeys(result.name or names.get(result.id, "") for result in message.results)
+    words = [message.role.value, *(quoted(tool).replace("\n", " ").replace(">>", "> >") for tool in tools if tool)]
+    words += ["error"] if any(result.is_error for result in message.results) else []
+    title = " ".join(words) if message.summary is None else "earlier summary"
     texts: list[str] = []
     cut_chars = 0
     for part in message.parts:
@@ -129,16 +132,8 @@ def _block(
         cut_chars += max(len(whole) - len(text), 0)
         if text.strip():
             texts.append(quoted(text).strip("\n"))
-    return Block(record=index, name=name, text="\n".join([head, *texts]), cut_chars=cut_chars) if texts else None
-
-
-def _title(message: Message, names: Mapping[str, str], quoted: Callable[[str], str]) -> str:
-    """Who speaks: the role, the tools that answer, and whether an answer is an error."""
-    if message.summary is not None:
-        return "earlier summary"
-    tools = dict.fromkeys(result.name or names.get(result.id, "") for result in message.results)
-    words = [message.role.value, *(quoted(tool).replace("\n", " ").replace(">>", "> >") for tool in tools if tool)]
-    return " ".join([*words, "error"] if any(result.is_error for result in message.results) else words)
+    text = "\n".join([f"<<{name} {title}>>", *texts])
+    return Block(record=index, name=name, text=text, cut_chars=cut_chars) if texts else None
 
 
 def _part_text(part: Part) -> str:
@@ -146,9 +141,8 @@ def _part_text(part: Part) -> str:
     if isinstance(part, Text):
         return without_block(part.text, _REMINDER)
     if isinstance(part, ToolResult):
-        return without_block(part.text, _REMINDER) + (
-            f"\n({part.media_count} images or files)" if part.media_count else ""
-        )
+        media = f"\n({part.media_count} images or files)" if part.media_count else ""
+        return without_block(part.text, _REMINDER) + media
     if isinstance(part, ToolCall):
         return call_text(part)
     return f"({part.kind})" if isinstance(part, Media) else ""
@@ -210,13 +204,12 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
     openers = frozenset(opening)
     own = Strand(transcript=request.transcript, indices=tuple(i for i in request.covered if i not in openers))
     texts = [words for i in opening if (words := _words(messages[i]))]
+    notes: tuple[str, ...] = ()
     if policy is Previous.REBUILD and opening:
-        old = _originals(request.transcript, opening, load_original)
-        if old:
+        if old := _originals(request.transcript, opening[-1], load_original):
             return Earlier(strands=(*old, own))
         notes = ("the originals of the earlier summary are not at hand: it was updated",) if texts else ()
-        return Earlier(strands=(own,), previous="\n\n".join(texts), notes=notes)
-    return Earlier(strands=(own,), previous="\n\n".join(texts))
+    return Earlier(strands=(own,), previous="\n\n".join(texts), notes=notes)
 
 
 def _opening(request: Request) -> Iterator[int]:
@@ -243,31 +236,27 @@ def _words(message: Message) -> str:
     return _TAG.sub(rf"[{marker.transcript[:_HASH_CHARS]}:\1]", text) if marker else text
 
 
-def _originals(transcript: Transcript, opening: tuple[int, ...], load_original: LoadOriginal) -> tuple[Strand, ...]:
-    """What the newest of these summaries stands for: from the archive, or before a native boundary in the file."""
-    last = opening[-1]
-    marker = find_marker(transcript.messages[last].text)
-    if marker is not None:
-        return tuple(_archived(marker.transcript, (marker.first - 1, marker.last), load_original, _MOST_GENERATIONS))
+def _originals(transcript: Transcript, last: int, load_original: LoadOriginal) -> tuple[Strand, ...]:
+    """What a summary stands for: from the archive, or before a native boundary in the file."""
+    if marker := find_marker(transcript.messages[last].text):
+        return tuple(_archived(marker, load_original, _MOST_GENERATIONS))
     before = tuple(i for i in range(last) if transcript.messages[i].superseded and not transcript.messages[i].is_meta)
     return (Strand(transcript=transcript, indices=before, prefix="s"),) if before else ()
 
 
-def _archived(sha256: str, span: tuple[int, int], load_original: LoadOriginal, generations: int) -> Iterator[Strand]:
+def _archived(marker: Marker, load_original: LoadOriginal, generations: int) -> Iterator[Strand]:
     """The records of an archived transcript, after those that its own earlier summaries stand for."""
-    original = load_original(sha256) if generations else None
+    original = load_original(marker.transcript) if generations else None
     if original is None:
         return
-    indices = tuple(range(max(span[0], 0), min(span[1], len(original.messages))))
     messages = original.messages
+    indices = tuple(range(max(marker.first - 1, 0), min(marker.last, len(messages))))
     marked = [(i, found) for i in indices if messages[i].summary and (found := find_marker(messages[i].text))]
-    for _, found in marked[-1:]:
-        older = tuple(_archived(found.transcript, (found.first - 1, found.last), load_original, generations - 1))
-        if older:
-            yield from older
-            gone = {i for i, _ in marked}
-            indices = tuple(i for i in indices if i not in gone)
-    yield Strand(transcript=original, indices=indices, prefix=f"{'abcdefghijklmnopqrstuvwxyz'[generations]}")
+    if marked and (older := tuple(_archived(marked[-1][1], load_original, generations - 1))):
+        yield from older
+        gone = {i for i, _ in marked}
+        indices = tuple(i for i in indices if i not in gone)
+    yield Strand(transcript=original, indices=indices, prefix="abcdefghijklmnopqrstuvwxyz"[generations])
 
 
 # Where a model's window is not known: the least that models in use have. One that is shorter says so, and the
@@ -362,17 +351,17 @@ def _stop(pieces: Sequence[BlockSlice], sizes: Sequence[int], at: int, even: int
 
 def split(leaf: Leaf, count: Callable[[str], int]) -> tuple[Leaf, ...]:
     """The leaf in two, for a model that found it too long; a leaf of one record keeps half of its text."""
-    if len(leaf) > 1:
-        sizes = [0, *accumulate(piece.tokens for piece in leaf)]
-        middle = min(range(1, len(leaf)), key=lambda place: _badness(sizes, leaf, place))
-        return leaf[:middle], leaf[middle:]
-    return ((fitted(leaf[0], max(leaf[0].tokens // 2, 1), count),),)
+    if len(leaf) == 1:
+        return ((fitted(leaf[0], max(leaf[0].tokens // 2, 1), count),),)
+    sizes = [0, *accumulate(piece.tokens for piece in leaf)]
 
+    def badness(place: int) -> tuple[bool, int, float]:
+        """Near the middle first, then the better border, then nearer still."""
+        off = abs(sizes[place] / max(sizes[-1], 1) - 0.5)
+        return off > _NEAR_RATIO, -leaf[place].border, off
 
-def _badness(sizes: Sequence[int], leaf: Leaf, place: int) -> tuple[bool, int, float]:
-    """How bad a place is to split at: near the middle first, then the better border, then nearer still."""
-    off = abs(sizes[place] / max(sizes[-1], 1) - 0.5)
-    return off > _NEAR_RATIO, -leaf[place].border, off
+    middle = min(range(1, len(leaf)), key=badness)
+    return leaf[:middle], leaf[middle:]
 
 
 def fitted(piece: BlockSlice, room_tokens: int, count: Callable[[str], int]) -> BlockSlice:
@@ -385,7 +374,7 @@ def fitted(piece: BlockSlice, room_tokens: int, count: Callable[[str], int]) -> 
         chars = int(chars * min(room_tokens / tokens, 0.95) * 0.98)
         block = piece.block.shortened(chars)
         tokens = count(block.text)
-    return BlockSlice(block=block, tokens=tokens, border=piece.border, strand=piece.strand)
+    return replace(piece, block=block, tokens=tokens)
 
 
 def leaf_budget(leaf_tokens: int, final_tokens: int, reply_tokens: int) -> int:

@@ -22,7 +22,7 @@ from compactor_cli.formats.registry import get
 from compactor_cli.llm.secret_contexts import absent_stems, contexts, is_mixed
 from compactor_cli.llm.secret_forms import Found, Scan, begins, forms_in, known_forms, piece_after
 from compactor_cli.model.summary import Answer, Request, Summariser
-from compactor_cli.model.transcript import Record, Transcript
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID, parse_record
 
@@ -77,14 +77,10 @@ class Redactor:
         with self._lock:
             found = self._found(pieces)
             for piece, places in zip(pieces, found, strict=True):
-                self._remember(piece, places)
+                for start, stop, kind in places:
+                    if len(self._kinds) < _MOST_REMEMBERED and _is_memorable(piece[start:stop]):
+                        self._kinds.setdefault(piece[start:stop], kind)
             return tuple(map(self._replaced, pieces, found))
-
-    def _remember(self, text: str, places: Iterable[Found]) -> None:
-        for start, stop, kind in places:
-            secret = text[start:stop]
-            if len(self._kinds) < _MOST_REMEMBERED and _is_memorable(secret):
-                self._kinds.setdefault(secret, kind)
 
     def _replaced(self, text: str, found: list[Found]) -> str:
         """The text with placeholders. Two secrets that touched are seen one after the other: hence the rounds."""
@@ -107,7 +103,9 @@ class Redactor:
             scan = Scan(text, absent)
             places: list[Found] = []
             for start, stop, kind in contexts(scan):
-                if not _holds_placeholder(text, (start, stop, kind)):
+                # A placeholder in the place, or the place in a placeholder.
+                opened = text.rfind(_OPENING, max(0, start - _PLACEHOLDER_CHARS), stop)
+                if opened < 0 or (opened < start and "]" in text[opened:start]):
                     is_long = stop - start >= _LEAD_CHARS and is_mixed(text[start:stop]) and kind != "private-key"
                     places.append((start, piece_after(scan, stop) if is_long else stop, kind))
             found.append(_apart([*places, *known_forms(scan, literal_forms)]))
@@ -124,7 +122,12 @@ class Redactor:
         pieces: list[str] = []
         done = 0
         for start, stop, kind in _apart([*found, *again]):
-            pieces += (text[done:start], self._placeholder(text[start:stop], kind))
+            secret = text[start:stop]
+            if secret not in self._placeholders:
+                self._distinct[kind] += 1
+                self._placeholders[secret] = f"{_OPENING}{kind}:{self._distinct[kind]}]"
+            self._counts[self._placeholders[secret].split(":")[1]] += 1
+            pieces += (text[done:start], self._placeholders[secret])
             done = stop
         return "".join((*pieces, text[done:]))
 
@@ -136,21 +139,6 @@ class Redactor:
             yield at
             at = text.find(secret, at + len(secret))
 
-    def _placeholder(self, secret: str, kind: str) -> str:
-        if secret not in self._placeholders:
-            self._distinct[kind] += 1
-            self._placeholders[secret] = f"{_OPENING}{kind}:{self._distinct[kind]}]"
-        placeholder = self._placeholders[secret]
-        self._counts[placeholder.split(":")[1]] += 1
-        return placeholder
-
-
-def _holds_placeholder(text: str, place: Found) -> bool:
-    """Whether a placeholder is in the place, or the place in a placeholder."""
-    start, stop, _ = place
-    opened = text.rfind(_OPENING, max(0, start - _PLACEHOLDER_CHARS), stop)
-    return opened >= start or (opened >= 0 and "]" not in text[opened:start])
-
 
 def _apart(places: list[Found]) -> list[Found]:
     """The places in order; those that overlap are one, of the kind that says more: the form's, not the context's."""
@@ -158,17 +146,14 @@ def _apart(places: list[Found]) -> list[Found]:
     for start, stop, kind in sorted(places, key=lambda place: (place[0], -place[1])):
         if apart and start < apart[-1][1]:
             first, last, other = apart[-1]
-            apart[-1] = (first, max(last, stop), min(other, kind, key=_vagueness))
+            apart[-1] = (first, max(last, stop), min(other, kind, key=lambda one: _VAGUENESS.get(one, 0)))
         else:
             apart.append((start, stop, kind))
     return apart
 
 
 _VAGUE = ("jwt", OWN, "authorization", "api-key", "token", "secret", "password", "cookie")
-
-
-def _vagueness(kind: str) -> int:
-    return _VAGUE.index(kind) + 1 if kind in _VAGUE else 0
+_VAGUENESS = {kind: rank for rank, kind in enumerate(_VAGUE, 1)}
 
 
 def _is_memorable(secret: str) -> bool:
@@ -229,7 +214,11 @@ def redact_transcript(transcript: Transcript, redactor: Redactor) -> Transcript:
     raws = [transcript.frame.prefix, *(record.raw for record in transcript.records), transcript.frame.suffix]
     prefix, *records, suffix = redact_json(raws, redactor)
     clean = tuple(
-        _redacted_record(record, raw, redactor) for record, raw in zip(transcript.records, records, strict=True)
+        # Of a line that is not JSON, and was kept, the text is redacted as it stands.
+        replace(record, raw=redact_text(record.raw, redactor))
+        if record.value is INVALID
+        else (record if raw == record.raw else replace(record, raw=raw, value=parse_record(raw)))
+        for record, raw in zip(transcript.records, records, strict=True)
     )
     if [prefix, *(record.raw for record in clean), suffix] == raws:
         return transcript
@@ -237,13 +226,6 @@ def redact_transcript(transcript: Transcript, redactor: Redactor) -> Transcript:
     frame = replace(transcript.frame, prefix=prefix, suffix=suffix)
     messages = reread(get(transcript.dialect), transcript, clean, row) if clean else transcript.messages
     return replace(transcript, records=clean, messages=messages, frame=frame, row=row)
-
-
-def _redacted_record(record: Record, raw: bytes, redactor: Redactor) -> Record:
-    """The record with these bytes; of a line that is no JSON, and was kept, the text is redacted as it stands."""
-    if record.value is INVALID:
-        return replace(record, raw=redact_text(record.raw, redactor))
-    return record if raw == record.raw else replace(record, raw=raw, value=parse_record(raw))
 
 
 def redact_json(raws: Sequence[bytes], redactor: Redactor) -> list[bytes]:
@@ -256,7 +238,12 @@ def redact_json(raws: Sequence[bytes], redactor: Redactor) -> list[bytes]:
     for raw, text, found in zip(raws, texts, literals, strict=True):
         new = {literal: _by_name(literal, next(clean), redactor) for literal in found}
         changed = [literal for literal in found if new[literal] != literal.text]
-        pieces.append(_rewritten(text, changed, new) if changed else raw)
+        parts, done = [], 0
+        for literal in changed:
+            is_ascii = text[literal.start : literal.stop].isascii()
+            parts += [text[done : literal.start], json.dumps(new[literal], ensure_ascii=is_ascii)]
+            done = literal.stop
+        pieces.append("".join((*parts, text[done:])).encode(_ENCODING, _ERRORS) if changed else raw)
     return pieces
 
 
@@ -275,21 +262,16 @@ def _literals(text: str) -> Iterator[_Literal]:
     name_stop = -1
     for found in _STRING.finditer(text):
         colon = _COLON.match(text, found.end())
-        value = json.loads(found[0], strict=False) if _is_valid(found[0]) else found[0][1:-1]
+        try:
+            value = json.loads(found[0], strict=False)
+        except ValueError:
+            value = found[0][1:-1]
         if colon:
             name, name_stop = value, colon.end()
             continue
         own_name = name if found.start() == name_stop else ""
         if not _is_opaque(own_name, value):
             yield _Literal(start=found.start(), stop=found.end(), name=own_name, text=value)
-
-
-def _is_valid(literal: str) -> bool:
-    try:
-        json.loads(literal, strict=False)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_opaque(name: str, text: str) -> bool:
@@ -308,16 +290,6 @@ def _by_name(literal: _Literal, text: str, redactor: Redactor) -> str:
         return text
     value = found.get(literal.name, text)
     return value if isinstance(value, str) else text
-
-
-def _rewritten(text: str, changed: Sequence[_Literal], new: Mapping[_Literal, str]) -> bytes:
-    pieces: list[str] = []
-    done = 0
-    for literal in changed:
-        is_ascii = text[literal.start : literal.stop].isascii()
-        pieces += (text[done : literal.start], json.dumps(new[literal], ensure_ascii=is_ascii))
-        done = literal.stop
-    return "".join((*pieces, text[done:])).encode(_ENCODING, _ERRORS)
 
 
 def _redacted_value(value: Any, name: str, redactor: Redactor) -> Any:

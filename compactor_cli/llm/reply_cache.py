@@ -126,9 +126,12 @@ class ReplyCache:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         with self._lock:
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            self._close()
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         import sqlite3
@@ -142,7 +145,11 @@ class ReplyCache:
                     return otherwise
                 except (sqlite3.DatabaseError, ValueError, TypeError) as error:
                     self.trouble = f"set aside as broken: {error}"
-                    self._set_aside()
+                    self._close()
+                    for end in ("", "-wal", "-shm"):
+                        old = self._file.with_name(self._file.name + end)
+                        if old.exists():
+                            old.replace(self._file.with_name(self._file.name + ".broken" + end))
                 except OSError as error:
                     self.trouble = error.strerror or str(error)
                     return otherwise
@@ -161,15 +168,6 @@ class ReplyCache:
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute(_SCHEMA)
         return self._database
-
-    def _set_aside(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
-        for end in ("", "-wal", "-shm"):
-            old = self._file.with_name(self._file.name + end)
-            if old.exists():
-                old.replace(self._file.with_name(self._file.name + ".broken" + end))
 
 
 _SIZE_BYTES = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"

@@ -1,8 +1,7 @@
 """Contexts of secrets: values that are secret for where they stand, whatever they look like.
 
 ``password = …``, ``"api_key": "…"``, ``--token …``, ``mysql -p…``, ``Authorization: Basic …``,
-``scheme://user:…@host``, columns of tables. Where a value may as well be code or a placeholder (``token =
-get_token()``, ``$PASSWORD``,
+``scheme://user:…@host``, columns of tables. Where a value may as well be code or a placeholder (``$PASSWORD``,
 ``<your key>``), it is none. Names in quotes may be escaped (``\\"password\\": \\"…\\"``) as often as one likes.
 """
 
@@ -14,7 +13,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
 from compactor_cli.llm.secret_forms import Found, Scan, key_blocks
 from compactor_cli.model.value import dataclass
@@ -120,8 +119,7 @@ _ELLIPSIS = re.compile(r"\.\.\.|…|\*\*\*|x{4}", re.IGNORECASE)
 _CODE = re.compile(r"[A-Za-z_][\w.]*\(|[({\[]|->|=>|::|==(?!=*$)")
 # What a variable or a word is called: parts of letters, with a number at most here and there.
 _SPELLED = re.compile(
-    r"[A-Za-z]+\d{0,2}[A-Za-z]*(?:[-_][A-Za-z]+\d{0,2}[A-Za-z]*)+|_\w+|\w*(?:key|token|secret|passw|cred)\w*",
-    re.IGNORECASE,
+    r"[a-z]+\d{0,2}[a-z]*(?:[-_][a-z]+\d{0,2}[a-z]*)+|_\w+|\w*(?:key|token|secret|passw|cred)\w*", re.IGNORECASE
 )
 _NAME = re.compile(r"[A-Za-z_]+(?:[.\-_][A-Za-z_]+)*")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\w+\.\w+\.\w+")
@@ -156,9 +154,9 @@ def absent_stems(scan: Scan) -> frozenset[str]:
 
 def contexts(scan: Scan) -> Iterator[Found]:
     """The values in a text that are secret for where they stand; may overlap. Linear time; see `Scan`."""
-    for stem, kind, name in _names():
+    for stem, kind, name in _STEMS:
         if stem not in scan.absent:
-            yield from _assigned(scan, stem, kind, name)
+            yield from _assigned(scan, stem, kind, _name(name))
     yield from _placed(scan)
     for stem, argument in _PROGRAMS:
         for at in scan.hits(stem, lowered=True):
@@ -171,9 +169,9 @@ def contexts(scan: Scan) -> Iterator[Found]:
     yield from key_blocks(scan)
 
 
-@lru_cache(maxsize=1)
-def _names() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
-    return tuple((stem, kind, re.compile(name + _SUFFIX, re.IGNORECASE)) for stem, kind, name in _STEMS)
+@cache
+def _name(expression: str) -> re.Pattern[str]:
+    return re.compile(expression + _SUFFIX, re.IGNORECASE)
 
 
 def is_random(text: str) -> bool:
@@ -218,11 +216,11 @@ def _assigned(scan: Scan, stem: str, kind: str, name: re.Pattern[str]) -> Iterat
         if at < looked_at or not (named := scan.match(name, at, _NAME_CHARS)):
             continue
         sign = scan.match(_SIGN, named.end(), _NAME_CHARS)
-        flag = None if sign else scan.match(_FLAG, named.end(), 8) if _is_flag(text, at) else None
-        if not (sign or flag):
+        word = text[max(0, at - _FLAG_CHARS) : at].rpartition(" ")[2].lstrip("\"'`([\\")
+        flag = scan.match(_FLAG, named.end(), 8) if not sign and word.startswith("--") else None
+        if not (found := sign or flag):
             continue
-        begin = (sign or flag).end()  # type: ignore[union-attr]  # one of them is
-        start, stop, is_quoted = _value_at(scan, begin)
+        start, stop, is_quoted = _value_at(scan, found.end())
         if stop - start > _LONG_CHARS:
             looked_at = stop
         value = _FoundValue(
@@ -255,12 +253,6 @@ def _value_at(scan: Scan, start: int) -> tuple[int, int, bool]:
     return start, end.start() if end else min(len(scan.text), start + _VALUE_CHARS), False
 
 
-def _is_flag(text: str, at: int) -> bool:
-    """Whether ``--name`` leads here."""
-    word = text[max(0, at - _FLAG_CHARS) : at].rpartition(" ")[2].lstrip("\"'`([\\")
-    return word.startswith("--")
-
-
 def _is_secret(value: _FoundValue) -> bool:
     text = value.text if value.is_quoted else value.text.rstrip(".:!?)")
     if len(text) < 4 or len(set(text)) < 3 or _PLACEHOLDER.match(text) or _ELLIPSIS.search(text):
@@ -269,7 +261,10 @@ def _is_secret(value: _FoundValue) -> bool:
         return False
     if value.sign == "," and (not _CALLED.search(value.before) or _ENVIRONMENT.fullmatch(text)):
         return False
-    if not value.is_quoted and not value.is_environment and _is_code(text):
+    may_be_code = not value.is_quoted and not value.is_environment
+    if may_be_code and (
+        _NOT_BARE.match(text) or _CODE.search(text) or _DOTTED.fullmatch(text) or _PATH.fullmatch(text)
+    ):
         return False
     if value.kind == "password":
         return _is_password(value, text)
@@ -278,10 +273,6 @@ def _is_secret(value: _FoundValue) -> bool:
     if value.stem.lower().startswith(("key", "schlüssel", "auth")):
         return _is_key(value, text)
     return len(text) >= 8 and is_mixed(text) and is_random(text)
-
-
-def _is_code(text: str) -> bool:
-    return bool(_NOT_BARE.match(text) or _CODE.search(text) or _DOTTED.fullmatch(text) or _PATH.fullmatch(text))
 
 
 def _is_key(value: _FoundValue, text: str) -> bool:
@@ -363,12 +354,9 @@ def _placed(scan: Scan) -> Iterator[Found]:
         # Without an @ soon, there is no user: it is not looked for again and again.
         if not 0 <= scan.next_of("@", at) < at + 400:
             continue
-        if (
-            (match := scan.match(_USER_INFO, at, 400))
-            and _is_placed("://", match)
-            and not re.match(r"\d*/", match["s"])
-        ):
-            yield (*match.span("s"), "password")
+        user = scan.match(_USER_INFO, at, 400)
+        if user and _is_placed("://", user) and not re.match(r"\d*/", user["s"]):
+            yield (*user.span("s"), "password")
         if (match := scan.match(_AS_USER, at, 300)) and _is_placed("user", match):
             yield (*match.span("s"), "token")
 
@@ -418,21 +406,15 @@ def _columns(scan: Scan) -> Iterator[Found]:
             escaped = scan.text.rfind("\\n", done, at)
             start = max(scan.text.rfind("\n", done, at) + 1, escaped + 2 if escaped >= 0 else 0, done)
             scan.steps += at - start
-            heading, stop = _heading_at(scan, start)
+            found = scan.search(_LINE_BREAK, start, _COLUMN_CHARS)
+            heading = _heading(scan.text[start : found.start()]) if found else None
+            stop = found.end() if found else start
             cells, stop = _below(scan, heading, stop) if heading else ([], stop)
             done = max(stop, at + 1)
             yield from cells
 
 
 _CELL_NAME = re.compile(r"[\w -]{2,20}\\*[\"']?[ \t]{0,20}(?:[,;|\t]|\r?\n|\\+[rn])")
-
-
-def _heading_at(scan: Scan, start: int) -> tuple[_Heading | None, int]:
-    """The heading that a line is, if it is one; and where the line ends."""
-    found = scan.search(_LINE_BREAK, start, _COLUMN_CHARS)
-    line = scan.text[start : found.start()] if found else ""
-    mark = next((mark for mark in "\t|;," if mark in line), "")
-    return (_heading(line, mark, _cells(line, mark)) if mark else None), found.end() if found else start
 
 
 def _below(scan: Scan, heading: _Heading, start: int) -> tuple[list[Found], int]:
@@ -456,7 +438,9 @@ def _below(scan: Scan, heading: _Heading, start: int) -> tuple[list[Found], int]
     return found, start
 
 
-def _heading(line: str, mark: str, cells: tuple[tuple[int, int], ...]) -> _Heading | None:
+def _heading(line: str) -> _Heading | None:
+    mark = next((mark for mark in "\t|;," if mark in line), "")
+    cells = _cells(line, mark) if mark else ()
     # Before the first name may stand what leads to the text that holds the table: {"output": "
     names = [line[begin:end].rpartition('"')[2] for begin, end in cells]
     if len([name for name in names if name]) < 2 or not all(_HEADING.fullmatch(name) for name in names if name):
@@ -483,13 +467,9 @@ def _cells(line: str, mark: str) -> tuple[tuple[int, int], ...]:
 
 
 def _is_cell(text: str, is_password: bool) -> bool:
-    if (
-        len(text) < 4
-        or _NO_CELL.match(text)
-        or _PLACEHOLDER.match(text)
-        or _RULER.fullmatch(text)
-        or len(set(text)) < 3
-    ):
+    if len(text) < 4 or len(set(text)) < 3:
+        return False
+    if _NO_CELL.match(text) or _PLACEHOLDER.match(text) or _RULER.fullmatch(text):
         return False
     if is_password:
         return " " not in text or _is_passphrase(text)

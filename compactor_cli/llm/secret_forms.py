@@ -279,22 +279,17 @@ _INNER = (
 @lru_cache(maxsize=1)
 def forms() -> tuple[SecretForm, ...]:
     """All forms; those with longer prefixes before those that begin like them."""
-    tails = tuple(
-        SecretForm(
-            kind=kind, literals=tuple(names), expression=re.compile(f"(?:{'|'.join(map(re.escape, names))}){tail}")
-        )
-        for kind, names, tail in ((kind, _literals(names), tail) for kind, names, tail in _TAILS)
-    )
+    tails = []
+    for kind, written, tail in _TAILS:
+        # Written with spaces between; a literal that ends in one is alone.
+        names = (written,) if written.endswith(" ") else tuple(written.split())
+        expression = re.compile(f"(?:{'|'.join(map(re.escape, names))}){tail}")
+        tails.append(SecretForm(kind=kind, literals=names, expression=expression))
     inner = (
         SecretForm(kind=kind, literals=(literal,), back_chars=back, expression=re.compile(expression), failing_chars=60)
         for kind, literal, back, expression in _INNER
     )
     return (*tails, *inner)
-
-
-def _literals(names: str) -> list[str]:
-    """Written with spaces between; a literal that ends in one is alone."""
-    return [names] if names.endswith(" ") else names.split()
 
 
 def begins(text: str, at: int) -> bool:
@@ -477,6 +472,7 @@ _BODIES = ("MII", "MIG", "MHcCAQ", "MHQCAQ", "MIGk", "MC4CAQ", "b3BlbnNzaC1rZXkt
 _PACKED = "LS0tLS1CRUdJTi"
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _HEAD_CHARS = 96
+_ESCAPED_LINES = re.compile(r"(?:\\{1,4}r)?(?:\\{1,4}n[A-Za-z0-9+/]{4,100}={0,2}){1,200}")
 
 
 def key_blocks(scan: Scan) -> Iterator[Found]:
@@ -485,7 +481,7 @@ def key_blocks(scan: Scan) -> Iterator[Found]:
         yield from _armoured(scan)
     for body in _BODIES:
         yield from _bare(scan, body, _is_private_der)
-    yield from _bare(scan, _PACKED, _is_packed_pem)
+    yield from _bare(scan, _PACKED, lambda data: data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data)
 
 
 def _armoured(scan: Scan) -> Iterator[Found]:
@@ -496,9 +492,10 @@ def _armoured(scan: Scan) -> Iterator[Found]:
     for i, mark in enumerate(marks):
         following = marks[i + 1] if i + 1 < len(marks) else None
         if mark["end"] == "BEGIN":
-            is_whole = following and following["end"] == "END" and following.start() - mark.end() <= _KEY_BLOCK_CHARS
-            limit = following.start() if following else len(text)
-            done = following.end() if is_whole and following else _block_stop(scan, mark.end(), limit)
+            if following and following["end"] == "END" and following.start() - mark.end() <= _KEY_BLOCK_CHARS:
+                done = following.end()
+            else:
+                done = _block_stop(scan, mark.end(), following.start() if following else len(text))
             yield mark.start(), done, "private-key"
         elif mark.start() >= done:
             yield _block_start(scan, mark.start(), done), mark.end(), "private-key"
@@ -557,24 +554,16 @@ def _bare(scan: Scan, literal: str, is_key: Callable[[bytes], bool]) -> Iterator
         if head is None:
             continue
         done = head.end()
-        if is_key(_decoded(head[0][:_HEAD_CHARS])):
-            done = _block_stop(scan, done, len(scan.text)) if scan.text.startswith("\n", done) else _escaped(scan, done)
+        try:
+            data = base64.b64decode(head[0][: min(len(head[0]), _HEAD_CHARS) // 4 * 4])
+        except (binascii.Error, ValueError):
+            data = b""
+        if is_key(data):
+            if scan.text.startswith("\n", done):
+                done = _block_stop(scan, done, len(scan.text))
+            elif scan.text.startswith("\\", done) and (more := scan.match(_ESCAPED_LINES, done, _KEY_BLOCK_CHARS)):
+                done = more.end()
             yield at, done, "private-key"
-
-
-_ESCAPED_LINES = re.compile(r"(?:\\{1,4}r)?(?:\\{1,4}n[A-Za-z0-9+/]{4,100}={0,2}){1,200}")
-
-
-def _escaped(scan: Scan, at: int) -> int:
-    found = scan.match(_ESCAPED_LINES, at, _KEY_BLOCK_CHARS) if scan.text.startswith("\\", at) else None
-    return found.end() if found else at
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text[: len(text) // 4 * 4])
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _is_private_der(data: bytes) -> bool:
@@ -586,7 +575,3 @@ def _is_private_der(data: bytes) -> bool:
     length_bytes = data[1] & 0x7F if data[1] & 0x80 else 0
     inner = data[2 + length_bytes :]
     return inner[:3] in (b"\x02\x01\x00", b"\x02\x01\x01") and inner[3:4] in (b"\x02", b"\x30", b"\x04")
-
-
-def _is_packed_pem(data: bytes) -> bool:
-    return data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data

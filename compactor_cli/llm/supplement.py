@@ -76,6 +76,9 @@ _PUSHED = re.compile(r"\b[0-9a-f]{7,40}\.\.\.?[0-9a-f]{7,40}\b")
 _FOLDER = re.compile(r"(?<=\bgit) -C \S+")
 _MOST_PROGRAM_WORDS = 4
 _ADDRESS = re.compile(r"https?://[^\s\"'<>)]+")
+_LABELS = [words_of(language) for language in LANGUAGES]
+# How an item of the plan begins that is a step which is not done.
+_OPEN_LABELS = tuple(f"{label}{words.colon}" for words in _LABELS for label in (words.doing, words.open))
 # A call by another tool than files and shell, as the digest lists those that changed something.
 _ACTION = re.compile(r"[\w.:-]+\(")
 
@@ -112,7 +115,13 @@ def completed(
     has to do with come first.
     """
     request = replace(request, language=language)
-    text = _relative(text, request)
+    # Paths as the digest writes them: without the directory that the agent worked in.
+    strip = path_stripper(working_directory(request.transcript))
+    sections = tuple(
+        replace(part, items=tuple(replace(item, text=strip(item.text)) for item in part.items))
+        for part in text.sections
+    )
+    text = replace(text, sections=sections)
     analysis = analysis or analyse(request)
     statements: Sequence[Statement] = ()
     if Section.HISTORY in text.missing:
@@ -163,12 +172,17 @@ class _Chooser:
         """
         sections = {part.section: part.items for part in digest.summary.sections}
         if Section.PLAN not in self.text.missing:
-            sections[Section.PLAN] = tuple(item for item in sections.get(Section.PLAN, ()) if _is_open(item.text))
+            is_open = (item for item in sections.get(Section.PLAN, ()) if item.text.startswith(_OPEN_LABELS))
+            sections[Section.PLAN] = tuple(is_open)
         actions = (item for item in sections.get(Section.COMMANDS, ()) if _is_action(item.text))
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
         sections[Section.USER] = (*sections.get(Section.USER, ()), *self._newest_request(tokens))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
-        offered = {section: self._by_need(sections.get(section, ()), section) for section in (*_SHARES, *filled)}
+        offered = {section: sections.get(section, ()) for section in (*_SHARES, *filled)}
+        # Of the user's words, what stopped a call first, then the newest.
+        messages, user = self.request.transcript.messages, offered[Section.USER]
+        stops = [item for item in user if any(messages[i].results for i in item.records if i < len(messages))]
+        offered[Section.USER] = (*reversed(stops), *(item for item in reversed(user) if item not in stops))
         found: dict[Section, list[Item]] = {}
         left, names_tokens = tokens, int(tokens * _NAMES_RATIO)
         for section, items in carried.items():
@@ -223,14 +237,6 @@ class _Chooser:
             words = clipped(newest.text, room, TokenCache(count=self.request.count))
             yield Item(text=words, records=records_of((newest.record,)))
 
-    def _by_need(self, items: Sequence[Item], section: Section) -> Sequence[Item]:
-        """Of the user's words, what stopped a call first, then the newest; other sections as they are."""
-        if section is not Section.USER:
-            return items
-        messages = self.request.transcript.messages
-        stops = [item for item in items if any(messages[i].results for i in item.records if i < len(messages))]
-        return [*reversed(stops), *(item for item in reversed(items) if item not in stops)]
-
     def _take(self, found: dict[Section, list[Item]], section: Section, items: Iterable[Item], tokens: int) -> int:
         """Adds as many of the items as are news and fit, in their order; the tokens that they take."""
         used = 0
@@ -249,53 +255,36 @@ class _Chooser:
         """Whether an item is of the kind that may be added, and not in the text."""
         text = _OLD_RECORDS.sub("", item.text)
         if section is Section.USER:
-            words = _asked(text)
-            is_known = self._is_quoted(words) or _beginning(words) in self.begun or self._tells_stop(words)
-            return bool(words) and not is_known
+            asked = _asked(text)
+            plain = _spaced(asked).split()
+            runs = [" ".join(plain[at : at + _RUN_WORDS]) for at in range(max(len(plain) - _RUN_WORDS + 1, 1))]
+            is_quoted = sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
+            return bool(asked) and not (is_quoted or _beginning(asked) in self.begun or self._states_stop(asked))
         if section is Section.FILES:
             # What was only read has no state.
             path, dash, _ = text.partition(" — ")
             return bool(dash) and path.strip("`").casefold().rstrip("/").rsplit("/", 1)[-1] not in self.folded
+        words = _long_words(text.casefold())
         if section in (Section.DECISIONS, Section.COMMANDS) and not item.records and not text.startswith("`"):
             # Settled or stated in an earlier summary.
-            return not self._is_concerned(text)
-        return not self._is_shown(text, section)
+            return not self._is_concerned(words)
+        # Runs of one command differ in a hash or a number.
+        lines = self.lines if text.startswith("`") else (*self.lines, *self.added.get(section, ()))
+        return not words or all(len(words & line) < _SHOWN_RATIO * len(words) for line in lines)
 
-    def _is_concerned(self, text: str) -> bool:
+    def _is_concerned(self, words: frozenset[str]) -> bool:
         """Whether the text, the user's messages or a new decision have to do with an earlier statement: they stand."""
         messages = (one.text for one in self.analysis.messages if one.record >= 0)
         settled = (one.text for one in self.analysis.decisions if one.records)
         since = (_long_words(line) for one in (*messages, *settled) for line in one.casefold().split("\n"))
-        words = _long_words(text.casefold())
         return any(len(words & line) >= _CONCERNED_RATIO * len(words) for line in (*self.lines, *since))
 
-    def _tells_stop(self, text: str) -> bool:
+    def _states_stop(self, text: str) -> bool:
         """Whether the text says itself that the user stopped this call, for which no reason was given."""
         label, _, call = text.partition("`")
         call = call.rstrip("`").partition(ELLIPSIS)[0].strip().casefold()
         lines = self.folded.split("\n") if label.startswith(self.analysis.words.stopped) and call else ()
         return any(call in line and _STOPS.search(line) for line in lines)
-
-    def _is_quoted(self, text: str) -> bool:
-        words = _spaced(text).split()
-        runs = [" ".join(words[at : at + _RUN_WORDS]) for at in range(max(len(words) - _RUN_WORDS + 1, 1))]
-        return sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
-
-    def _is_shown(self, text: str, section: Section) -> bool:
-        words = _long_words(text.casefold())
-        # Runs of one command differ in a hash or a number.
-        lines = self.lines if text.startswith("`") else (*self.lines, *self.added.get(section, ()))
-        return bool(words) and any(len(words & line) >= _SHOWN_RATIO * len(words) for line in lines)
-
-
-def _relative(text: CompletedText, request: Request) -> CompletedText:
-    """The text with paths as the digest writes them: without the directory that the agent worked in."""
-    strip = path_stripper(working_directory(request.transcript))
-    sections = tuple(
-        replace(part, items=tuple(replace(item, text=strip(item.text)) for item in part.items))
-        for part in text.sections
-    )
-    return replace(text, sections=sections)
 
 
 _DONE = re.compile(r"\W*(?:done|completed|finished|已完成|完成|✅|x\])", re.IGNORECASE)
@@ -361,12 +350,6 @@ def _is_action(text: str) -> bool:
     return bool(_ACTION.match(text)) or (text.startswith("`") and is_test(text[1:].partition("` ")[0]))
 
 
-def _is_open(text: str) -> bool:
-    """Whether an item of the plan is a step that is not done."""
-    labels = [words_of(language) for language in LANGUAGES]
-    return text.startswith(tuple(f"{label}{words.colon}" for words in labels for label in (words.doing, words.open)))
-
-
 def _asked(text: str) -> str:
     """Of a call that was stopped, the reason that the user gave; else what was asked, without what came of it."""
     return _COMMAND.sub("", text.rpartition(' → "')[2].partition(" → ")[0])
@@ -389,13 +372,9 @@ def _long_words(text: str) -> frozenset[str]:
 def _joined(own: Iterable[SectionItems], added: Mapping[Section, Sequence[Item]]) -> tuple[SectionItems, ...]:
     """Each section once, in the order of `Section`, its own items before those that are added."""
     items: dict[Section, list[Item]] = {}
-    for part in own:
-        items.setdefault(part.section, []).extend(part.items)
-    for section, more in added.items():
+    for section, more in (*((part.section, part.items) for part in own), *added.items()):
         items.setdefault(section, []).extend(more)
-    return tuple(
-        SectionItems(section=section, items=tuple(items[section])) for section in Section if items.get(section)
-    )
+    return tuple(SectionItems(section=one, items=tuple(items[one])) for one in Section if items.get(one))
 
 
 # What is dropped first where text and supplement together are over the budget after all; the text never is.

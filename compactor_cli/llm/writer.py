@@ -162,19 +162,15 @@ class SummaryWriter:
             drafts = [draft for _, draft in places if draft]
             if len(drafts) == len(places):
                 return drafts
-            places = [half for at, place in enumerate(places) for half in self._halved(task, place, at, len(places))]
+            halved: list[tuple[_Job, SummaryDraft | None]] = []
+            for at, (job, draft) in enumerate(places):
+                # What the model found too long is cut in two.
+                halves = () if draft else quoting.split(job.pieces, task.count)
+                total = max(len(places) + len(halves) - 1, 2)
+                halved += [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
+                halved += [(job, draft)] if draft else []
+            places = halved
         raise StillTooLong(f"still too long after {SHRINK_ROUNDS} rounds of smaller spans")
-
-    def _halved(
-        self, task: SummaryTask, place: tuple[_Job, SummaryDraft | None], at: int, places: int
-    ) -> list[tuple[_Job, SummaryDraft | None]]:
-        """A leaf that the model found too long, in two; any other as it is."""
-        job, draft = place
-        if draft:
-            return [place]
-        halves = quoting.split(job.pieces, task.count)
-        total = max(places + len(halves) - 1, 2)
-        return [(self._leaf(task, leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
 
     def _rooms(self, task: SummaryTask, stage: Stage) -> quoting.Rooms:
         prompt_parts = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
@@ -234,10 +230,11 @@ class SummaryWriter:
             ChatMessage(speaker=Speaker.SYSTEM, text=rules, is_redacted=True),
             ChatMessage(speaker=Speaker.USER, text=text, is_redacted=True),
         )
-        most = int(prompt_input.tokens * REPLY_RATIO) + _reasoning_tokens(self.calls[prompt_input.stage].model)
-        call = replace(
-            self.calls[prompt_input.stage], messages=prompt_parts, max_tokens=most, prompt_version=prompts.version()
-        )
+        call = self.calls[prompt_input.stage]
+        entry = table_entry(call.model)
+        reasons = entry.get("supports_reasoning") and entry.get("litellm_provider") not in _REASON_WHEN_ASKED
+        most = int(prompt_input.tokens * REPLY_RATIO) + (_REASONING_TOKENS if reasons else 0)
+        call = replace(call, messages=prompt_parts, max_tokens=most, prompt_version=prompts.version())
         ground = CheckInput(
             records=task.facts.records.with_shown(text, rules),
             essentials=essentials,
@@ -294,7 +291,7 @@ class SummaryWriter:
     def _accepted(self, jobs: Sequence[_Job], task: SummaryTask) -> list[SummaryDraft | None]:
         """What the jobs come to, in order; None for one whose prompt is too long for the model."""
         verdicts = self._asked([job.call for job in jobs], jobs, task)
-        self._ask_again(verdicts, jobs, task, lambda call, verdict: _again(call, verdict, task.wording))
+        self._ask_again(verdicts, jobs, task, lambda call, verdict: _retried(call, verdict, task.wording))
         self._ask_again(verdicts, jobs, task, lambda call, _: self.line.fallback_of(call))
         results = zip(verdicts, jobs, strict=True)
         drafts = [self._taken(verdict, job, task) if verdict else None for verdict, job in results]
@@ -385,7 +382,7 @@ async def _all(line: ModelClient, calls: Sequence[Call], redactor: Redactor | No
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _again(call: Call, verdict: Verdict, wording: PromptWording) -> Call:
+def _retried(call: Call, verdict: Verdict, wording: PromptWording) -> Call:
     """The call with what was wrong with the first reply after the prompt, which stays as it is for the cache."""
     *before, last = call.messages
     note = prompts.retry(wording, str(verdict.fault), verdict.details)
@@ -412,9 +409,3 @@ def _strands(task: SummaryTask, leaf: quoting.Leaf) -> list[Strand]:
     for piece in leaf:
         by_strand.setdefault(piece.strand, []).append(piece.block.record)
     return [replace(task.strands[number], indices=tuple(records)) for number, records in by_strand.items()]
-
-
-def _reasoning_tokens(model: str) -> int:
-    entry = table_entry(model)
-    reasons = entry.get("supports_reasoning") and entry.get("litellm_provider") not in _REASON_WHEN_ASKED
-    return _REASONING_TOKENS if reasons else 0

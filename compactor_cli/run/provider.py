@@ -377,7 +377,7 @@ class Provider:
 
     def _look(self, job: ProviderJob) -> None:
         found = self._tried_call(lambda: self._batches.look(job.name))
-        if found.has_ended:
+        if found.status in ENDED:
             for file in found.files:
                 for line in self._tried_call(lambda file=file: list(self._batches.lines(file))):
                     self._keep(line)

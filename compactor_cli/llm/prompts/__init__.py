@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -97,11 +97,17 @@ def rules(wording: PromptWording, stage: Stage) -> str:
     language = wording.written_in
     words = _words(language)
     descriptions = {**words["sections"], **words.get("templates", {}).get(wording.template, {})}
-    groups = groupby(wording.headings, key=lambda heading: heading.opening)
-    sections = "\n\n".join(_section(tuple(group), descriptions) for _, group in groups)
-    text = _file(language, f"{stage.value}.txt")
-    priorities = _priorities(language, wording.template).strip("\n")
-    return text.replace("{{priorities}}", priorities).replace("{{sections}}", sections)
+    sections = []
+    for opening, group in groupby(wording.headings, key=lambda heading: heading.opening):
+        lines, closing = [opening], ""
+        for heading in group:
+            lines += [heading.label, f"- ({descriptions[heading.section.value]})"]
+            closing = heading.closing
+        sections.append("\n".join(filter(None, (*lines, closing))))
+    own = f"{wording.template}.txt"
+    priorities = _file(language, own if (_folder(language) / own).is_file() else f"{_DEFAULT}.txt").strip("\n")
+    text = _file(language, f"{stage.value}.txt").replace("{{priorities}}", priorities)
+    return text.replace("{{sections}}", "\n\n".join(sections))
 
 
 def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
@@ -116,7 +122,7 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
         _place(wording, prompt_input),
         _enclosed("previous summary", prompt_input.previous),
         _enclosed("ledger", prompt_input.ledger),
-        *_texts(prompt_input),
+        _texts(prompt_input),
         ending,
     ]
     return "\n\n".join(piece.strip("\n") for piece in pieces if piece)
@@ -124,8 +130,8 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
 
 def retry(wording: PromptWording, fault: str, details: Mapping[str, str]) -> str:
     """What follows a prompt whose reply had this fault."""
-    descriptions = _words(wording.written_in)["faults"][fault].format(**{"names": "", "detail": "", **details})
-    return _file(wording.written_in, "retry.txt").replace("{{fault}}", descriptions).strip("\n")
+    description = _words(wording.written_in)["faults"][fault].format(**{"names": "", "detail": "", **details})
+    return _file(wording.written_in, "retry.txt").replace("{{fault}}", description).strip("\n")
 
 
 def verify(wording: PromptWording) -> str:
@@ -164,20 +170,6 @@ def _words(language: str) -> Mapping[str, Any]:
     return tomllib.loads(_file(language, "words.toml"))
 
 
-@cache
-def _priorities(language: str, template: str) -> str:
-    known = {entry.name for entry in _folder(language).iterdir()}
-    return _file(language, f"{template}.txt" if f"{template}.txt" in known else f"{_DEFAULT}.txt")
-
-
-def _section(group: Sequence[OutlineHeading], descriptions: Mapping[str, str]) -> str:
-    """What is to stand under one opening."""
-    lines = [group[0].opening]
-    for heading in group:
-        lines += [heading.label, f"- ({descriptions[heading.section.value]})"]
-    return "\n".join(line for line in (*lines, group[0].closing) if line)
-
-
 def _place(wording: PromptWording, prompt_input: PromptInput) -> str:
     """Where in the whole the material stands, if it is but a part, and what the user wants of the whole."""
     words = _words(wording.written_in)
@@ -203,11 +195,11 @@ def _requirements(wording: PromptWording, tokens: int) -> str:
     return "\n".join(lines)
 
 
-def _texts(prompt_input: PromptInput) -> Sequence[str]:
+def _texts(prompt_input: PromptInput) -> str:
     if prompt_input.stage is Stage.LEAF:
-        return ["\n".join(["<<transcript>>", *prompt_input.texts, "<<end of transcript>>"])]
+        return "\n".join(["<<transcript>>", *prompt_input.texts, "<<end of transcript>>"])
     parts = [f"<<part {number}>>\n{text}" for number, text in enumerate(prompt_input.texts, 1)]
-    return ["\n".join([*parts, "<<end of parts>>"])]
+    return "\n".join([*parts, "<<end of parts>>"])
 
 
 def _enclosed(name: str, text: str) -> str:
