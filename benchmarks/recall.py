@@ -42,7 +42,9 @@ def fill(folder: Path, sessions: int) -> int:
             lines = (orjson.dumps(message) + b"\n" for message in Story(story).messages(SESSION_BYTES))
             session = b"".join(lines)
         digits = DIGITS[variant:] + DIGITS[:variant]
-        blob = archive.add(session.translate(bytes.maketrans(DIGITS, digits)))
+        with archive.writer() as writer:
+            writer(session.translate(bytes.maketrans(DIGITS, digits)))
+            blob = writer.commit()
         archive.record(blob, records=1, dialect="openai-chat", source=f"/sessions/{number:05}.jsonl")
         size_bytes += blob.size_bytes
     return size_bytes

@@ -63,14 +63,19 @@ def atomic_writer(
             with Path(path).open("wb") as file:
                 yield file
             return
-        with _cleared(temporary), _private_until_done(temporary, target, mode) as file:
-            yield file
-            _complete(file, target)
-            if take:
-                with _still_locked(file, temporary):
-                    take(temporary, target)
-            else:
-                _take_name(temporary, target, existing)
+        begun = PRIVATE_FILE_MODE if _status(target) else mode
+        try:
+            with os.fdopen(new_temporary(str(temporary), begun), "wb", BUFFER_BYTES) as file:
+                yield file
+                _complete(file, target)
+                if take:
+                    with _still_locked(file, temporary):
+                        take(temporary, target)
+                else:
+                    _take_name(temporary, target, existing)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
         # The file has its name; what fails now takes nothing back.
         try:
             sync_folder(target.parent)
@@ -103,24 +108,6 @@ def holds_temporaries(folder: Path) -> bool:
         return any(path.name.startswith(TEMPORARY_START) for path in folder.iterdir())
     except OSError:
         return False
-
-
-@contextlib.contextmanager
-def _cleared(temporary: Path) -> Iterator[None]:
-    """Whatever happens in the block, the temporary file is gone afterwards."""
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
-@contextlib.contextmanager
-def _private_until_done(temporary: Path, target: Path, mode: int) -> Iterator[IO[bytes]]:
-    """The temporary file, locked as long as the block lasts."""
-    begun = PRIVATE_FILE_MODE if _status(target) else mode
-    with os.fdopen(new_temporary(str(temporary), begun), "wb", BUFFER_BYTES) as file:
-        yield file
 
 
 def _complete(file: IO[bytes], target: Path) -> None:
@@ -261,13 +248,11 @@ def lock(root: str | Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            place = str(root)
+            place, advice = str(root), "use --set lock=false"
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 advice = "try again when it is done, or --set lock=false"
                 raise TryLater("another run is at work here", place=place, next_step=advice) from error
-            raise OutputError(
-                f"cannot be locked ({error.strerror})", place=place, next_step="use --set lock=false"
-            ) from error
+            raise OutputError(f"cannot be locked ({error.strerror})", place=place, next_step=advice) from error
         yield
     finally:
         os.close(descriptor)

@@ -68,17 +68,21 @@ def opened_folder(root: Path, name: str = "", *, make: bool = False) -> Iterator
 
     ``make``: make it first, private. Raises `Unreadable` for a link and for what is not the user's, `OSError` else.
     """
-    with _opened_root(root) as top:
-        if not name:
-            yield top
-            return
-        if make:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, PRIVATE_FOLDER_MODE, dir_fd=top)
-                sync_opened(top)
-        with _closing(_open(name, _FOLDER | os.O_NOFOLLOW, 0, top, root / name)) as descriptor:
-            _check_own(os.fstat(descriptor), root / name)
-            yield descriptor
+    with contextlib.ExitStack() as stack:
+        is_found = root.name == LOCAL_ARCHIVE
+        folder = _open(str(root), _FOLDER | (os.O_NOFOLLOW if is_found else 0), 0, None, root)
+        stack.callback(os.close, folder)
+        if is_found:
+            _check_own(os.fstat(folder), root)
+        if name:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, PRIVATE_FOLDER_MODE, dir_fd=folder)
+                    sync_opened(folder)
+            folder = _open(name, _FOLDER | os.O_NOFOLLOW, 0, folder, root / name)
+            stack.callback(os.close, folder)
+            _check_own(os.fstat(folder), root / name)
+        yield folder
 
 
 def open_inside(root: Path, name: str, flags: int = os.O_RDONLY, mode: int = PRIVATE_FILE_MODE) -> int:
@@ -119,17 +123,7 @@ def check_plain(status: os.stat_result, path: Path, *, is_written: bool) -> None
 
 def _check_own(status: os.stat_result, path: Path) -> None:
     if status.st_uid != os.geteuid():
-        what = f"belongs to another user (uid {status.st_uid})"
-        raise Unreadable(what, place=str(path), next_step=_ADVICE)
-
-
-@contextlib.contextmanager
-def _opened_root(root: Path) -> Iterator[int]:
-    is_found = root.name == LOCAL_ARCHIVE
-    with _closing(_open(str(root), _FOLDER | (os.O_NOFOLLOW if is_found else 0), 0, None, root)) as descriptor:
-        if is_found:
-            _check_own(os.fstat(descriptor), root)
-        yield descriptor
+        raise Unreadable(f"belongs to another user (uid {status.st_uid})", place=str(path), next_step=_ADVICE)
 
 
 def _open(name: str, flags: int, mode: int, parent: int | None, path: Path) -> int:
@@ -142,14 +136,6 @@ def _open(name: str, flags: int, mode: int, parent: int | None, path: Path) -> i
                 if not stat.S_ISDIR(status.st_mode):
                     check_plain(status, path, is_written=False)
         raise
-
-
-@contextlib.contextmanager
-def _closing(descriptor: int) -> Iterator[int]:
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,12 +191,6 @@ def stored_sha256(file_name: str) -> str:
     sha256 = file_name.partition(".")[0]
     is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
     return sha256 if is_hash and file_name[SHA256_CHARS:] in BLOB_ENDINGS else ""
-
-
-def is_stored_name(sha256: str, name: str) -> bool:
-    """Whether this is where the original with this hash lies, relative to the archive folder."""
-    is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
-    return is_hash and name in [stored_name(sha256, ending) for ending in BLOB_ENDINGS]
 
 
 def is_hex(text: str) -> bool:
@@ -312,24 +292,19 @@ def append_entry(folder: Path, entry: ManifestEntry) -> None:
     import fcntl
 
     path = folder / MANIFEST
+    value = dataclasses.asdict(entry) | {"source": os.fsencode(entry.source).decode("utf-8", "backslashreplace")}
+    if not entry.written_sha256:
+        del value["written_sha256"], value["written_bytes"]
     try:
         descriptor = open_inside(folder, MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            _append(descriptor, _line(entry))
+            _append(descriptor, orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
         finally:
             os.close(descriptor)
         sync_folder(folder)
     except OSError as error:
         raise output_error(error, str(path)) from error
-
-
-def _line(entry: ManifestEntry) -> bytes:
-    source = os.fsencode(entry.source).decode("utf-8", "backslashreplace")
-    value = dataclasses.asdict(entry) | {"source": source}
-    if not entry.written_sha256:
-        del value["written_sha256"], value["written_bytes"]
-    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _append(descriptor: int, line: bytes) -> None:
@@ -371,4 +346,5 @@ def _entry(line: bytes) -> ManifestEntry | None:
     values = dataclasses.asdict(entry)
     are_right = all(type(value) is (int if name in _NUMBERS else str) for name, value in values.items())
     # What is read, put back and pruned is found by these two: they may name nothing else.
-    return entry if are_right and is_stored_name(entry.sha256, entry.stored) else None
+    is_named = are_right and entry.sha256 != "" and entry.sha256 == stored_sha256(entry.stored[3:])
+    return entry if is_named and entry.stored.startswith(f"{entry.sha256[:2]}/") else None

@@ -164,15 +164,6 @@ def spaced(text: str) -> str:
     return DENSE_RUN.sub(pairs, text).encode("utf-8", "replace").decode()
 
 
-def create_tables(database: sqlite3.Connection) -> None:
-    """Make the empty index. Raises UsageError where SQLite has no full-text search."""
-    create_words(database)
-    for table in _TABLES:
-        database.execute(table)
-    # Of what is indexed at once, this much is sorted in memory: a fifth faster than with the default of 1 MB.
-    database.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (16 << 20,))
-
-
 def add_original(database: sqlite3.Connection, original: IndexedOriginal) -> int:
     """Index what was compacted of an original; the characters indexed. One that cannot be read is noted as such."""
     row = (original.sha256, original.look, original.source, original.archived, "")
@@ -181,8 +172,13 @@ def add_original(database: sqlite3.Connection, original: IndexedOriginal) -> int
     ).lastrowid
     size_chars = 0
     try:
-        for transcript in _compacted(original):
-            size_chars += _add_transcript(database, number or 0, transcript)
+        wanted = {original.sha256: OnInvalid.KEEP}
+        if original.sidecar:
+            wanted = {part.sha256: part.on_invalid for part in read_parts(original.sidecar)}
+        on_invalid = OnInvalid.DROP if OnInvalid.DROP in wanted.values() else OnInvalid.KEEP
+        for transcript in transcripts_in(original.path, on_invalid):
+            if transcript.sha256 in wanted:
+                size_chars += _add_transcript(database, number or 0, transcript)
     except CompactError as error:
         database.execute("UPDATE originals SET trouble = ? WHERE id = ?", (error.what, number))
     return size_chars
@@ -198,21 +194,6 @@ def remove_originals(database: sqlite3.Connection, sha256s: list[str]) -> None:
         )
         database.execute(f"DELETE FROM transcripts WHERE original IN {among}", (sha256,))  # noqa: S608
         database.execute("DELETE FROM originals WHERE sha256 = ?", (sha256,))
-
-
-def text_hash(text: str) -> int:
-    """64 bits by which a text is known."""
-    data = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), signed=True)
-
-
-def _compacted(original: IndexedOriginal) -> Iterator[Transcript]:
-    """The transcripts that can be asked for by their hash: those that were compacted."""
-    wanted = {original.sha256: OnInvalid.KEEP}
-    if original.sidecar:
-        wanted = {part.sha256: part.on_invalid for part in read_parts(original.sidecar)}
-    on_invalid = OnInvalid.DROP if OnInvalid.DROP in wanted.values() else OnInvalid.KEEP
-    return (transcript for transcript in transcripts_in(original.path, on_invalid) if transcript.sha256 in wanted)
 
 
 def _add_transcript(database: sqlite3.Connection, original: int, transcript: Transcript) -> int:
@@ -236,7 +217,8 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
 
 def _text(database: sqlite3.Connection, text: str) -> int:
     """The number of this text, indexed if it is new."""
-    known = text_hash(text)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    known = int.from_bytes(digest, signed=True)
     added = database.execute("INSERT OR IGNORE INTO texts(hash) VALUES (?)", (known,))
     if added.rowcount:
         number = added.lastrowid or 0
@@ -291,15 +273,14 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def _updated(archive: Path, file: Path, start: IndexStart, progress: Progress) -> sqlite3.Connection:
-    if start is IndexStart.NOTHING:
-        _remove(file)
-    database = _current(archive, file, start, progress)
-    if database is None:
-        _remove(file)
-        database = _current(archive, file, IndexStart.NOTHING, progress)
-    if database is None:
-        raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
-    return database
+    for begun in (start, IndexStart.NOTHING):
+        if begun is IndexStart.NOTHING:
+            for end in _ENDS:
+                with suppress(FileNotFoundError):
+                    file.with_name(file.name + end).unlink()
+        if database := _current(archive, file, begun, progress):
+            return database
+    raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
 
 
 def _current(archive: Path, file: Path, start: IndexStart, progress: Progress) -> sqlite3.Connection | None:
@@ -349,18 +330,16 @@ def _connected(file: Path) -> sqlite3.Connection:
             raise sqlite3.DatabaseError("another version")
         if not version:
             with _transaction(database):
-                create_tables(database)
+                create_words(database)
+                for table in _TABLES:
+                    database.execute(table)
+                # Of what is indexed at once, this much is sorted in memory: a fifth faster than the default of 1 MB.
+                database.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (16 << 20,))
                 database.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
         database.close()
         raise
     return database
-
-
-def _remove(file: Path) -> None:
-    for end in _ENDS:
-        with contextlib.suppress(FileNotFoundError):
-            file.with_name(file.name + end).unlink()
 
 
 @contextlib.contextmanager
@@ -404,10 +383,8 @@ def _update(database: sqlite3.Connection, archive: Path, progress: Progress) -> 
             database.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", rows)
     if not gone:
         return True
-    # Whether most of the texts are still in a record.
-    texts, alive = database.execute(
-        "SELECT (SELECT count(*) FROM texts), (SELECT count(DISTINCT text) FROM records)"
-    ).fetchone()
+    counted = "SELECT (SELECT count(*) FROM texts), (SELECT count(DISTINCT text) FROM records)"
+    texts, alive = database.execute(counted).fetchone()
     return bool(alive * 2 >= texts)
 
 
@@ -444,7 +421,12 @@ def _stored(shard: Path) -> Iterator[IndexedOriginal]:
 
 def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal], progress: Progress) -> None:
     """Index these originals, in batches that are each whole or not there."""
-    listed = _listed_sources(archive) if new else {}
+    listed: dict[str, tuple[str, int | None]] = {}
+    if new:
+        # By the newest entries of the manifest.
+        with suppress(OSError):
+            entries = [entry for _, entry in read_entries(archive) if entry]
+            listed = {entry.sha256: (entry.source, unix_seconds(entry.compacted_at)) for entry in entries}
     waiting = iter(new)
     done = 0
     while done < len(new):
@@ -458,15 +440,6 @@ def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal]
                 progress(done, len(new))
                 if size_chars > _BATCH_CHARS:
                     break
-
-
-def _listed_sources(archive: Path) -> dict[str, tuple[str, int | None]]:
-    """Source and time of each original, by the newest entries of the manifest."""
-    try:
-        entries = [entry for _, entry in read_entries(archive) if entry]
-    except OSError:
-        return {}
-    return {entry.sha256: (entry.source, unix_seconds(entry.compacted_at)) for entry in entries}
 
 
 @contextlib.contextmanager

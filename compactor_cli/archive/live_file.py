@@ -135,8 +135,7 @@ def append(path: str, data: bytes, look: Look) -> None:
         os.close(descriptor)
     if not _stands_at(look.size_bytes, pieces):
         remove_pieces(path, pieces)
-        what = "was written to while it was appended to"
-        raise Changed(what, place=path, next_step=_ADVICE)
+        raise Changed("was written to while it was appended to", place=path, next_step=_ADVICE)
 
 
 def append_late(path: Path, data: bytes) -> None:
@@ -244,20 +243,22 @@ def _lock_shared(descriptor: int, path: str) -> None:
 
 def exchange(one: Path, other: Path) -> bool:
     """Let two files change names at once; False where that cannot be done. Raises `OSError`."""
+    import ctypes
+
     call = _renameat2()
     if call is None:
         return False
-    number = call(os.fsencode(one), os.fsencode(other))
+    if not call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+        return True
+    number = ctypes.get_errno()
     if number in _NO_EXCHANGE:
         return False
-    if number:
-        raise OSError(number, os.strerror(number), str(other))
-    return True
+    raise OSError(number, os.strerror(number), str(other))
 
 
 @cache
-def _renameat2() -> Callable[[bytes, bytes], int] | None:
-    """The exchange of two names, which gives an error's number, or 0; None where the C library has none."""
+def _renameat2() -> Callable[..., int] | None:
+    """The exchange of two names by the C library; None where it has none."""
     import ctypes
 
     try:
@@ -265,11 +266,7 @@ def _renameat2() -> Callable[[bytes, bytes], int] | None:
     except (AttributeError, OSError, TypeError):
         return None
     call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-
-    def exchanged(one: bytes, other: bytes) -> int:
-        return ctypes.get_errno() if call(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE) else 0
-
-    return exchanged
+    return call
 
 
 def _put_back(swap: Path, target: Path, ours: Look) -> None:
@@ -283,23 +280,19 @@ def _put_back(swap: Path, target: Path, ours: Look) -> None:
             return
         if swap.stat().st_ino == ours.inode:
             break
-    _wait_for_writers(swap)
+    # Those who opened it for writing in the last moment are waited for, within reason.
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        with swap.open("rb") as file, contextlib.suppress(InUse):
+            check_no_writer(file.fileno(), str(swap))
+            break
+        time.sleep(0.01)
     with swap.open("rb") as file:
         file.seek(ours.size_bytes)
         late = file.read()
     if late:
         append_late(target, late)
     swap.unlink()
-
-
-def _wait_for_writers(path: Path) -> None:
-    """Until those who opened this file for writing in the last moment are done, within reason."""
-    deadline = time.monotonic() + _SETTLE_SECONDS
-    while time.monotonic() < deadline:
-        with path.open("rb") as file, contextlib.suppress(InUse):
-            check_no_writer(file.fileno(), str(path))
-            return
-        time.sleep(0.01)
 
 
 def _replace_without_exchange(swap: Path, target: Path, *, old: int, look: Look, ours: Look) -> None:

@@ -104,12 +104,8 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
         raise _refusal(path, look, max(known, key=lambda entry: entry.bytes, default=None))
     # Of several compactions that wrote the same, the last.
     folder, entry = max(reversed(found), key=lambda item: item[1].written_bytes)
-    return Compacted(
-        entry=entry,
-        original=_verified(folder, entry),
-        look=look,
-        added_bytes=look.size_bytes - entry.written_bytes,
-    )
+    added_bytes = look.size_bytes - entry.written_bytes
+    return Compacted(entry=entry, original=_verified(folder, entry), look=look, added_bytes=added_bytes)
 
 
 def put_back(path: str, compacted: Compacted, archive: Path) -> Undone:
@@ -194,18 +190,15 @@ def _lines_from(path: str, start: int) -> tuple[int, str]:
     with Path(path).open("rb") as file:
         file.seek(start)
         lines = [line for line in file if line.strip()]
-    return len(lines), _kind(lines[0]) if lines else "nothing"
-
-
-def _kind(line: bytes) -> str:
-    """What a record calls itself."""
+    if not lines:
+        return 0, "nothing"
     try:
-        value = orjson.loads(line)
+        value = orjson.loads(lines[0])
     except ValueError:
-        return "no JSON"
-    if not isinstance(value, dict):
-        return "a record"
-    return str(value.get("type") or value.get("role") or "a record")[:40]
+        return len(lines), "no JSON"
+    # What the record calls itself.
+    named = (value.get("type") or value.get("role")) if isinstance(value, dict) else ""
+    return len(lines), str(named or "a record")[:40]
 
 
 def _archive_whole(path: str, archive: Path, look: Look) -> Path:
@@ -266,15 +259,13 @@ def finish_append(path: str, archive: Path) -> bool:
     `OutputError`, `Unreadable`.
     """
     name = _journal_name(path)
-    begun = _read_journal(archive, name)
-    if begun is None:
-        return False
-    try:
-        _finish(path, begun)
-    except OSError as error:
-        raise output_error(error, path) from error
-    _remove_journal(archive, name)
-    return True
+    if begun := _read_journal(archive, name):
+        try:
+            _finish(path, begun)
+        except OSError as error:
+            raise output_error(error, path) from error
+        _remove_journal(archive, name)
+    return begun is not None
 
 
 def _finish(path: str, begun: _Begun) -> None:
@@ -408,24 +399,18 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
     found = _LEFTOVER.fullmatch(path.name)
     if not found or not found[1]:
         return True
-
     size_bytes = os.fstat(descriptor).st_size
-    whole = prefix_hashes(descriptor, [size_bytes])[size_bytes]
-    if whole.startswith(found[1]):
+    if prefix_hashes(descriptor, [size_bytes])[size_bytes].startswith(found[1]):
         return True
-    for archive in archives:
-        for entry in _originals(archive, size_bytes, descriptor):
-            if entry.bytes == size_bytes:
-                return True
-            late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
-            if _appended(path.parent, entry, late):
-                return True
+    for entry in (entry for archive in archives for entry in _originals(archive, size_bytes, descriptor)):
+        late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
+        if entry.bytes == size_bytes or (late and _appended(path.parent, entry, late)):
+            return True
     return False
 
 
 def _originals(archive: Path, size_bytes: int, descriptor: int) -> Iterator[ManifestEntry]:
     """The originals in the archive that the file begins with, the longest first."""
-
     try:
         entries = {entry for _, entry in read_entries(archive) if entry and 0 <= entry.bytes <= size_bytes}
     except (OSError, CompactError):
@@ -439,7 +424,7 @@ def _originals(archive: Path, size_bytes: int, descriptor: int) -> Iterator[Mani
 def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:
     """Append what came late to the file that has the original's name, in this folder alone."""
     name = Path(entry.source).name
-    if not name or not late:
+    if not name:
         return False
     target = folder / name
     try:

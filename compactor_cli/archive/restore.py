@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -75,13 +76,14 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
         raise UsageError(f"{prefix!r} is not the start (at least 8 hex digits) of a hash", next_step=advice)
     places = [Path(folder) for folder in folders]
     blobs = (blob for place in places for blob in stored_blobs(place, prefix))
-    found = _by_hash(FoundOriginal(sha256=sha256, path=path) for sha256, path in blobs)
-    found = found or _by_hash(item for place in places for item in _inside(place, prefix))
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        names = ", ".join(sorted(found)[:_SHOWN])
-        raise InputError(f"{len(found)} hashes begin with {prefix}: {names}", next_step="give more digits")
+    items = [FoundOriginal(sha256=sha256, path=path) for sha256, path in blobs]
+    items = items or [item for place in places for item in _inside(place, prefix)]
+    hashes = sorted({item.sha256 for item in items})
+    if len(hashes) == 1:
+        return items[0]
+    if hashes:
+        names = ", ".join(hashes[:_SHOWN])
+        raise InputError(f"{len(hashes)} hashes begin with {prefix}: {names}", next_step="give more digits")
     where = ", ".join(map(str, places)) or "no archive"
     raise InputError(f"nothing with the hash {prefix} in {where}", next_step="name the archive with --archive-dir")
 
@@ -124,23 +126,13 @@ def restore_to(
         return restore(found, file)
 
 
-def _by_hash(found: Iterable[FoundOriginal]) -> dict[str, FoundOriginal]:
-    """One for each hash: copies of the same bytes are no ambiguity."""
-    one: dict[str, FoundOriginal] = {}
-    for item in found:
-        one.setdefault(item.sha256, item)
-    return one
-
-
 def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
     """The transcripts inside originals."""
     for original, sidecar in stored_sidecars(folder):
         parts = [part for part in read_parts(sidecar) if part.sha256.startswith(prefix)]
         for _, path in stored_blobs(folder, original) if parts else ():
             for part in parts:
-                yield FoundOriginal(
-                    sha256=part.sha256, path=path, offset=part.offset, length=part.length, on_invalid=part.on_invalid
-                )
+                yield FoundOriginal(path=path, **asdict(part))
 
 
 def _slice(pieces: Iterable[bytes], offset: int, length: int) -> Iterator[bytes]:
@@ -228,8 +220,7 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
         # Two of the same second stand in their order.
         newest = max(reversed(of_path), key=lambda item: item.entry.compacted_at)
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
-    newest_marker = next(reversed(markers_in(path)), "") if Path(path).is_file() else ""
-    if newest_marker:
+    if newest_marker := next(reversed(markers_in(path)), "") if Path(path).is_file() else "":
         with suppress(InputError):
             return find(folders, newest_marker)
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"
@@ -268,15 +259,19 @@ def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterat
 def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
     """The one archived transcript whose SHA-256 begins with ``prefix``. Raises as `find`, and for damage."""
     found = find(folders, prefix)
-    transcript = _alone(found) if found.length >= 0 else None
-    if transcript is None:
-        transcripts = transcripts_in(found.path, found.on_invalid)
-        transcript = next((item for item in transcripts if item.sha256 == found.sha256), None)
-    if transcript is None:
-        deque(restored(found), maxlen=0)  # raises where it is damaged
-        advice = "give the hash in the summary of one of them"
-        raise InputError(f"{prefix} is a file of several conversations", place=str(found.path), next_step=advice)
-    return transcript
+    if found.length >= 0:
+        # A row with a comma or bracket next to it is not one by itself.
+        records = read_records(io.BytesIO(b"".join(restored(found))), str(found.path), OnInvalid.KEEP)
+        with suppress(UnknownShape):
+            for transcript in open_transcripts(records, prefix=records.prefix):
+                if transcript.sha256 == found.sha256:
+                    return transcript
+    for transcript in transcripts_in(found.path, found.on_invalid):
+        if transcript.sha256 == found.sha256:
+            return transcript
+    deque(restored(found), maxlen=0)  # raises where it is damaged
+    advice = "give the hash in the summary of one of them"
+    raise InputError(f"{prefix} is a file of several conversations", place=str(found.path), next_step=advice)
 
 
 def load_original(folder: Path, sha256: str) -> Transcript | None:
@@ -284,17 +279,6 @@ def load_original(folder: Path, sha256: str) -> Transcript | None:
     try:
         return load_transcript([folder], sha256)
     except (CompactError, OSError):
-        return None
-
-
-def _alone(found: FoundOriginal) -> Transcript | None:
-    """The transcript that exactly these bytes are. A row with a comma or bracket next to it is not one by itself."""
-    data = io.BytesIO(b"".join(restored(found)))
-    records = read_records(data, str(found.path), OnInvalid.KEEP)
-    try:
-        transcripts = open_transcripts(records, prefix=records.prefix)
-        return next((item for item in transcripts if item.sha256 == found.sha256), None)
-    except UnknownShape:
         return None
 
 
@@ -333,8 +317,11 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
     found: list[Reference] = []
     base, is_waiting = "", False
     for name in (name.strip() for name in names):
-        marked, ranges = _marked(name) or parse_id(name.strip("[]")), parse_ranges(name)
-        if marked:
+        line, ranges = _MARKER_LINE.search(name), parse_ranges(name)
+        if line and (marker := find_marker(line[0])):
+            found.append(Reference(transcript=marker.transcript, ranges=((marker.first, marker.last),)))
+            base, is_waiting = marker.transcript, ":" not in name
+        elif marked := parse_id(name.strip("[]")):
             found.append(marked)
             base, is_waiting = marked.transcript, ":" not in name
         elif ranges and base:
@@ -350,20 +337,11 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def _marked(text: str) -> Reference | None:
-    """The marker in a text; None without one."""
-    line = _MARKER_LINE.search(text)
-    marker = find_marker(line[0]) if line else None
-    return Reference(transcript=marker.transcript, ranges=((marker.first, marker.last),)) if marker else None
-
-
 def _records(transcript: Transcript, first: int, last: int) -> Iterator[ExpandedRecord]:
     count = len(transcript.records)
     if not 1 <= first <= last <= count:
         what = f"{transcript.sha256[:16]} has the records 1-{count}, not {first}{f'-{last}' if last != first else ''}"
         raise InputError(what, next_step="give numbers within")
-    for number in range(first, last + 1):
-        i = number - 1
-        yield ExpandedRecord(
-            sha256=transcript.sha256, number=number, record=transcript.records[i], message=transcript.messages[i]
-        )
+    pairs = zip(transcript.records[first - 1 : last], transcript.messages[first - 1 : last], strict=True)
+    for number, (record, message) in enumerate(pairs, first):
+        yield ExpandedRecord(sha256=transcript.sha256, number=number, record=record, message=message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -55,6 +55,7 @@ _MOST_PLACES = 20_000
 # Texts looked at beyond the limit, in place of those that are in no record any more.
 _SPARE = 50
 _COLUMNS = "found.score, r.text, t.sha256, r.number, r.role, r.tools, coalesce(r.time, o.archived), o.source"
+_HAS_TOOL = "instr(char(10) || lower(r.tools) || char(10), char(10) || ? || char(10)) > 0"
 _FROM = """
 (SELECT rowid AS text, rank AS score FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) AS found
 CROSS JOIN records r ON r.text = found.text
@@ -138,13 +139,6 @@ def _quoted(words: list[str]) -> str:
     return f'"{text}"' if any(letter.isalnum() for letter in text) else ""
 
 
-def wanted_words(query: str) -> Iterator[str]:
-    """The words of a query that must or may occur, as people write them; for showing where they stand."""
-    for term in _TERM.findall(query):
-        if term != "OR" and not (term.startswith("-") and len(term) > 1):
-            yield from term.strip('"*').split()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which records are looked at; what is empty does not matter.
@@ -216,8 +210,13 @@ def search(
         by_id.setdefault(hit.id, hit)  # the same record of two archives is one hit
     best = list(by_id.values())[:limit]
     load = lru_cache(maxsize=limit)(lambda archive, sha256: load_transcript([archive], sha256))
+    for at, hit in enumerate(best):
+        # Without one where the archive cannot be read any more.
+        with suppress(CompactError, IndexError):
+            text = searched_text(load(hit.archive, hit.sha256).messages[hit.record])
+            best[at] = replace(hit, snippet=snippet(text, query))
     return SearchResult(
-        hits=tuple(replace(hit, snippet=_snippet_of(hit, query, load)) for hit in best),
+        hits=tuple(best),
         any_word=bool(best) and not exact,
         troubles=tuple(trouble for answer in asked for trouble in answer.troubles),
     )
@@ -277,7 +276,16 @@ def _hits(database: sqlite3.Connection, archive: Path, match: str, wanted: _Want
 
 
 def _rows(database: sqlite3.Connection, archive: Path, match: str, wanted: _Wanted, best: int) -> Iterator[Hit]:
-    conditions, values = _conditions(wanted.only)
+    only = wanted.only
+    filters: tuple[tuple[object, str, tuple[Any, ...]], ...] = (
+        (only.session, "(t.sha256 GLOB ? || '*' OR instr(o.source, ?) > 0)", (only.session.lower(), only.session)),
+        (only.role, "r.role = ?", (only.role,)),
+        (only.tool, _HAS_TOOL, (only.tool.lower(),)),
+        (only.since is not None, "coalesce(r.time, o.archived) >= ?", (only.since,)),
+        (only.until is not None, "coalesce(r.time, o.archived) < ?", (only.until,)),
+    )
+    conditions = ["1", *(condition for is_given, condition, _ in filters if is_given)]
+    values = [value for is_given, _, parameters in filters if is_given for value in parameters]
     statement = (
         f"SELECT {_COLUMNS} FROM {_FROM} WHERE {' AND '.join(conditions)}"  # noqa: S608 -- constants
         " ORDER BY found.score, found.text, o.archived DESC, t.id, r.number"
@@ -303,42 +311,10 @@ def _rows(database: sqlite3.Connection, archive: Path, match: str, wanted: _Want
         )
 
 
-def _conditions(only: Filter) -> tuple[list[str], list[Any]]:
-    filters = (
-        (only.session, "(t.sha256 GLOB ? || '*' OR instr(o.source, ?) > 0)", (only.session.lower(), only.session)),
-        (only.role, "r.role = ?", (only.role,)),
-        (
-            only.tool,
-            "instr(char(10) || lower(r.tools) || char(10), char(10) || ? || char(10)) > 0",
-            (only.tool.lower(),),
-        ),
-        (only.since is not None, "coalesce(r.time, o.archived) >= ?", (only.since,)),
-        (only.until is not None, "coalesce(r.time, o.archived) < ?", (only.until,)),
-    )
-    conditions = ["1"]
-    values: list[Any] = []
-    for is_given, condition, parameters in filters:
-        if is_given:
-            conditions.append(condition)
-            values += parameters
-    return conditions, values
-
-
-def _snippet_of(hit: Hit, query: str, load: Callable[[Path, str], Transcript]) -> str:
-    """The words around what was looked for; empty where the archive cannot be read any more."""
-    try:
-        message = load(hit.archive, hit.sha256).messages[hit.record]
-    except (CompactError, IndexError):
-        return ""
-    return snippet(searched_text(message), query)
-
-
 def snippet(text: str, query: str, most_chars: int = SNIPPET_CHARS) -> str:
     """The stretch of a text in which most words of the query stand, in one line, with ``…`` where it was cut."""
-    places = [
-        (*found.span(), found[0].lower()[:_STEM_CHARS])
-        for found in islice(_pattern(query).finditer(text), _MOST_PLACES)
-    ]
+    found = islice(_pattern(query).finditer(text), _MOST_PLACES)
+    places = [(*one.span(), one[0].lower()[:_STEM_CHARS]) for one in found]
     start, best, ahead = 0, 0, 0
     within: Counter[str] = Counter()
     for number, (first, _, stem) in enumerate(places):
@@ -362,7 +338,8 @@ def marks(line: str, query: str) -> list[tuple[int, int]]:
 
 def _pattern(query: str) -> re.Pattern[str]:
     """The words of a query as they may stand in a text."""
-    words = dict.fromkeys(word.lower() for word in wanted_words(query))
+    asked = (term for term in _TERM.findall(query) if term != "OR" and (term == "-" or not term.startswith("-")))
+    words = dict.fromkeys(word.lower() for term in asked for word in term.strip('"*').split())
     # What ends in a digit is a name, and has no other endings.
     stems = (word if word[-1].isdigit() else word[: max(_STEM_CHARS, len(word) - 3)] for word in words)
     pieces = (re.escape(stem) + (r"\w*" if stem.isascii() else "") for stem in stems)
@@ -487,15 +464,9 @@ def query_of(request: Request) -> str:
     if len(text) <= QUERY_CHARS:
         return text
     half = LOOKED_AT_CHARS // 2
-    looked_at = text if len(text) <= LOOKED_AT_CHARS else f"{text[:half]}\n{text[-half:]}"
-    return " ".join(_salient(looked_at, (text_of(messages[i]) for i in request.covered)))
-
-
-def _salient(text: str, documents: Iterable[str]) -> list[str]:
-    """The words of a text that stand in the fewest documents (but in one), in the order of the text."""
-    wanted = dict.fromkeys(terms(text))
+    wanted = dict.fromkeys(terms(text if len(text) <= LOOKED_AT_CHARS else f"{text[:half]}\n{text[-half:]}"))
     found: Counter[str] = Counter()
-    for document in documents:
-        found.update(wanted.keys() & set(terms(document)))
+    for i in request.covered:
+        found.update(wanted.keys() & set(terms(text_of(messages[i]))))
     rarest = sorted((word for word in wanted if found[word]), key=lambda word: found[word])[:SALIENT_WORDS]
-    return [word for word in wanted if word in set(rarest)]
+    return " ".join(word for word in wanted if word in set(rarest))

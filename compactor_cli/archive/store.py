@@ -52,12 +52,6 @@ class Archive:
         self.folder = Path(folder)
         self.compression = Compression.GZIP if compression is Compression.GZIP else Compression.ZSTD
 
-    def add(self, data: bytes) -> Blob:
-        """Store an original that is at hand."""
-        with self.writer() as writer:
-            writer(data)
-            return writer.commit()
-
     def writer(self) -> ArchiveWriter:
         """Store an original while it is read."""
         return ArchiveWriter(self)

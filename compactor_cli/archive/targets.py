@@ -80,13 +80,10 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
         raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
     if destination.in_place or destination.append:
         return tuple(_in_place(source, destination) for source in sources)
-    if destination.output_dir:
-        targets = tuple(_mirrored(source, destination) for source in sources)
-    else:
-        targets = tuple(_single(destination) for _ in sources)
-        if len(targets) > 1:
-            advice = "use --output-dir DIR, or -i to replace them"
-            raise UsageError("several inputs would be joined into one output", next_step=advice)
+    targets = tuple(_to_file(source, destination) for source in sources)
+    if not destination.output_dir and len(targets) > 1:
+        advice = "use --output-dir DIR, or -i to replace them"
+        raise UsageError("several inputs would be joined into one output", next_step=advice)
     _check_apart(sources, targets)
     return targets
 
@@ -103,27 +100,19 @@ def _in_place(source: InputSource, destination: Destination) -> Target:
     return Target(path=source.path, kind=kind, existing=existing)
 
 
-def _mirrored(source: InputSource, destination: Destination) -> Target:
-    name = "stdin.jsonl" if source.path == STDIN else source.name
-    compression = compression_named(name)
+def _to_file(source: InputSource, destination: Destination) -> Target:
+    if not destination.output_dir and destination.output in ("", STDOUT):
+        return Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress)
+    path = Path(destination.output)
+    if destination.output_dir:
+        path = Path(destination.output_dir, "stdin.jsonl" if source.path == STDIN else source.name)
+    elif not path.parent.is_dir():
+        advice = f"make it: mkdir -p {path.parent}"
+        raise UsageError("there is no such folder", place=str(path.parent), next_step=advice)
+    compression = compression_named(path.name)
     if compression is Compression.NONE:
         compression = destination.compress
-        name += compression.suffix
-    return _file(Path(destination.output_dir, name), compression, destination)
-
-
-def _single(destination: Destination) -> Target:
-    if destination.output in ("", STDOUT):
-        return Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress)
-    named = compression_named(destination.output)
-    compression = destination.compress if named is Compression.NONE else named
-    folder = Path(destination.output).parent
-    if not folder.is_dir():
-        raise UsageError("there is no such folder", place=str(folder), next_step=f"make it: mkdir -p {folder}")
-    return _file(Path(destination.output), compression, destination)
-
-
-def _file(path: Path, compression: Compression, destination: Destination) -> Target:
+        path = path.with_name(path.name + compression.suffix) if destination.output_dir else path
     existing = Existing.REPLACE if destination.force else Existing.REFUSE
     return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing)
 
@@ -188,13 +177,23 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
     written.
     """
     opened: AbstractContextManager[IO[bytes]]
+    compression = target.compression
     if target.kind is TargetKind.STDOUT:
         opened = _standard_output()
     elif target.kind is TargetKind.IN_PLACE:
-        opened = _replacement(target, source, ready, warn)
+        check_replaceable(target.path, target.existing)
+        if source.look is None:
+            raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
+        take = partial(replace, old=source.file.fileno(), look=source.look, ready=ready)
+        opened, compression = atomic_writer(target.path, take=take, warn=warn), source.compression
     else:
-        opened = _new_file(target, source, warn)
-    compression = source.compression if target.kind is TargetKind.IN_PLACE else target.compression
+        mode = DEFAULT_MODE
+        if source.look is not None:
+            # What only its owner may read stays so.
+            mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
+        if not is_special(target.path):
+            make_folders(followed(target.path).parent)
+        opened = atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn)
     with opened as file, packing(file, compression) as packer:
         yield packer
 
@@ -209,22 +208,3 @@ def _standard_output() -> Iterator[IO[bytes]]:
         raise
     except OSError as error:
         raise output_error(error, "standard output") from error
-
-
-def _replacement(target: Target, source: Stream, ready: Ready, warn: Warn) -> AbstractContextManager[IO[bytes]]:
-    check_replaceable(target.path, target.existing)
-    look = source.look
-    if look is None:
-        raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
-    take = partial(replace, old=source.file.fileno(), look=look, ready=ready)
-    return atomic_writer(target.path, take=take, warn=warn)
-
-
-def _new_file(target: Target, source: Stream, warn: Warn) -> AbstractContextManager[IO[bytes]]:
-    """With the source's permissions: what only its owner may read stays so."""
-    mode = DEFAULT_MODE
-    if source.look is not None:
-        mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
-    if not is_special(target.path):
-        make_folders(followed(target.path).parent)
-    return atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn)

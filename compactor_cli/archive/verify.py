@@ -83,9 +83,15 @@ def verify(folder: str | Path) -> Verification:
     # Read first: what a run adds meanwhile is stored before it is listed, and so is no longer missing.
     entries = tuple(read_entries(root))
     checked = {path: _original(root, sha256, path) for sha256, path in stored_blobs(root)}
-    states = [_state(path) for path in sorted((root / STATE_FOLDER).glob("*.zst"))]
+    states = sorted((root / STATE_FOLDER).glob("*.zst"))
+    found = [problem for item in checked.values() for problem in item.problems]
+    found += (damage for path in states for damage in _damage_of(path))
+    found += (
+        InputError("lists transcripts of an original that is not here", place=str(path), next_step=_COPY)
+        for sha256, path in stored_sidecars(root)
+        if next(stored_blobs(root, sha256), None) is None
+    )
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
-    found = [problem for problems in (*(item.problems for item in checked.values()), *states) for problem in problems]
     folders = (root, root.absolute().parent) if root.name == LOCAL_ARCHIVE else (root,)
     left = [path for folder in folders for path in find_leftovers(folder)]
     return Verification(
@@ -93,7 +99,7 @@ def verify(folder: str | Path) -> Verification:
         size_bytes=sum(item.size_bytes for item in checked.values()),
         transcripts=sum(item.transcripts for item in checked.values()),
         states=len(states),
-        problems=(*found, *_lonely(root), *_manifest(root, entries, originals)),
+        problems=(*found, *_manifest(root, entries, originals)),
         leftovers=(*left, *sorted(root.glob(f"{JOURNAL_START}*"))),
     )
 
@@ -140,20 +146,15 @@ def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, s
     return size_bytes, whole.hexdigest(), (*wrong, *(part for part, _ in begun), *waiting)
 
 
-def _state(path: Path) -> tuple[InputError, ...]:
+def _damage_of(path: Path) -> Iterator[InputError]:
     """What is wrong with a counter table."""
     try:
         _, found, _ = _hashed(unpacked(path))
     except CompactError as error:
-        return (_damaged(path, error.what),)
-    return () if found.startswith(path.name.partition(".")[0]) else (_damaged(path, "its hash is not its name"),)
-
-
-def _lonely(root: Path) -> Iterator[InputError]:
-    """Lists of transcripts whose original is not here."""
-    for sha256, path in stored_sidecars(root):
-        if next(stored_blobs(root, sha256), None) is None:
-            yield InputError("lists transcripts of an original that is not here", place=str(path), next_step=_COPY)
+        yield _damaged(path, error.what)
+    else:
+        if not found.startswith(path.name.partition(".")[0]):
+            yield _damaged(path, "its hash is not its name")
 
 
 def _manifest(
@@ -189,7 +190,9 @@ def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
     One is in use as long as a summary in the file it was archived from names it, or one in another original that is
     in use itself.
     """
-    newest = _newest(listed(archives))
+    newest: dict[tuple[Path, str], Listed] = {}
+    for item in sorted(listed(archives), key=lambda item: item.entry.compacted_at):
+        newest[item.archive, item.entry.sha256] = item
     used = _in_use(newest)
     old = [item for item in newest.values() if item.entry.compacted_at < before]
     return [
@@ -215,7 +218,13 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
             _unlist(archive, hashes)
             with opened_folder(archive) as root:
                 for sha256 in hashes:
-                    _remove_stored(archive, root, sha256)
+                    with suppress(FileNotFoundError), opened_folder(archive, sha256[:2]) as folder:
+                        for name in os.listdir(folder):  # noqa: PTH208 -- of a descriptor
+                            if name.startswith(f"{sha256}."):
+                                os.unlink(name, dir_fd=folder)
+                    # Where the folder is empty now.
+                    with suppress(OSError):
+                        os.rmdir(sha256[:2], dir_fd=root)
                 # May be deleted at any time; the next search makes it anew, without the words of what is gone.
                 with suppress(FileNotFoundError):
                     if with_index:
@@ -224,33 +233,14 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
             raise output_error(error, str(archive)) from error
 
 
-def _remove_stored(archive: Path, root: int, sha256: str) -> None:
-    """Remove the files of an original, and their folder if it is empty then."""
-    shard = sha256[:2]
-    with suppress(FileNotFoundError), opened_folder(archive, shard) as folder:
-        for name in os.listdir(folder):  # noqa: PTH208 -- of a descriptor
-            if name.startswith(f"{sha256}."):
-                os.unlink(name, dir_fd=folder)
-    with suppress(OSError):
-        os.rmdir(shard, dir_fd=root)
-
-
-def _newest(items: Iterable[Listed]) -> dict[tuple[Path, str], Listed]:
-    """The last compaction of each original in each archive."""
-    newest: dict[tuple[Path, str], Listed] = {}
-    for item in items:
-        key = (item.archive, item.entry.sha256)
-        if key not in newest or item.entry.compacted_at >= newest[key].entry.compacted_at:
-            newest[key] = item
-    return newest
-
-
 def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:
     """The originals that are in use, with the file each is used by."""
     by_name: dict[str, str] = {}
-    for (archive, sha256), _ in items.items():
+    for archive, sha256 in items:
         by_name[sha256[:_HASH_CHARS]] = sha256
-        by_name |= {name[:_HASH_CHARS]: sha256 for name in _parts(archive, sha256)}
+        with suppress(CompactError):
+            for part in _parts(archive, sha256):
+                by_name[part.sha256[:_HASH_CHARS]] = sha256
     paths = {sha256: item.path for (_, sha256), item in items.items()}
     used: dict[str, str] = {}
     for source in sorted({item.entry.source for item in items.values()} - {STDIN, ""}):
@@ -263,12 +253,11 @@ def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:
     return used
 
 
-def _parts(archive: Path, sha256: str) -> Iterator[str]:
-    """The hashes of the transcripts inside an original that holds several."""
+def _parts(archive: Path, sha256: str) -> Iterator[Part]:
+    """The transcripts inside an original that holds several. Raises `Unreadable`."""
     sidecar = archive / stored_name(sha256, SIDECAR_ENDING)
     if sidecar.exists():
-        with suppress(CompactError):
-            yield from (part.sha256 for part in read_parts(sidecar))
+        yield from read_parts(sidecar)
 
 
 def _unlist(archive: Path, hashes: set[str]) -> None:
@@ -299,8 +288,12 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
     with archive.writer() as writer:
         writer(data)
         if earlier:
-            own = Part(sha256=writer.sha256, offset=0, length=len(data))
-            for part in dict.fromkeys((own, *_inside(archive, earlier))):
+            # Their bytes, and the transcripts in them, lie at the same places in what grew from them.
+            parts = [Part(sha256=writer.sha256, offset=0, length=len(data))]
+            for entry in earlier:
+                parts += _parts(archive.folder, entry.sha256)
+                parts.append(Part(sha256=entry.sha256, offset=0, length=entry.bytes))
+            for part in dict.fromkeys(parts):
                 writer.add_part(part)
         blob = writer.commit()
     archive.record(blob, records=len(transcript.records), dialect=transcript.dialect, source=source)
@@ -318,12 +311,3 @@ def _earlier(archive: Archive, data: bytes, source: str) -> Iterator[ManifestEnt
         at = entry.bytes
         if digest.hexdigest() == entry.sha256:
             yield entry
-
-
-def _inside(archive: Archive, entries: tuple[ManifestEntry, ...]) -> Iterator[Part]:
-    """These originals and the transcripts in them: their bytes lie at the same places in what grew from them."""
-    for entry in entries:
-        sidecar = archive.folder / stored_name(entry.sha256, SIDECAR_ENDING)
-        if sidecar.exists():
-            yield from read_parts(sidecar)
-        yield Part(sha256=entry.sha256, offset=0, length=entry.bytes)

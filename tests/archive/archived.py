@@ -22,10 +22,17 @@ def session(messages: Sequence[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(message, ensure_ascii=False).encode() + b"\n" for message in messages)
 
 
+def add(archive: Archive, data: bytes) -> Blob:
+    """Store an original that is at hand."""
+    with archive.writer() as writer:
+        writer(data)
+        return writer.commit()
+
+
 def store(folder: Path, *messages: dict[str, Any], source: str = "/s/a.jsonl", at: str = "2026-01-02T03:04:05Z") -> str:
     """Archive a session; its hash."""
     archive = Archive(folder)
-    blob = archive.add(session(messages))
+    blob = add(archive, session(messages))
     archive.record(blob, records=len(messages), dialect="openai-chat", source=source, compacted_at=at)
     return blob.sha256
 

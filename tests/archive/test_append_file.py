@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from archived import add
 
 from compactor_cli.archive import live_file
 from compactor_cli.archive.live_file import append
@@ -113,7 +114,7 @@ def test_a_record_that_lands_between_two_writes_is_kept_and_nothing_is_appended(
 def killed(file: Path, archive: Path, written: int) -> None:
     """A run that was killed when so much of what it appended had been written."""
     store = Archive(archive)
-    with journal(archive, str(file), store.add(BEGUN), ADDED):
+    with journal(archive, str(file), add(store, BEGUN), ADDED):
         kept = {path: path.read_bytes() for path in archive.iterdir() if path.is_file()}
     for path, data in kept.items():
         path.write_bytes(data)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from archived import add
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def files(folder: Path) -> list[str]:
 
 def test_an_original_is_stored_under_its_hash_for_its_owner_only(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "x" / "archive")
-    blob = archive.add(DATA)
+    blob = add(archive, DATA)
     assert (blob.sha256, blob.size_bytes, blob.stored) == (SHA, len(DATA), f"{SHA[:2]}/{SHA}.jsonl.zst")
     assert files(archive.folder) == [blob.stored]
     assert stat.S_IMODE((archive.folder / blob.stored).stat().st_mode) == 0o600
@@ -42,13 +43,13 @@ def test_an_original_is_stored_under_its_hash_for_its_owner_only(tmp_path: Path)
 
 @pytest.mark.skipif(not shutil.which("zstd"), reason="no zstd command here")
 def test_zstd_alone_gets_the_original_back(tmp_path: Path) -> None:
-    blob = Archive(tmp_path).add(DATA)
+    blob = add(Archive(tmp_path), DATA)
     done = subprocess.run(["zstd", "-dc", str(tmp_path / blob.stored)], capture_output=True, check=True)
     assert done.stdout == DATA
 
 
 def test_gzip_is_possible(tmp_path: Path) -> None:
-    blob = Archive(tmp_path, Compression.GZIP).add(DATA)
+    blob = add(Archive(tmp_path, Compression.GZIP), DATA)
     assert blob.stored.endswith(".jsonl.gz")
     assert gzip.decompress((tmp_path / blob.stored).read_bytes()) == DATA
 
@@ -77,9 +78,9 @@ def test_a_stream_is_archived_while_it_is_read(tmp_path: Path) -> None:
 
 def test_the_same_original_is_stored_once(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    first = archive.add(DATA)
+    first = add(archive, DATA)
     before = (tmp_path / first.stored).stat()
-    assert archive.add(DATA) == first
+    assert add(archive, DATA) == first
     after = (tmp_path / first.stored).stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert files(tmp_path) == [first.stored]
@@ -87,9 +88,9 @@ def test_the_same_original_is_stored_once(tmp_path: Path) -> None:
 
 def test_a_damaged_original_is_repaired_when_it_comes_again(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    path = tmp_path / archive.add(DATA).stored
+    path = tmp_path / add(archive, DATA).stored
     path.write_bytes(b"rot")
-    archive.add(DATA)
+    add(archive, DATA)
     assert zstd().decompress(path.read_bytes()) == DATA
 
 
@@ -117,7 +118,7 @@ def test_whatever_the_system_refuses_no_half_original_is_left(
     with monkeypatch.context() as patch:
         patch.setattr(os, call, fail)
         with pytest.raises(OutputError) as caught:
-            Archive(tmp_path / "archive").add(DATA)
+            add(Archive(tmp_path / "archive"), DATA)
     assert caught.value.next_step
     assert files(tmp_path) == []
 
@@ -138,7 +139,7 @@ def test_an_original_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monke
     (tmp_path / SHA[:2]).mkdir()
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
-    archive.add(DATA)
+    add(archive, DATA)
     assert done == ["file", "replace", "folder"]
 
 
@@ -176,7 +177,7 @@ def test_counter_tables_are_found_by_their_hash(tmp_path: Path) -> None:
 
 def test_every_compaction_is_a_line_of_the_manifest(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    blob = archive.add(DATA)
+    blob = add(archive, DATA)
     first = archive.record(blob, records=3, dialect="pi", source="/s/a.jsonl", compacted_at="2026-01-01T00:00:00Z")
     archive.record(blob, records=3, dialect="pi", source="-")
     lines = (tmp_path / MANIFEST).read_bytes().splitlines()
@@ -196,7 +197,7 @@ def test_every_compaction_is_a_line_of_the_manifest(tmp_path: Path) -> None:
 
 def test_a_torn_line_of_the_manifest_does_not_spoil_the_next(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    blob = archive.add(DATA)
+    blob = add(archive, DATA)
     (tmp_path / MANIFEST).write_bytes(b'{"sha256": "to')
     archive.record(blob, records=1, dialect="", source="")
     assert [entry.sha256 if entry else None for _, entry in read_entries(tmp_path)] == [None, SHA]
@@ -204,7 +205,7 @@ def test_a_torn_line_of_the_manifest_does_not_spoil_the_next(tmp_path: Path) -> 
 
 def test_a_full_disk_leaves_the_manifest_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = Archive(tmp_path)
-    blob = archive.add(DATA)
+    blob = add(archive, DATA)
     archive.record(blob, records=1, dialect="", source="first")
     before = (tmp_path / MANIFEST).read_bytes()
     writing = os.write
@@ -224,13 +225,13 @@ def test_a_full_disk_leaves_the_manifest_as_it_was(tmp_path: Path, monkeypatch: 
 
 def test_lines_added_at_the_same_time_stay_whole(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    blob = archive.add(DATA)
+    blob = add(archive, DATA)
 
-    def add() -> None:
+    def record() -> None:
         for _ in range(10):
             archive.record(blob, records=1, dialect="", source="s" * 5000)
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
+    threads = [threading.Thread(target=record) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -254,14 +255,14 @@ def test_the_archive_lies_next_to_a_replaced_file_else_in_the_data_folder(
 
 def test_a_source_whose_name_is_not_utf8_is_in_the_manifest(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    archive.record(archive.add(DATA), records=3, dialect="pi", source=os.fsdecode(b"/s/\xff\xc3\xa9.jsonl"))
+    archive.record(add(archive, DATA), records=3, dialect="pi", source=os.fsdecode(b"/s/\xff\xc3\xa9.jsonl"))
     assert [entry and entry.source for _, entry in read_entries(tmp_path)] == ["/s/\\xff\u00e9.jsonl"]
 
 
 @pytest.mark.parametrize("odd", [{"records": []}, {"bytes": "1"}, {"source": {}}, {"written_bytes": True}])
 def test_a_line_with_values_of_other_types_is_no_entry(tmp_path: Path, odd: dict[str, object]) -> None:
     archive = Archive(tmp_path)
-    archive.record(archive.add(DATA), records=3, dialect="pi", source="-")
+    archive.record(add(archive, DATA), records=3, dialect="pi", source="-")
     line = json.loads((tmp_path / MANIFEST).read_bytes())
     (tmp_path / MANIFEST).write_text(json.dumps(line | odd) + "\n")
     assert list(read_entries(tmp_path)) == [(1, None)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from archived import said, session
+from archived import add, said, session
 
 from compactor_cli.archive.folder import MANIFEST, ManifestEntry, append_entry, read_entries
 from compactor_cli.archive.index import INDEX, opened
@@ -39,7 +39,7 @@ def theirs(tmp_path: Path) -> Path:
 
 def store(folder: Path) -> str:
     archive = Archive(folder)
-    blob = archive.add(DATA)
+    blob = add(archive, DATA)
     archive.record(blob, records=3, dialect="openai-chat", source=str(folder / "a.jsonl"))
     return blob.sha256
 
@@ -89,7 +89,7 @@ def test_a_folder_in_an_archive_that_is_a_link_is_not_written_through(tree: Path
     (tree / ".transcripts" / shard).symlink_to(tmp_path / "elsewhere")
     archive = Archive(tree / ".transcripts")
     with pytest.raises(CompactError, match="is a link"):
-        archive.add(DATA) if name == "shard" else archive.store_state(DATA)
+        add(archive, DATA) if name == "shard" else archive.store_state(DATA)
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert [path.name for path in (tree / ".transcripts").iterdir()] == [shard]
 
@@ -144,7 +144,7 @@ def test_what_belongs_to_another_user_is_refused(tree: Path) -> None:
 def test_the_name_of_a_folder_is_data_in_the_line_of_the_manifest(tree: Path) -> None:
     source = tree / 'a"\n$(touch PWNED)\x1b[2J.jsonl'
     archive = Archive(tree / ".transcripts")
-    archive.record(archive.add(DATA), records=3, dialect="openai-chat", source=str(source))
+    archive.record(add(archive, DATA), records=3, dialect="openai-chat", source=str(source))
     (line,) = (tree / ".transcripts" / MANIFEST).read_bytes().splitlines()
     assert b"\x1b" not in line
     ((_, entry),) = read_entries(tree / ".transcripts")

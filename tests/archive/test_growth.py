@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
-from archived import said, session, store
+from archived import add, said, session, store
 
 from compactor_cli.archive.folder import read_entries, stored_blobs
 from compactor_cli.archive.restore import each_once, expand, find, listed, restore
@@ -61,7 +61,7 @@ def test_a_line_that_was_still_being_written_is_had_as_it_was(tmp_path: Path) ->
 
 def test_what_was_rewritten_or_lies_elsewhere_is_kept_next_to_it(tmp_path: Path) -> None:
     elsewhere = store(tmp_path, *SAID[:2])
-    in_place = Archive(tmp_path).add(session(SAID[:4]))
+    in_place = add(Archive(tmp_path), session(SAID[:4]))
     written = (hashlib.sha256(b"x").hexdigest(), 1)
     Archive(tmp_path).record(in_place, records=4, dialect="", source="/s/live.jsonl", written=written)
     rewritten = _stored(tmp_path, session(SAID[1:6]))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from archived import add
 
 from compactor_cli.archive import live_file
 from compactor_cli.archive.recover import find_leftovers, sweep
@@ -241,7 +242,7 @@ def test_a_replaced_file_that_was_left_behind_goes_if_the_archive_has_it(tmp_pat
     archive = Archive(tmp_path / ".transcripts")
     left = leave(tmp_path, swap_name(NEW), OLD)
     assert sweep(tmp_path, [archive.folder]) == (left,)
-    archive.record(archive.add(OLD), records=1, dialect="", source=str(tmp_path / "session.jsonl"))
+    archive.record(add(archive, OLD), records=1, dialect="", source=str(tmp_path / "session.jsonl"))
     assert sweep(tmp_path, [archive.folder]) == ()
     assert names(tmp_path) == [".transcripts"]
 
@@ -257,7 +258,7 @@ def test_what_was_written_to_a_replaced_file_in_the_last_moment_finds_its_place(
 
     archive = Archive(tmp_path / ".transcripts")
     written = (hashlib.sha256(NEW).hexdigest(), len(NEW))
-    archive.record(archive.add(OLD), records=1, dialect="", source=str(file), written=written)
+    archive.record(add(archive, OLD), records=1, dialect="", source=str(file), written=written)
     file.write_bytes(NEW)
     leave(tmp_path, swap_name(NEW), OLD + LATE)
     assert sweep(tmp_path, [archive.folder]) == ()

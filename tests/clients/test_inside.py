@@ -99,7 +99,9 @@ def test_without_the_program_the_client_compacts_by_itself(inside: Inside) -> No
 def test_where_no_hook_can_help_the_model_finds_what_is_in_the_archive(inside: Inside) -> None:
     folder = Path(inside.made.home, ".local/share/compact/archive")
     other = {"role": "user", "content": " ".join(f"LINE-{number}" for number in range(900))}
-    Archive(folder).record(Archive(folder).add(json.dumps(other).encode()), records=1, dialect="", source="other")
+    with Archive(folder).writer() as writer:
+        writer(json.dumps(other).encode())
+        Archive(folder).record(writer.commit(), records=1, dialect="", source="other")
     inside.say("MARK-A1 SAY:ok;;", is_new=True)
     assert inside.looked_up() == (False, True)
 
