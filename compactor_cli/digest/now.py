@@ -100,7 +100,11 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
         shown_text = marked(newest.points_at, newest.asked, analysis.dealt_with, words)
         yield Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
-    elif newest.replies_to and (newest.is_short or begins_with_assent(newest.text) or not analysis.is_dialogue):
+    elif newest.replies_to and (
+        begins_with_assent(newest.text)
+        or not _stands_alone(newest, analysis)
+        or (newest.replies_to.endswith(QUESTION_MARKS) and not analysis.is_dialogue)
+    ):
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
         replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
@@ -109,9 +113,14 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.dealt_with, words)
         text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
-    longer = [m for m in analysis.messages if m.text and not (m.is_short or m.stopped) and m is not newest]
-    if (newest.is_short or newest.stopped) and longer:
-        yield _quoted(words.earlier, longer[-1], budget_tokens // 2, analysis, token_cache)
+    standing = [m for m in analysis.messages if m.record < newest.record and _stands_alone(m, analysis)]
+    if standing and not _stands_alone(newest, analysis):
+        yield _quoted(words.earlier, standing[-1], budget_tokens // 2, analysis, token_cache)
+
+
+def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
+    """Whether a message is a request by itself; in a dialogue every answer of some length says what it is about."""
+    return message.stands_alone if not analysis.is_dialogue else not (message.is_short or message.stopped)
 
 
 def _is_carried_out(message: UserMessage, analysis: Analysis) -> bool:

@@ -63,6 +63,8 @@ _ANSWERED_RECORDS = 30
 _RULES_RATIO, _LONG_CHARS = 0.2, 400
 # What the requests of a long message may take of its room.
 _ASKED_RATIO = 0.8
+# A request of fewer words needs those before it.
+_MIN_WORDS = 3
 # Shorter replies (yes, go on) are shown with what they reply to only.
 _MIN_SHORT_CHARS = 14
 
@@ -85,12 +87,22 @@ class UserMessage:
     is_refusal: bool = False
     stopped: str = ""
     points_at: str = ""
+    interrupts: bool = False
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it asks for something by itself: no answer, no remark, nothing said in passing."""
+        is_whole = len(self.text.split()) >= _MIN_WORDS and _REQUEST.search(self.text) is not None
+        is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
+        is_reply = is_reply and not self.text.startswith("/")
+        return bool(self.text) and not (self.stopped or self.interrupts or is_reply or is_remark(self.text))
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
     """What the user said, in order, refusals of calls included; of equal messages and of one sent again the newest."""
     found: dict[str, UserMessage] = {}
     before: Event | None = None
+    is_at_work = False
     spoken: list[str] = []
     for event in events:
         if event.kind is EventKind.ASSISTANT:
@@ -108,13 +120,16 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 is_refusal=is_refusal,
                 stopped=stopped,
                 points_at=_pointed_at(text, spoken),
+                interrupts=is_at_work and not is_refusal,
             )
             if before is not None and not is_refusal and len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"):
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
                 message = replace(message, replies_to=answered, asked=before.record)
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message
-        before = event if event.kind is EventKind.ASSISTANT else None
+        if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
+            before = event if event.kind is EventKind.ASSISTANT else None
+            is_at_work = event.kind in (EventKind.CALL, EventKind.RESULT)
     ordered = sorted(found.values(), key=lambda message: message.record)
     return tuple(one for one, after in zip_longest(ordered, ordered[1:]) if not (after and _is_sent_again(one, after)))
 
@@ -123,6 +138,20 @@ def _is_sent_again(message: UserMessage, after: UserMessage) -> bool:
     """Whether the next message begins with all of this one, a slip at its end aside."""
     words = re.sub(r"(?<=[?.!])\w$", "", message.text)
     return len(words) >= _MIN_SHORT_CHARS and not message.stopped and after.text.startswith(words)
+
+
+_REMARK = re.compile(
+    r"\W*(?:(?:oh|ah|ok(?:ay)?|great|perfect|cool|nice|awesome|got it|all good)\b[\s,.!]*)*"
+    r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
+    r"|that(?:'s| is) (?:all|it)\b|谢谢|再见|ありがと)",
+    re.IGNORECASE,
+)
+
+
+def is_remark(text: str) -> bool:
+    """Whether a message thanks, excuses itself or takes leave, and asks nothing."""
+    pieces = sentences(text)
+    return _REMARK.match(text) is not None and len(pieces) <= 2 and not any(map(_REQUEST.search, pieces))
 
 
 def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
@@ -474,13 +503,14 @@ def _affordable(messages: Sequence[UserMessage], budget_tokens: int) -> list[Use
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:
-    """The newest message of the user that has words.
+    """The newest message of the user that has words, thanks and remarks aside where there is another.
 
     What the user said when stopping a call is the request only as long as little came after it.
     """
     spoken = [message for message in analysis.messages if message.text]
-    newest = spoken[-1] if spoken else None
+    asked = [message for message in spoken if not is_remark(message.text)] or spoken
+    newest = asked[-1] if asked else None
     last = analysis.events[-1].record if analysis.events else 0
     if newest and newest.stopped and last - newest.record > _ANSWERED_RECORDS:
-        return next((message for message in reversed(spoken) if not message.stopped), newest)
+        return next((message for message in reversed(asked) if not message.stopped), newest)
     return newest

@@ -6,6 +6,7 @@ from conversation import answer, call, conversation, digest, ran, rendered, says
 
 from compactor_cli.digest.now import ending
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 ASKED = "File a ticket for the clock drift of the north gauge and then go on with the export of the readings."
 
@@ -249,3 +250,32 @@ def test_what_an_announcement_says_of_why_is_told() -> None:
     told = says("I need to use `utc_of()` to handle the gauges of the old kind.")
     shown = texts(digest(conversation(user("mend the drift"), told, *ran("ls", "a")), 2_000), Section.TASK)
     assert any(told.text in text for text in shown)
+
+
+def task(*messages: Message | tuple[Message, ...]) -> list[str]:
+    return texts(digest(conversation(*messages), 3_000), Section.TASK)
+
+
+def test_a_remark_is_not_what_was_asked() -> None:
+    read = (call("Read", "r", file_path="store.py"), answer("a = 1", "r"))
+    for remark in ("oh whoops, switched branches, my bad", "Thanks, that's all for today. Bye!"):
+        found = task(user("rebase our branch onto the export branch"), read, says("It is rebased."), user(remark))
+        assert found[0] == "Asked: rebase our branch onto the export branch"
+    assert task(read, user("thanks, now add a test of the export"))[0] == "Asked: thanks, now add a test of the export"
+
+
+def test_words_in_the_middle_of_the_work_stand_with_the_request_that_they_do_not_end() -> None:
+    edit = (call("Edit", "e", file_path="store.py", old_string="a", new_string="b"), answer("ok", "e"))
+    asked = user("move the times of all the gauges to UTC, one commit a module")
+    note = user("let's not leave all of the tests to the very end of this")
+    assert "Before that: move the times of all the gauges to UTC, one commit a module" in task(asked, edit, note, edit)
+    assert not any("Before that" in text for text in task(asked, edit, says("They are moved."), note, edit))
+    notice = user("<task-notification><task-id>b1</task-id><status>completed</status></task-notification>")
+    assert not any("Before that" in text for text in task(asked, edit, says("They are moved."), notice, note, edit))
+
+
+def test_a_new_request_is_no_reply_to_what_was_said_before_it() -> None:
+    opened = ran("gh pr create --fill", "https://github.com/a/b/pull/7")
+    found = task(user("open a pull request"), opened, says("It is opened."), user("fix the lint failure of the build"))
+    assert found[:1] == ["Asked: fix the lint failure of the build"]
+    assert not any(text.startswith("In reply to") for text in found)

@@ -16,7 +16,7 @@ NEXT = user("now describe in the handbook how the gauges are read")
 
 def wanted(*messages: Message | tuple[Message, ...]) -> str:
     """What stands behind the first request, where it is quoted."""
-    one = digest(conversation(user(ASKED), *messages, NEXT), 3_000)
+    one = digest(conversation(user(ASKED), *messages, says("That is done."), NEXT), 3_000)
     found = (*texts(one, Section.USER), *texts(one, Section.HISTORY))
     return next(text for text in found if ASKED in text).partition(ASKED)[2].removeprefix('"')
 

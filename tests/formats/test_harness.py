@@ -40,6 +40,8 @@ MARKS = (
     "[Request interrupted",
     "Caveat: The messages below",
     "Base directory for this skill:",
+    "Operation stopped by hook:",
+    "Read the output file to retrieve the",
     "This session is being continued from",
     "The tool execution failed",
     "was not executed because",
