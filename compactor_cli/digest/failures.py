@@ -59,7 +59,7 @@ class ErrorRecord:
     """An error line of a command or tool, the record that shows it, and its status at the end.
 
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
-    where nothing ran. ``other_way``: the command that did it after this one failed, or that ran its tests alone.
+    where nothing ran. ``other_way``: the command that did it after this one failed.
     ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be, or
     last before the edit that fixed it.
     """
@@ -112,12 +112,11 @@ def find_errors(
             if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
                 continue  # another run of it says what failed
             later = acting[number + 1 : number + 1 + _MAX_LATER]
-            if any(_is_seen_again(run, one, output) for one in later if one.outcome is CommandOutcome.FAILED):
+            if any(one.outcome is CommandOutcome.FAILED and one.line == run.line for one in later):
                 continue  # its last sight decides
             found = _judged(run, later, changes, output)
             explained = _explained(events, run, found, changes)
-            line = run.line if found.status is Status.FIXED else _remaining(run, later, output)
-            newest[run.key, line] = replace(found, line=line, explained=explained)
+            newest[run.key, run.line] = replace(found, explained=explained)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
 
@@ -160,14 +159,13 @@ _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
 
 
 def find_causes(
-    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], taken_back: Collection[int]
+    events: Sequence[Event], operations: Sequence[FileOperation], taken_back: Collection[int]
 ) -> tuple[Cause, ...]:
     """What the assistant found to be wrong, in order; of findings on the same names the newest.
 
     ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing.
     """
     edits = [one for one in operations if changes_code(one)]
-    passed = [run.event for run in runs if run.outcome is CommandOutcome.OK and is_test(run.command)]
     found: list[Cause] = []
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
@@ -178,13 +176,8 @@ def find_causes(
         if not names or any(2 * len(names & one.names) >= len(names) for one in found):
             continue
         later = [one for one in edits if number < one.event and events[one.event].turn <= event.turn + 1]
-        # Where the turn goes on to edit, what the user asks for next is another matter.
-        same = [one for one in later if events[one.event].turn == event.turn]
-        edited = [one for one in same or later if any(name in events[one.event].text for name in names)]
-        # What is edited after a check that passed is another matter too.
-        end = next((at for at in passed if edited and at > edited[0].event), len(events))
-        paths = tuple(dict.fromkeys(one.path for one in edited if one.event < end))
-        found.append(Cause(text=text, event=number, record=event.record, names=names, edited=paths))
+        edited = dict.fromkeys(one.path for one in later if any(name in events[one.event].text for name in names))
+        found.append(Cause(text=text, event=number, record=event.record, names=names, edited=tuple(edited)))
     return tuple(reversed(found))
 
 
@@ -205,8 +198,6 @@ def _cause_in(pieces: Sequence[str]) -> str:
         taken = [*taken, piece]
     fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
     fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
-    if len(taken) > 1 and taken[-1].endswith(COLONS):
-        taken = taken[:-1]
     return f"{' '.join(taken)}{GAP}{fix}" if fix else " ".join(taken)
 
 
@@ -269,53 +260,23 @@ def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(_TEST_NAME.findall(line)), messages
 
 
-def _is_seen_again(run: Run, other: Run, output: _Outputs) -> bool:
-    """Whether a later failure is the same: its line, or of two checks all tests and messages."""
-    tests, messages = _failure(run.line)
-    is_check = messages and is_test(run.command) and is_test(other.command)
-    return other.line == run.line or bool(
-        is_check and all(one in output(other.event).text for one in (*tests, *messages))
-    )
-
-
-def _failing_otherwise(run: Run, other: Run, output: _Outputs) -> frozenset[str]:
-    """The tests of a failure that fail in a later run too, of which that says something else."""
-    (tests, messages), (later_tests, others) = _failure(run.line), _failure(other.line)
-    both = tests & later_tests if messages and others and other.outcome is CommandOutcome.FAILED else frozenset()
-    return frozenset() if both and any(one in output(other.event).text for one in messages) else both
-
-
-def _remaining(run: Run, later: Sequence[Run], output: _Outputs) -> str:
-    """An error line; where tests of it fail of something else by now, the other tests alone."""
-    otherwise = {name for one in later for name in _failing_otherwise(run, one, output)}
-    rest = (part for part in run.line.split(" · ") if not otherwise.issuperset(_TEST_NAME.findall(part)))
-    return " · ".join(rest) if otherwise else run.line
-
-
 def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
     """Whether a later run shows a failure no more: it or its tests passed, or something else failed."""
     is_of_it = contains(f"{other.key} && {other.echoed}", run.key)
     if other.outcome is not CommandOutcome.FAILED or not is_test(run.command):
         return other.outcome is CommandOutcome.OK and (is_of_it or _chooses_tests_of(run, other))
-    (tests, messages), failing = _failure(run.line), output(other.event).failing
-    if tests and (not is_of_it or not failing or tests.intersection(failing)):
-        return tests <= _failing_otherwise(run, other, output)
+    tests, messages = _failure(run.line)
+    if tests:
+        failing = output(other.event).failing
+        return is_of_it and bool(failing) and tests.isdisjoint(failing)
     is_plain = is_of_it and not _SAYS_ONLY_THAT.search(other.line)
-    return is_plain and (bool(tests) or not any(one in output(other.event).text for one in messages))
-
-
-def _repairs(changes: Sequence[FileOperation]) -> list[FileOperation]:
-    """Changes without those that were put back, and without files for a try where others changed too."""
-    put_back = {one.path: one.event for one in changes if one.action is FileAction.REVERT}
-    kept = [one for one in changes if one.event > put_back.get(one.path, -1)]
-    return [one for one in kept if not is_throwaway(one.target or one.path)] or kept
+    return is_plain and not any(one in output(other.event).text for one in messages)
 
 
 def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
     between = [change for change in changes if change.event > run.event]
-    edited = [change.event for change in between if change.action is not FileAction.REVERT]
     gone = [other for other in later if _is_gone(run, other, output)]
-    first = next((other for other in gone if edited and edited[0] < other.event), None)
+    first = next((other for other in gone if between and between[0].event < other.event), None)
     went_well = (other for other in gone if other.outcome is CommandOutcome.OK)
     passed = next((other for other in went_well if contains(f"{other.key} && {other.echoed}", run.key)), None)
     # Where none passed, one that ran all tests and shows all that they printed.
@@ -323,20 +284,18 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
     if passed:
-        between = _repairs([change for change in between if change.event < passed.event])
+        between = [change for change in between if change.event < passed.event]
+        between = [one for one in between if not is_throwaway(one.target or one.path)] or between
     fixes = tuple(dict.fromkeys(change.target or change.path for change in between))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     is_check = is_test(run.command)
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = any(path.rpartition("/")[2] in run.line for path in fixes)
-    instead = None if (fixes and is_check) or is_edited else _suggested(run, later) or _other_way(run, later)
+    instead = None if (fixes and is_check) or is_edited else _other_way(run, later)
     other = None if passed else _wider_check(run, later) or instead or _other_lookup(run, later)
     if other:
         status, records = Status.FIXED, [run.result_record, other.result_record]
-    elif status is Status.CHANGED_SINCE:
-        chosen = (one for one in reversed(later) if one.outcome is CommandOutcome.OK and _chooses_tests_of(run, one))
-        other = next(chosen, None)  # the newest
     return ErrorRecord(
         line=run.line,
         command=run.command,
@@ -359,21 +318,6 @@ _TEST_NAME = re.compile(r"(?:--- FAIL: |::)(\w+)")
 _CHOSEN_TESTS = re.compile(r"(?:\s--?(?:run|k|t)[ =]+[\"']?|::)([^\s\"']+)")
 
 
-def _suggested(run: Run, later: Sequence[Run]) -> Run | None:
-    """The run of what an error line asks for (`use: cargo autopilot`), or did not find where it looked."""
-    found = _ASKS_FOR.search(run.line)
-    asked = rf"(?:^|\s){re.escape(''.join(filter(None, found.groups())))}(?:\s|$)" if found else ""
-    passed = (one for one in later if asked and one.outcome is CommandOutcome.OK)
-    return next((one for one in passed if re.search(asked, one.key)), None)
-
-
-_ASKS_FOR = re.compile(
-    r"\b(?:use|try|run|did you mean)\b:?\s+[`'\"]?([a-z][\w.-]*(?: [a-z][\w.:-]*)?)"
-    r"|\bcommand not found: (\S+)|([a-z][\w.-]*): command not found",
-    re.IGNORECASE,
-)
-
-
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     """The next command of the same programs that went well, where it comes soon."""
     programs = _programs(run.command)
@@ -383,16 +327,9 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         is_part = is_test(run.command) and contains(run.key, other.key)
         if is_help or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
-        if programs & _programs(other.command) or _builds_same(run.key, other.key):
+        if programs & _programs(other.command):
             return other
     return None
-
-
-def _builds_same(key: str, other: str) -> bool:
-    """Whether two runs of a build tool have the same targets: `go build ./x`, then `go test -c ./x`."""
-    tool, targets = key.partition(" ")[0], set(_targets(key))
-    is_build = tool in RUNNERS and tool not in ("git", "gh", "docker", "kubectl")
-    return is_build and bool(targets) and other.startswith(f"{tool} ") and targets <= set(_targets(other))
 
 
 def _other_lookup(run: Run, later: Sequence[Run]) -> Run | None:

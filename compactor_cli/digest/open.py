@@ -299,9 +299,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
-        alone = f"{words.passed}{words.colon}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
         state = changed if is_test(error.command) else words.failed
-        ending = f"— {words.stop.join(filter(None, (state, error.other_way and alone, explained)))}"
+        ending = f"— {words.stop.join(filter(None, (state, explained)))}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"

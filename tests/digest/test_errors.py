@@ -210,28 +210,11 @@ def test_a_look_up_that_failed_is_settled_by_another_that_found_it() -> None:
     assert not any("find_user_by_email" in text for text in texts(digest(session, 2_000), Section.PLAN))
 
 
-def test_a_build_of_the_same_targets_in_another_way_settles_one_that_failed() -> None:
-    failed = ran("go build -tags e2e ./cli/e2e/...", "cli/e2e/env.go:40:26: undefined: defaultAgent", is_error=True)
-    assert [one.other_way for one in errors(failed, ran("go test -c ./cli/e2e/... -o /dev/null", ""))] == [
-        "go test -c ./cli/e2e/... -o /dev/null"
-    ]
-    assert [one.other_way for one in errors(failed, ran("go test -c ./cli/agent/... -o /dev/null", ""))] == [""]
-
-
 def test_asking_a_program_for_help_is_no_other_way() -> None:
     failed = ran("cargo run --bin app -- issue list", "error: no such subcommand: list", is_error=True)
     unfixed, fixed = shown(failed, ran("cargo run --bin app -- issue --help", "Commands: create show"))
     assert fixed == []
     assert unfixed[0].endswith("— failed")
-
-
-def test_a_command_that_the_error_asks_for_settles_it() -> None:
-    failed = ran(
-        "cargo run -- issue list", "Error: needs the full runtime. Use: cargo autopilot <command>", is_error=True
-    )
-    looked = [ran(f"./look.sh {number}", "fine") for number in range(4)]
-    _, fixed = shown(failed, *looked, ran("cargo autopilot issue list", "3 issues"))
-    assert fixed[0].endswith("→ done by `cargo autopilot issue list`")
 
 
 def test_an_error_whose_file_was_edited_is_not_settled_by_another_command() -> None:
@@ -279,22 +262,11 @@ def test_a_run_that_says_only_that_it_failed_is_left_to_the_one_that_says_what()
     assert [one.line for one in errors(whole)] == ["FAIL"]
 
 
-def test_the_failing_test_run_alone_with_success_is_told_beside_the_suite_not_run_since() -> None:
-    failed = ran("go test ./...", "--- FAIL: TestTide (0.1s)\n    tide_test.go:9: want 3, got 4\nFAIL", is_error=True)
-    unfixed, _ = shown(failed, EDIT, ran("go test ./tide/ -run 'TestTide$' -v", "ok  \tharbour/tide\t0.2s"))
-    assert unfixed[0].endswith(
-        "not run again since changes to src/a.py; passed later: `go test ./tide/ -run 'TestTide$' -v`"
-    )
-    other, _ = shown(failed, EDIT, ran("go test ./tide/ -run TestFlood", "ok  \tharbour/tide\t0.2s"))
-    assert other[0].endswith("not run again since changes to src/a.py")
-
-
-def test_a_checker_that_was_not_found_is_settled_by_the_way_it_was_found_and_no_failing_check() -> None:
+def test_a_checker_that_was_not_found_is_no_failing_check() -> None:
     failed = ran("golangci-lint run ./...", "(eval):1: command not found: golangci-lint", is_error=True)
-    looks = [ran(f"./look.sh {number}", "fine") for number in range(4)]
-    unfixed, fixed = shown(failed, *looks, ran("mise exec -- golangci-lint run ./...", "0 issues."))
+    looks = [ran(f"./look.sh {number}", "fine") for number in range(50)]
+    unfixed, _ = shown(failed, *looks)
     assert unfixed == []
-    assert fixed[0].endswith("→ passed later: `mise exec -- golangci-lint run ./...`")
 
 
 FOUND = (
@@ -317,8 +289,6 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
     assert causes(says(FOUND), mended) == [f"{cause} → edited: src/gauge.py"]
     assert causes(says(FOUND), EDIT) == [cause]
     assert causes(says(FOUND), user("mend it"), mended) == [f"{cause} → edited: src/gauge.py"]
-    # What the user asks for after the turn that mended it is another matter.
-    assert causes(says(FOUND), EDIT, user("rename the valve everywhere"), mended) == [cause]
 
 
 @pytest.mark.parametrize(
@@ -426,10 +396,9 @@ def test_a_test_that_fails_no_more_is_fixed_where_the_suite_still_fails_of_anoth
     assert any("TestTide" in text for text in shown(*failed, *edit("tide.go"), *broken)[0])
 
 
-def test_files_that_were_put_back_and_files_for_a_try_fixed_nothing() -> None:
-    put_back = ran("git checkout -- feed.go", "")
+def test_files_for_a_try_fixed_nothing() -> None:
     tried = ran("cat > /tmp/try.go << 'EOF'\npackage try\nEOF", "")
-    (tide,) = errors(*suite(TIDE), *edit("feed.go"), *tried, *edit("tide.go"), *put_back, *SUITE_PASSED)
+    (tide,) = errors(*suite(TIDE), *tried, *edit("tide.go"), *SUITE_PASSED)
     assert tide.fixes == ("tide.go",)
     moved = ran("mv /tmp/try.go tide.go", "")
     (tide,) = errors(*suite(TIDE), *tried, *moved, *SUITE_PASSED)
@@ -437,27 +406,9 @@ def test_files_that_were_put_back_and_files_for_a_try_fixed_nothing() -> None:
 
 
 def test_an_error_that_another_command_shows_again_is_not_fixed() -> None:
-    unused = "tide.go:{}:2: unused variable depth (unused)"
-    failed = ran("make fmt && make lint", unused.format(3), is_error=True)
-    again = ran("go build ./... && make lint", f"gate.go:1:1: no comment\n{unused.format(5)}", is_error=True)
+    unused = "tide.go:3:2: unused variable depth (unused)"
+    failed = ran("make fmt && make lint", unused, is_error=True)
+    again = ran("go build ./... && make lint", unused, is_error=True)
     unfixed, fixed = shown(*failed, *edit("tide.go"), *ran("make fmt && make lint", "0 issues"), *again)
     assert fixed == []
     assert ["`go build ./... && make lint`" in text for text in unfixed if "unused" in text] == [True]
-
-
-def test_a_test_that_fails_of_something_else_by_another_command_no_longer_fails_of_the_first() -> None:
-    later = TIDE.replace("9: want 3, got 4", "20: the moon is missing")
-    alone = ran("go test ./tide -v -run TestTide | tail -30", f"{later}FAIL", is_error=True)
-    unfixed, _ = shown(*suite(f"{GATE}{TIDE}".replace("still open", "")), *edit("tide.go"), *alone, *edit("moon.go"))
-    assert not any("want 3" in text for text in unfixed)
-    assert [text.partition(": ")[2].partition(" —")[0] for text in unfixed if "FAIL" in text] == [
-        "--- FAIL: TestTide · tide_test.go:20: the moon is missing",
-        "--- FAIL: TestGate",
-    ]
-
-
-def test_files_edited_after_a_check_that_passed_are_not_for_the_cause_found_before_it() -> None:
-    mended = edit("src/gauge.py", "read_level()")
-    passed = ran("pytest", "9 passed")
-    (found,) = causes(says(FOUND), *mended, *passed, *edit("src/relay.py", "read_level()"))
-    assert found.endswith("→ edited: src/gauge.py")
