@@ -11,7 +11,6 @@ from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
 
 
-@lru_cache(maxsize=4096)
 def contains(whole: str, part: str) -> bool:
     """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it.
 
@@ -19,8 +18,14 @@ def contains(whole: str, part: str) -> bool:
     """
     if whole == part:
         return True
-    narrow = chain_parts(part)[-1:]
-    return bool(narrow) and any(_covers(wide.split(), narrow[0].split()) for wide in chain_parts(whole))
+    narrow = _steps(part)[-1:]
+    return bool(narrow) and any(_covers(wide, narrow[0]) for wide in _steps(whole))
+
+
+@lru_cache(maxsize=4096)
+def _steps(key: str) -> tuple[tuple[str, ...], ...]:
+    """The words of each command of a chain. Asked for again with each run that is compared with it."""
+    return tuple(tuple(piece.split()) for piece in chain_parts(key))
 
 
 def chain_parts(key: str) -> list[str]:
@@ -32,14 +37,11 @@ def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
     depth = (3 if narrow[0] == "mise" else 2) if narrow[0] in RUNNERS else 1
     if wide[:depth] != narrow[:depth]:
         return False
-    if wide == narrow:
-        return True
+    if wide == narrow or selects_some(wide):
+        return wide == narrow
     targets = [word for word in wide[depth:] if not word.startswith("-")]
-    if not targets:
-        return not selects_some(wide)
     named = [word for word in narrow[depth:] if not word.startswith("-")]
-    below = all(any(_is_below(name, target) for target in targets) for name in named)
-    return not selects_some(wide) and bool(named) and below
+    return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
 
 
 RUNNERS = frozenset(

@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
 from compactor_cli.digest.scripts import here_document, python_script, work_of
@@ -67,6 +67,7 @@ _CHANGES_WORLD = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)
 def changes_world(command: str) -> bool:
     """Whether a command changes something outside the files of the work."""
     return _CHANGES_WORLD.search(command) is not None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import (
@@ -261,6 +263,8 @@ _WRITING = (FileAction.EDIT, FileAction.CREATE)
 # What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
 _MIN_REPLACED_CHARS = 4
 _MAX_PARTS = 6
+# Changes of a file that are looked through for one that took a line out: time stays linear in very long sessions.
+_MAX_LATER_CHANGES = 200
 
 
 @dataclass(slots=True, kw_only=True)
@@ -281,16 +285,18 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
                 changes.setdefault(one.path, []).append((one.event, old, new))
 
     @cache
-    def later_changes(number: int) -> list[tuple[str, str]]:
+    def later_changes(number: int) -> list[tuple[int, str, str]]:
         event = events[number]
         call = events[event.call] if event.call >= 0 else event
         if call.tool not in (ToolKind.READ, ToolKind.EDIT):
             return []
-        return [(old, new) for at, old, new in changes.get(argument(call.arguments, PATH_KEYS), ()) if at >= number]
+        found = changes.get(argument(call.arguments, PATH_KEYS), [])
+        first = bisect_left(found, number, key=itemgetter(0))
+        return found[first : first + _MAX_LATER_CHANGES]
 
     # A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
     bare = partial(re.compile(r"^\d+[:-]\s*").sub, "")
-    return lambda number, line: any(_overwrites(bare(line), old, new) for old, new in later_changes(number))
+    return lambda number, line: any(_overwrites(bare(line), old, new) for _, old, new in later_changes(number))
 
 
 def _overwrites(line: str, old: str, new: str) -> bool:

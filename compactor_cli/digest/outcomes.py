@@ -27,6 +27,8 @@ from compactor_cli.model.value import dataclass
 
 # What is named of one request.
 _MAX_MADE, _MAX_EDITED = 3, 2
+# What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
+_MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS, _MAX_THANKS_CHARS = 60, 40, 60
 # A shorter answer may be a remark on the way to one.
 _MIN_ANSWER_CHARS = 80
@@ -81,8 +83,9 @@ def outcomes(
     What a yes set going is that of the request before it, too. Of what the user takes back in the next message only
     what was made is stated (commits, addresses).
     """
-    by_turn = _by_turn(events, runs, operations)
     made_by = {commit.event: commit for commit in commits}
+    telling = [run for run in runs if run.event in made_by or run.changes_world or is_test(run.command)]
+    by_turn = _by_turn(events, telling, operations)
     found: dict[int, RequestOutcome] = {}
     after: _Work | None = None  # what was done after a yes, for the request before it
     reply = next_reply = ""
@@ -90,8 +93,8 @@ def outcomes(
         if after is not None:
             work = _Work(
                 asked=work.asked,
-                runs=(*work.runs, *after.runs),
-                changes=(*work.changes, *after.changes),
+                runs=(*work.runs, *after.runs)[-_MAX_SET_GOING:],
+                changes=(*work.changes, *after.changes)[-_MAX_SET_GOING:],
                 closing=max(work.closing, after.closing),
                 is_over=after.is_over,
             )

@@ -1,0 +1,79 @@
+"""Long sessions: a session of twice the length takes twice the work, counted in calls of functions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+
+import pytest
+from conversation import answer, call, conversation, digest, ran, says, user
+
+from compactor_cli.model.transcript import Message
+
+Shape = Callable[[int], Iterable[Message | tuple[Message, ...]]]
+WORK = ("parser", "reader", "planner", "writer", "router", "loader", "cache")
+
+
+def gone_on(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    """A user who says nothing but "continue"."""
+    for i in range(n):
+        yield user("continue")
+        yield ran(f"make step{i}", f"step{i} ok")
+        yield says(f"Step {i} of the {WORK[i % 7]} is finished.")
+
+
+def one_file(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    yield user("Give every function of the file a name that says what it does")
+    for i in range(n):
+        yield call("Edit", f"e{i}", file_path="/w/main.py", old_string=f"x_{i} = {i}", new_string=f"value_{i} = {i}")
+        yield answer(f"The file /w/main.py has been updated.\n{i}\tvalue_{i} = {i}", f"e{i}")
+
+
+def to_dos(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    yield user("Write all the parts")
+    for i in range(n):
+        todos = [{"content": f"Write part {at}", "status": "completed"} for at in range(max(0, i - 9), i)]
+        yield call("TodoWrite", f"t{i}", todos=[*todos, {"content": f"Write part {i}", "status": "in_progress"}])
+        yield answer("Todos have been modified successfully.", f"t{i}")
+
+
+def commits(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    yield user("Commit every step")
+    for i in range(n):
+        yield ran(
+            f"git commit -am 'Change the {WORK[i % 7]} {i}'", f"[main {i + 4096:07x}] Change the {WORK[i % 7]} {i}"
+        )
+
+
+def questions(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    for i in range(n):
+        yield user(f"Which {WORK[i % 7]} should module_{i} use, and why?")
+        yield says(f"I'd use the {WORK[(i + 1) % 7]} of module_{i}, because it keeps what was read. Shall I?")
+
+
+def at_once(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    yield user("Read all of it at once")
+    yield from (call("Read", f"r{i}", file_path=f"/w/src/{WORK[i % 7]}_{i}.py") for i in range(n))
+    yield from (answer(f"def {WORK[i % 7]}_{i}():\n    return {i}", f"r{i}") for i in range(n))
+
+
+def calls_of(n: int, shape: Shape) -> int:
+    """How many functions are called to write the digest of n steps."""
+    transcript, calls = conversation(*shape(n), user("and now?")), 0
+
+    def counted(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        digest(transcript, 2_000)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("shape", [gone_on, one_file, to_dos, commits, questions, at_once])
+def test_twice_as_long_a_session_takes_about_twice_the_work(shape: Shape) -> None:
+    calls_of(50, shape)  # what is compiled and remembered once
+    assert calls_of(800, shape) <= 2.3 * calls_of(400, shape)
