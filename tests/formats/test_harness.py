@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from opening import open_bytes, open_one, open_values
 
-from compactor_cli.formats.harness import HARNESSES, refusal, user_text
+from compactor_cli.formats.harness import harnesses, refusal, user_text
 from compactor_cli.formats.registry import names
 from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.errors import UnknownShape
@@ -220,4 +220,4 @@ def test_what_is_no_transcript_is_taken_for_none(path: Path) -> None:
 
 
 def test_every_harness_is_of_a_dialect() -> None:
-    assert set(HARNESSES) <= set(names())
+    assert set(harnesses()) <= set(names())
