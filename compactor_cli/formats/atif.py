@@ -12,28 +12,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, of_words
+from compactor_cli.formats import located
+from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, listed, string
+from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.jsontext import dump, number_replaced, with_key
-from compactor_cli.formats.located_parts import (
-    LocatedPart,
-    Place,
-    RecordDialect,
-    at,
-    block_piece,
-    content_pieces,
-    parts_of,
-    result_piece,
-)
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, parts_of
 from compactor_cli.formats.sessions import time_near
-from compactor_cli.model.transcript import Media, Message, Record, Role, Text, Thinking, ToolCall, Transcript
+from compactor_cli.model.transcript import Media, Message, Record, Role, Text, ToolCall, Transcript
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
 _BOUNDARY = ("extra", "context_management")
 _BOUNDARY_MESSAGE = "Context compaction performed"
+_NO_CALL = LocatedPart(ToolCall(id="", name="", arguments=""))
 
 
 class Atif(RecordDialect):
@@ -155,38 +148,37 @@ def pieces(value: Any) -> list[LocatedPart]:
     if _boundary(value) and results:
         return [piece for i, found in results for piece in _texts(found, i)]
     reasoning = value.get("reasoning_content")
-    found = [LocatedPart(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
-    found += content_pieces(value["message"], "message", read=_block)
-    calls = [_call(call, i) for i, call in enumerate(listed(value.get("tool_calls")))]
+    found = [located.thinking(reasoning)] if isinstance(reasoning, str) and reasoning else []
+    found += located.content(value["message"], "message", read=_block)
+    calls = [
+        located.call(call, "arguments", "tool_calls", i, id_key="tool_call_id", name_key="function_name")
+        if isinstance(call, dict)
+        else _NO_CALL
+        for i, call in enumerate(listed(value.get("tool_calls")))
+    ]
     if value["source"] != "agent":
         return [*found, *(piece for i, result in results for piece in _texts(result, i))]
     unasked = max(len(results) - len(calls), 0)
-    calls += [LocatedPart(ToolCall(id="", name="", arguments=""))] * unasked
+    calls += [_NO_CALL] * unasked
     return [*found, *calls, *(_result(result, i) for i, result in results)]
-
-
-def _call(call: Any, i: int) -> LocatedPart:
-    name, call_id = string(at(call, ("function_name",))), string(at(call, ("tool_call_id",)))
-    part = ToolCall(id=call_id, name=name, arguments=arguments(at(call, ("arguments",))))
-    return LocatedPart(part, (("tool_calls", i, "arguments"),) if isinstance(call, dict) else ())
 
 
 def _result(result: Any, i: int) -> LocatedPart:
     content = at(result, ("content",))
-    piece = result_piece(content, _content_place(i), call_id=string(at(result, ("source_call_id",))))
+    piece = located.result(content, _content_place(i), call_id=at(result, ("source_call_id",)))
     return piece if isinstance(result, dict) else LocatedPart(piece.part)
 
 
 def _texts(result: Any, i: int) -> list[LocatedPart]:
-    return content_pieces(at(result, ("content",)), *_content_place(i), read=_block)
+    return located.content(at(result, ("content",)), *_content_place(i), read=_block)
 
 
-def _content_place(i: int) -> Place:
+def _content_place(i: int) -> JsonPath:
     return ("observation", "results", i, "content")
 
 
 def _block(block: Any) -> LocatedPart:
-    piece = block_piece(block)
+    piece = located.block(block)
     media = piece.part
     return LocatedPart(replace(media, size_bytes=size_bytes(block))) if isinstance(media, Media) else piece
 

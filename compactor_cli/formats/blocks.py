@@ -1,4 +1,4 @@
-"""Content blocks beyond those that `located_parts` reads: Bedrock's untyped ones, Kimi's ``think``, results of server
+"""Content blocks beyond those that `located` reads: Bedrock's untyped ones, Kimi's ``think``, results of server
 tools, and those of frameworks; the content of images in all of them.
 
 One part per block, as there. What an API checks as a whole (encrypted search results) is a result without
@@ -13,35 +13,34 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.contents import arguments, listed, named_call, read_call, result_text, string
-from compactor_cli.formats.located_parts import LocatedPart, at, block_piece, result_piece
-from compactor_cli.model.transcript import Media, Part, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.formats import located
+from compactor_cli.formats.contents import listed, named_call, read_call, result_text, string
+from compactor_cli.formats.located import LocatedPart, at
+from compactor_cli.model.transcript import Media, Part, ToolResult
 
 
 def piece(block: Any) -> LocatedPart:
     """The part that a block is, whosever it is."""
-    return (_other(block) if isinstance(block, dict) else None) or block_piece(block)
+    return (_other(block) if isinstance(block, dict) else None) or located.block(block)
 
 
 def _other(block: Mapping[str, Any]) -> LocatedPart | None:
-    """The part, for blocks that `block_piece` does not know."""
+    """The part, for blocks that `located.block` does not know."""
     kind = block.get("type")
     if isinstance(block.get("value"), str) and (valued := _valued(string(kind), block["value"])):
         return valued
     if not isinstance(kind, str):
         return (_haystack(block) if kind is None else None) or _untyped(block)
     if kind == "tool-call":
-        key = "input" if "input" in block else "args"
-        call_id, name = string(block.get("toolCallId")), string(block.get("toolName"))
-        return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(block.get(key))), ((key,),))
+        return located.call(block, "input" if "input" in block else "args", id_key="toolCallId", name_key="toolName")
     if kind == "tool-result":
         return _sdk_result(block)
     if kind == "reasoning" and isinstance(block.get("text"), str):
-        return LocatedPart(Thinking(text=block["text"]))
+        return located.thinking(block["text"])
     if kind == "think":
-        return LocatedPart(Thinking(text=string(block.get("think"))))
+        return located.thinking(block.get("think"))
     if kind == "document" and at(block, ("source", "type")) == "text" and (text := string(block["source"].get("data"))):
-        return LocatedPart(Text(text=text), (("source", "data"),))
+        return located.text(text, ("source", "data"))
     if kind.endswith("_tool_result") and kind not in _PLAIN_RESULTS:
         return _server_result(block)
     return None
@@ -49,9 +48,9 @@ def _other(block: Mapping[str, Any]) -> LocatedPart | None:
 
 def _valued(kind: str, value: str) -> LocatedPart | None:
     if kind == "text":
-        return LocatedPart(Text(text=value), (("value",),))
+        return located.text(value, ("value",))
     if kind == "reasoning":
-        return LocatedPart(Thinking(text=value))
+        return located.thinking(value)
     return LocatedPart(named_call(value)) if kind == "tool_call" else None
 
 
@@ -60,8 +59,8 @@ def _sdk_result(block: Mapping[str, Any]) -> LocatedPart:
     is_typed = isinstance(at(block, ("output", "type")), str) and "value" in block["output"]
     place = ("output", "value") if is_typed else ("output",) if "output" in block else ("result",)
     failed = block.get("isError") is True or string(at(block, ("output", "type"))).startswith("error")
-    call_id, name = string(block.get("toolCallId")), string(block.get("toolName"))
-    return result_piece(at(block, place), place, call_id=call_id, name=name, is_error=failed)
+    call_id, name = block.get("toolCallId"), block.get("toolName")
+    return located.result(at(block, place), place, call_id=call_id, name=name, is_error=failed)
 
 
 def _haystack(block: Mapping[str, Any]) -> LocatedPart | None:
@@ -70,14 +69,16 @@ def _haystack(block: Mapping[str, Any]) -> LocatedPart | None:
         named = {"id": call.get("id"), "name": call.get("tool_name"), "arguments": call.get("arguments")}
         return LocatedPart(read_call(named), (("tool_call", "arguments"),))
     if isinstance(result, dict):
-        call_id, name = (string(at(result, ("origin", key))) for key in ("id", "tool_name"))
+        call_id, name = (at(result, ("origin", key)) for key in ("id", "tool_name"))
         place = ("tool_call_result", "result")
-        return result_piece(result.get("result"), place, call_id=call_id, name=name, is_error=bool(result.get("error")))
+        return located.result(
+            result.get("result"), place, call_id=call_id, name=name, is_error=bool(result.get("error"))
+        )
     text = at(reasoning, ("reasoning_text",))
-    return LocatedPart(Thinking(text=text)) if isinstance(text, str) else None
+    return located.thinking(text) if isinstance(text, str) else None
 
 
-# The kinds that `block_piece` reads as plain results; other results are of tools that run at the provider's.
+# The kinds that `located.block` reads as plain results; other results are of tools that run at the provider's.
 _PLAIN_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
 # Where results of server tools hold a text that may be shortened, best first.
 _TEXT_PLACES = (("content", "stdout"), ("content", "stderr"), ("content", "content", "source", "data"))
@@ -97,10 +98,7 @@ def _untyped(block: Mapping[str, Any]) -> LocatedPart | None:
     """A block of the Bedrock Converse API, known by its only key."""
     call, result, reasoning = (block.get(key) for key in ("toolUse", "toolResult", "reasoningContent"))
     if isinstance(call, dict):
-        asked = ToolCall(
-            id=string(call.get("toolUseId")), name=string(call.get("name")), arguments=arguments(call.get("input"))
-        )
-        return LocatedPart(asked, (("toolUse", "input"),))
+        return located.call(call, "input", "toolUse", id_key="toolUseId")
     if isinstance(result, dict):
         items = listed(result.get("content"))
         answer = ToolResult(
@@ -112,8 +110,8 @@ def _untyped(block: Mapping[str, Any]) -> LocatedPart | None:
         return LocatedPart(answer, (("toolResult", "content"),), _shortened_items)
     if isinstance(reasoning, dict):
         text = at(reasoning, ("reasoningText", "text"))
-        secret = Media(kind="reasoning", size_bytes=size_bytes(block))
-        return LocatedPart(Thinking(text=text) if isinstance(text, str) else secret)
+        secret = LocatedPart(Media(kind="reasoning", size_bytes=size_bytes(block)))
+        return located.thinking(text) if isinstance(text, str) else secret
     kind = next((key for key in _OPAQUE_SIZES if key in block), "")
     return LocatedPart(Media(kind=kind, size_bytes=size_bytes(block))) if kind else None
 

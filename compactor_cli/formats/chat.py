@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import blocks, located_parts, new_message
+from compactor_cli.formats import blocks, located, new_message
 from compactor_cli.formats.base import JsonPath
 from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import (
@@ -24,8 +24,8 @@ from compactor_cli.formats.contents import (
     shortened_result,
     string,
 )
-from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces
-from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, Thinking, ToolResult
+from compactor_cli.formats.located import LocatedPart, at
+from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, ToolResult
 
 ROLES = {
     "system": Role.SYSTEM,
@@ -129,14 +129,14 @@ def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
         call = named_call(result_text(content))
         inside = [LocatedPart(call, (("content",),), lambda old, text: shortened_call(result_text(old), text))]
     else:
-        inside = content_pieces(content, "content", read=blocks.piece)
+        inside = located.content(content, "content", read=blocks.piece)
     if role is Role.TOOL:
         # The blocks that are results, with what stands next to them; else the whole content is one result.
         has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
         return inside if has_results else [LocatedPart(_result(value), (("content",),), shortened_result)]
     found = [*_reasoning(value), *inside]
     if (refusal := value.get("refusal")) and isinstance(refusal, str):
-        found.append(LocatedPart(Text(text=refusal), (("refusal",),)))
+        found.append(located.text(refusal, ("refusal",)))
     return [*found, *_calls(value)] if has_calls(value) else found
 
 
@@ -155,7 +155,7 @@ def _reasoning(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
         return
     texts = (value.get(key) for key in _REASONING_KEYS)
     if text := next((text for text in texts if text and isinstance(text, str)), ""):
-        yield LocatedPart(Thinking(text=text))
+        yield located.thinking(text)
         return
     opaque = ((key, value.get(key)) for key in _OPAQUE_KEYS)
     yield from (LocatedPart(Media(kind=key, size_bytes=blocks.size_bytes(found))) for key, found in opaque if found)
@@ -190,7 +190,7 @@ def _compaction(content: Any) -> PreviousSummary | None:
 
 def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
     """The record with the texts of these parts replaced; arguments stay the JSON object or string they were."""
-    return located_parts.shorten(record, texts, pieces)
+    return located.shorten(record, texts, pieces)
 
 
 SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
@@ -201,4 +201,4 @@ def model_of(records: Sequence[Record], row: Any) -> str:
     values = [record.value for record in reversed(records)]
     around = [row, row.get("body"), row.get("params"), row.get("request")] if isinstance(row, dict) else []
     names = (value.get("model") for value in (*values, *around) if isinstance(value, dict))
-    return located_parts.first_string(names)
+    return located.first_string(names)

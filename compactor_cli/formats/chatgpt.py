@@ -16,7 +16,7 @@ from compactor_cli.formats.base import BaseDialect, Insertion, InsertionPoint, J
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import with_key
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located import at
 from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.model.transcript import (
     Media,

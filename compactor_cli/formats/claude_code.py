@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import claude_tree
+from compactor_cli.formats import claude_tree, located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.claude_tree import (
     Tree,
@@ -38,7 +38,7 @@ from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, RecordDialect, at, content_parts, content_pieces, parts_of
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, parts_of
 from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
@@ -354,12 +354,12 @@ def _pieces(value: Value) -> list[LocatedPart]:
     """What is sent of a record with the places of its texts: of a message, of a prompt queued while the model worked,
     of the output of a command that the user ran."""
     if is_of_conversation(value):
-        return content_pieces(value["message"].get("content"), "message", "content")
+        return located.content(value["message"].get("content"), "message", "content")
     attachment = value.get("attachment")
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
-        return content_pieces(attachment.get("prompt"), "attachment", "prompt")
+        return located.content(attachment.get("prompt"), "attachment", "prompt")
     is_command = value.get("type") == "system" and value.get("subtype") == "local_command"
-    return content_pieces(value.get("content"), "content") if is_command else []
+    return located.content(value.get("content"), "content") if is_command else []
 
 
 _TREE_KEYS = ("parentUuid", "sessionId", "isSidechain", "systemPayload")

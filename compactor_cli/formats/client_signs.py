@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located import at
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, Transcript
 from compactor_cli.model.value import dataclass

@@ -14,12 +14,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats import blocks, chat, located_parts, new_message
+from compactor_cli.formats import blocks, chat, located, new_message
 from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import parse
-from compactor_cli.formats.located_parts import RecordDialect, content_pieces
+from compactor_cli.formats.located import RecordDialect
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 
@@ -108,8 +108,8 @@ class Cline(RecordDialect):
         read = _blocks(value)
         places = {i: read[i] for i in texts if i < len(read)}
         whole = {place.index: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
-        written = content_pieces(value["content"], "content", read=blocks.piece)
-        return located_parts.shorten(record, whole, lambda value: written)
+        written = located.content(value["content"], "content", read=blocks.piece)
+        return located.shorten(record, whole, lambda value: written)
 
 
 def _message(value: Any) -> Message:

@@ -18,7 +18,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart
+from compactor_cli.formats.located import LocatedPart
 from compactor_cli.formats.responses import (
     ITEM_TYPES,
     Item,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located import at
 from compactor_cli.formats.sessions import EPOCH, derived_uuid
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall
 from compactor_cli.model.value import dataclass

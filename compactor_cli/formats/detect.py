@@ -16,7 +16,7 @@ from typing import Any
 
 from compactor_cli.formats.base import Bulky, Dialect, JsonPath, Keyed, TextOnly, read_messages
 from compactor_cli.formats.contents import listed
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located import at
 from compactor_cli.formats.registry import dialects_for, get, plain_scores, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names

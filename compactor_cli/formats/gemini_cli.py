@@ -13,14 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, listed, role_of, string
+from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, spoken_parts
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts_of
+from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect, derived_uuid, is_shown, later, newest_time
 from compactor_cli.model.transcript import (
     Message,
@@ -28,7 +29,6 @@ from compactor_cli.model.transcript import (
     Record,
     Role,
     Text,
-    ToolCall,
     ToolResult,
     Transcript,
 )
@@ -273,7 +273,7 @@ def _list_message(replay: Replay, i: int) -> Message:
 def _pieces(value: Any) -> list[LocatedPart]:
     content = value.get("content")
     if isinstance(content, str):
-        found = [LocatedPart(Text(text=content), (("content",),))] if content else []
+        found = [located.text(content, ("content",))] if content else []
     else:
         blocks = [content] if isinstance(content, dict) else listed(content)
         found = [_moved(piece, ("content",)) for piece in content_pieces({"parts": blocks})]
@@ -286,8 +286,8 @@ def _pieces(value: Any) -> list[LocatedPart]:
 
 def _call_pieces(call: Value, n: int) -> Iterator[LocatedPart]:
     key, name = string(call.get("id")), string(call.get("name"))
-    place: Place = ("toolCalls", n)
-    yield LocatedPart(ToolCall(id=key, name=name, arguments=arguments(call.get("args") or {})), ((*place, "args"),))
+    place: JsonPath = ("toolCalls", n)
+    yield located.call({**call, "args": call.get("args") or {}}, "args", *place)
     answers = [
         _moved(piece, (*place, "result"))
         for piece in content_pieces({"parts": listed(call.get("result"))})
@@ -302,7 +302,7 @@ def _call_pieces(call: Value, n: int) -> Iterator[LocatedPart]:
         yield LocatedPart(part, (*piece.places, *display))
 
 
-def _moved(piece: LocatedPart, place: Place) -> LocatedPart:
+def _moved(piece: LocatedPart, place: JsonPath) -> LocatedPart:
     """The piece of a content, whose parts stand at this place instead of ``parts``."""
     return LocatedPart(piece.part, tuple((*place, *old[1:]) for old in piece.places))
 

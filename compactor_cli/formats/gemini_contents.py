@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactor_cli.formats import located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, role_of, string
+from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, image_of, merged, without_system
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import LocatedPart, RecordDialect, like_keys, parts_of, result_piece
+from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.model.transcript import (
     Media,
@@ -152,7 +153,7 @@ def pieces(value: Any) -> list[LocatedPart]:
     blocks = value.get("parts") if isinstance(value, dict) else None
     if not isinstance(blocks, list):
         text = value.get("text") if _is_entry(value) else None
-        return [LocatedPart(Text(text=text), (("text",),))] if isinstance(text, str) and text else []
+        return [located.text(text, ("text",))] if isinstance(text, str) and text else []
     has_code_pairs = _count(blocks, _CODE) == _count(blocks, _CODE_RESULTS)
     return [_piece(block, ("parts", i), has_code_pairs) for i, block in enumerate(blocks)]
 
@@ -168,20 +169,15 @@ def _key(block: Any, keys: Sequence[str]) -> str:
 
 def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> LocatedPart:
     if isinstance(block, str):
-        return LocatedPart(Text(text=block), (place,))
+        return located.text(block, place)
     if not isinstance(block, dict):
         return LocatedPart(Media(kind=type(block).__name__, size_bytes=0))
     if isinstance(block.get("text"), str):
-        text = block["text"]
-        return (
-            LocatedPart(Thinking(text=text))
-            if block.get("thought") is True
-            else LocatedPart(Text(text=text), ((*place, "text"),))
-        )
+        is_thought = block.get("thought") is True
+        return located.thinking(block["text"]) if is_thought else located.text(block["text"], (*place, "text"))
     if key := _key(block, _CALLS):
         call = block[key]
-        asked = ToolCall(id=string(call.get("id")), name=_name(call), arguments=arguments(call.get("args") or {}))
-        return LocatedPart(asked, ((*place, key, "args"),))
+        return located.call({**call, "name": _name(call), "args": call.get("args") or {}}, "args", *place, key)
     if key := _key(block, _RESULTS):
         return _result(block[key], (*place, key, "response"))
     if key := _key(block, (*_CODE, *_CODE_RESULTS)):
@@ -195,24 +191,22 @@ def _name(block: Mapping[str, Any]) -> str:
 
 
 def _result(result: Mapping[str, Any], place: tuple[str | int, ...]) -> LocatedPart:
-    response, name = result.get("response"), _name(result)
+    response = result.get("response")
     failed = isinstance(response, dict) and len(response) == 1 and "error" in next(iter(response))
-    piece = result_piece(response, place, call_id=string(result.get("id")), name=name, is_error=failed)
+    piece = located.result(response, place, call_id=result.get("id"), name=_name(result), is_error=failed)
     return piece if isinstance(response, (dict, str, list)) else LocatedPart(piece.part)
 
 
 def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_paired: bool) -> LocatedPart:
     """Code that ran at the provider's, and what it gave; one without the other is reported as text."""
-    is_result = key in _CODE_RESULTS
-    text = string(inner.get("output" if is_result else "code"))
+    inner_key = "output" if key in _CODE_RESULTS else "code"
+    text, there = string(inner.get(inner_key)), ((*place, inner_key),) if isinstance(inner.get(inner_key), str) else ()
     if not is_paired:
-        inner_key = "output" if is_result else "code"
-        return LocatedPart(Text(text=text), ((*place, inner_key),) if isinstance(inner.get(inner_key), str) else ())
-    if not is_result:
+        return located.text(text, *there)
+    if inner_key == "code":
         return LocatedPart(ToolCall(id="", name=_CODE_TOOL, arguments={"code": text}))
     failed = string(inner.get("outcome")) not in ("", "OUTCOME_OK")
-    piece = result_piece(text, (*place, "output"), call_id="", name=_CODE_TOOL, is_error=failed)
-    return piece if isinstance(inner.get("output"), str) else LocatedPart(piece.part)
+    return LocatedPart(ToolResult(id="", text=text, name=_CODE_TOOL, is_error=failed), there)
 
 
 DIALECT = GeminiContents(pieces)

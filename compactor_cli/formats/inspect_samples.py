@@ -13,32 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, listed, read_call, string
+from compactor_cli.formats.contents import listed, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
-from compactor_cli.formats.located_parts import (
-    LocatedPart,
-    Place,
-    RecordDialect,
-    at,
-    block_piece,
-    like_keys,
-    parts_of,
-    result_piece,
-)
-from compactor_cli.model.transcript import (
-    Message,
-    Part,
-    PreviousSummary,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Transcript,
-)
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 _SOURCES = ("input", "generate", "operator")
@@ -135,7 +116,7 @@ def pieces(value: Any, row: Any = None) -> list[LocatedPart]:
         return [_result({**value, "content": _text(content, row)} if isinstance(content, str) else value)]
     found: list[LocatedPart] = []
     if isinstance(content, str) and content:
-        found.append(LocatedPart(Text(text=_text(content, row)), (("content",),)))
+        found.append(located.text(_text(content, row), ("content",)))
     for i, block in enumerate(listed(content)):
         found += _block(block, ("content", i), row)
     for i, call in enumerate(listed(value.get("tool_calls"))):
@@ -153,26 +134,23 @@ def _text(text: str, row: Any) -> str:
 def _result(value: Mapping[str, Any]) -> LocatedPart:
     """A tool's message. Of an error without a content, the model is shown what the error says."""
     error = value.get("error")
-    result_value = at(error, ("message",))
-    place: Place = ("error", "message") if isinstance(result_value, str) and not value.get("content") else ("content",)
-    call_id, name = string(value.get("tool_call_id")), string(value.get("function"))
-    return result_piece(at(value, place), place, call_id=call_id, name=name, is_error=bool(error))
+    says = isinstance(at(error, ("message",)), str) and not value.get("content")
+    place: JsonPath = ("error", "message") if says else ("content",)
+    call_id, name = value.get("tool_call_id"), value.get("function")
+    return located.result(at(value, place), place, call_id=call_id, name=name, is_error=bool(error))
 
 
-def _block(block: Any, place: Place, row: Any) -> list[LocatedPart]:
+def _block(block: Any, place: JsonPath, row: Any) -> list[LocatedPart]:
     kind = block.get("type") if isinstance(block, dict) else None
     if kind == "reasoning":
-        return [LocatedPart(Thinking(text=string(block.get("reasoning")) or string(block.get("summary"))))]
+        return [located.thinking(string(block.get("reasoning")) or block.get("summary"))]
     if kind == "tool_use":
-        name, call_id = string(block.get("name")), string(block.get("id"))
-        call = ToolCall(id=call_id, name=name, arguments=arguments(block.get("arguments")))
-        result_value = block.get("result")
-        failed = bool(block.get("error"))
-        result = ToolResult(
-            id=call_id, text=result_value if isinstance(result_value, str) else "", name=name, is_error=failed
-        )
-        return [LocatedPart(call), LocatedPart(result, ((*place, "result"),) if isinstance(result_value, str) else ())]
-    piece = block_piece(block).below(*place)
+        found, failed = block.get("result"), bool(block.get("error"))
+        call_id, name = block.get("id"), block.get("name")
+        answer = located.result(string(found), (*place, "result"), call_id=call_id, name=name, is_error=failed)
+        call = located.call(block, "arguments").part
+        return [LocatedPart(call), answer if isinstance(found, str) else LocatedPart(answer.part)]
+    piece = located.block(block).below(*place)
     text = piece.part
     return [piece._replace(part=Text(text=_text(text.text, row))) if isinstance(text, Text) else piece]
 

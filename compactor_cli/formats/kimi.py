@@ -19,15 +19,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from compactor_cli.formats import blocks, chat
+from compactor_cli.formats import blocks, chat, located
 from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, listed, string
+from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, at, content_pieces, first_string, parts_of, result_piece
+from compactor_cli.formats.located import LocatedPart, at, first_string, parts_of
 from compactor_cli.formats.sessions import SessionDialect
-from compactor_cli.model.transcript import Message, Record, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Text, Transcript
 from compactor_cli.model.value import dataclass
 
 Value = Mapping[str, Any]
@@ -332,14 +332,14 @@ def _pieces(value: Any) -> Iterator[LocatedPart]:
     event = event_of(value)
     kind = event.get("type")
     if kind == "content.part":
-        yield from content_pieces(event.get("part"), "event", "part", read=blocks.piece)
+        yield from located.content(event.get("part"), "event", "part", read=blocks.piece)
     elif kind == "tool.call":
-        yield _call(event, ("event", "args"), "toolCallId", "args")
+        yield located.call(event, "args", "event", id_key="toolCallId")
     elif kind == "tool.result":
         result = event.get("result")
         output, place = (result.get("output"), ("event", "result", "output")) if isinstance(result, dict) else ("", ())
         is_error = isinstance(result, dict) and result.get("isError") is True
-        yield result_piece(output, place, call_id=string(event.get("toolCallId")), is_error=is_error)
+        yield located.result(output, place, call_id=event.get("toolCallId"), is_error=is_error)
     elif value.get("type") == APPEND:
         yield from _message_pieces(value["message"])
 
@@ -347,18 +347,12 @@ def _pieces(value: Any) -> Iterator[LocatedPart]:
 def _message_pieces(message: Value) -> Iterator[LocatedPart]:
     content = message.get("content")
     if message.get("role") == "tool":
-        yield result_piece(content, ("message", "content"), call_id=string(message.get("toolCallId")))
+        yield located.result(content, ("message", "content"), call_id=message.get("toolCallId"))
         return
-    yield from content_pieces(content, "message", "content", read=blocks.piece)
-    calls = message.get("toolCalls")
-    for n, call in enumerate(listed(calls)):
+    yield from located.content(content, "message", "content", read=blocks.piece)
+    for n, call in enumerate(listed(message.get("toolCalls"))):
         if isinstance(call, dict):
-            yield _call(call, ("message", "toolCalls", n, "arguments"), "id", "arguments")
-
-
-def _call(call: Value, place: tuple[str | int, ...], id_key: str, key: str) -> LocatedPart:
-    made = ToolCall(id=string(call.get(id_key)), name=string(call.get("name")), arguments=arguments(call.get(key)))
-    return LocatedPart(made, (place,))
+            yield located.call(call, "arguments", "message", "toolCalls", n)
 
 
 def _message_of(item: Insertion) -> dict[str, Any]:

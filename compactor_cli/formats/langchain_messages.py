@@ -10,37 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import blocks
+from compactor_cli.formats import blocks, located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import (
-    LocatedPart,
-    Place,
-    RecordDialect,
-    at,
-    block_piece,
-    content_pieces,
-    first_string,
-    like_keys,
-    parts_of,
-    result_piece,
-)
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
 from compactor_cli.formats.requests import openai_content
 from compactor_cli.formats.sessions import derived_uuid
-from compactor_cli.model.transcript import (
-    Message,
-    Part,
-    PreviousSummary,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    Transcript,
-)
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
 _CLASSES = {
     "Human": ("human", Role.USER),
@@ -144,7 +123,7 @@ def _of_class(name: str) -> str:
     return _CLASSES.get(name.partition("Message")[0], ("",))[0] if "Message" in name else ""
 
 
-def _inner_place(value: Any) -> Place:
+def _inner_place(value: Any) -> JsonPath:
     """Where the message's own keys stand: after ``kwargs`` or ``data``, or in the value itself."""
     if not isinstance(value, dict):
         return ()
@@ -182,20 +161,19 @@ def pieces(value: Any) -> list[LocatedPart]:
         return []
     if _ROLES[kind] is Role.TOOL:
         failed = inner.get("status") == "error"
-        call_id, name = string(inner.get("tool_call_id")), string(inner.get("name"))
-        content = inner.get("content")
-        return [result_piece(content, (*place, "content"), call_id=call_id, name=name, is_error=failed)]
+        content, call_id, name = (inner.get(key) for key in ("content", "tool_call_id", "name"))
+        return [located.result(content, (*place, "content"), call_id=call_id, name=name, is_error=failed)]
     calls = _calls(inner, place)
     reasoning = at(inner, ("additional_kwargs", "reasoning_content"))
-    thinking = [LocatedPart(Thinking(text=reasoning))] if isinstance(reasoning, str) and reasoning else []
+    thinking = [located.thinking(reasoning)] if isinstance(reasoning, str) and reasoning else []
     return [*thinking, *_content(inner, place), *calls]
 
 
-def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
+def _content(inner: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     """The content without the calls that ``tool_calls`` repeats."""
     content = inner.get("content")
     known_ids = {_id(call) for key in _CALL_LISTS for call in listed(inner.get(key))}
-    found = content_pieces(content, *place, "content", read=_block)
+    found = located.content(content, *place, "content", read=_block)
     if not isinstance(content, list):
         return found
     return [
@@ -206,14 +184,14 @@ def _content(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
 def _block(block: Any) -> LocatedPart:
     if isinstance(block, dict) and block.get("type") == "reasoning":
         summaries = [string(item.get("text")) for item in listed(block.get("summary")) if isinstance(item, dict)]
-        return LocatedPart(Thinking(text=string(block.get("reasoning")) or "\n".join(summaries)))
+        return located.thinking(string(block.get("reasoning")) or "\n".join(summaries))
     if _is_call(block):
-        call = block_piece(block).part if block["type"] == "tool_use" else read_call(block)
+        call = located.block(block).part if block["type"] == "tool_use" else read_call(block)
         return LocatedPart(call, (_arguments_place(block, ()),))
     return blocks.piece(block)
 
 
-def _calls(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
+def _calls(inner: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     """The calls in LangChain's own lists, else as the provider wrote them."""
     calls = [(key, i, call) for key in _CALL_LISTS for i, call in enumerate(listed(inner.get(key)))]
     if calls:
@@ -223,7 +201,7 @@ def _calls(inner: Mapping[str, Any], place: Place) -> list[LocatedPart]:
     return [LocatedPart(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in written]
 
 
-def _places(inner: Mapping[str, Any], place: Place, key: str, i: int, call: Any) -> tuple[Place, ...]:
+def _places(inner: Mapping[str, Any], place: JsonPath, key: str, i: int, call: Any) -> tuple[JsonPath, ...]:
     """Where the arguments of a call stand: in the list, in the content, and as the provider wrote them."""
     found = [(*place, key, i, "args")] if isinstance(call, dict) and "args" in call else []
     for copies in (("content",), ("additional_kwargs", "tool_calls")):
@@ -233,7 +211,7 @@ def _places(inner: Mapping[str, Any], place: Place, key: str, i: int, call: Any)
     return tuple(where for where in found if where)
 
 
-def _arguments_place(call: Any, place: Place) -> Place:
+def _arguments_place(call: Any, place: JsonPath) -> JsonPath:
     holder, where = (call.get("function"), (*place, "function")) if at(call, ("function", "name")) else (call, place)
     keys = (key for key in ("args", "arguments", "input") if isinstance(holder, dict) and key in holder)
     return (*where, next(keys, "arguments"))

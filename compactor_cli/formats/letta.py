@@ -15,7 +15,7 @@ from compactor_cli.formats import chat
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dump, with_key
-from compactor_cli.formats.located_parts import RecordDialect, at, first_string
+from compactor_cli.formats.located import RecordDialect, at, first_string
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _INDICES, _IDS = "in_context_message_indices", "in_context_message_ids"

@@ -13,24 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import hexdigits
 from typing import Any
 
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint
+from compactor_cli.formats import located
+from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, parts_of
+from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Transcript,
-)
+from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCall, ToolResult, Transcript
 
 # Ids are a kind, 12 hex digits that grow with time, and 14 letters and digits.
 _TIME_CHARS = 12
@@ -226,19 +217,19 @@ def pieces(value: Any) -> list[LocatedPart]:
     return [piece for part, place in listed for piece in _pieces(part, place)]
 
 
-def _pieces(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
+def _pieces(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     kind = string(part.get("type"))
     if kind == "text":
         text = string(part.get("text"))
-        return [LocatedPart(Text(text=text), ((*place, "text"),))] if text and part.get("ignored") is not True else []
+        return [located.text(text, (*place, "text"))] if text and part.get("ignored") is not True else []
     if kind == "reasoning":
-        return [LocatedPart(Thinking(text=string(part.get("text"))))]
+        return [located.thinking(part.get("text"))]
     if kind == "tool":
         return _tool(part, place)
     return [] if kind in _IGNORED_TYPES else [LocatedPart(Media(kind=kind or "unknown", size_bytes=size_bytes(part)))]
 
 
-def _tool(part: Mapping[str, Any], place: Place) -> list[LocatedPart]:
+def _tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     """A call, and its result once it has ended."""
     state = part.get("state")
     call_id, name = string(part.get("callID")), string(part.get("tool"))

@@ -14,24 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, of_words
+from compactor_cli.formats import located
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import (
-    LocatedPart,
-    Place,
-    RecordDialect,
-    at,
-    block_piece,
-    content_pieces,
-    first_string,
-    like_keys,
-    parts_of,
-    result_piece,
-)
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_uuid, is_shown, time_near
-from compactor_cli.model.transcript import Media, Message, Record, Role, Text, Thinking, ToolCall, Transcript
+from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCall, Transcript
 
 Event = Mapping[str, Any]
 
@@ -62,7 +52,7 @@ def forgotten(event: Event) -> Iterator[Any]:
         yield from (number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
 
 
-def action_pieces(event: Event, place: Place) -> list[LocatedPart]:
+def action_pieces(event: Event, place: JsonPath) -> list[LocatedPart]:
     """What the user or the agent said, and the call it made."""
     kind, args = event["action"], event["args"]
     at_args = (*place, "args")
@@ -79,12 +69,12 @@ def action_pieces(event: Event, place: Place) -> list[LocatedPart]:
     return [*_text(args, at_args, "thought"), *_call(event, place)]
 
 
-def _text(holder: Mapping[str, Any], place: Place, key: str) -> list[LocatedPart]:
+def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedPart]:
     text = holder.get(key)
-    return [LocatedPart(Text(text=text), ((*place, key),))] if isinstance(text, str) and text else []
+    return [located.text(text, (*place, key))] if isinstance(text, str) and text else []
 
 
-def _call(event: Event, place: Place) -> list[LocatedPart]:
+def _call(event: Event, place: JsonPath) -> list[LocatedPart]:
     """The call as the model wrote it, where the event holds that; else by the action's own arguments."""
     metadata = event.get("tool_call_metadata")
     call_id = string(at(metadata, ("tool_call_id",)))
@@ -105,7 +95,7 @@ def _own_id(number: Any) -> str:
     return f"event-{number}" if isinstance(number, int) else ""
 
 
-def observation_piece(event: Event, place: Place) -> list[LocatedPart]:
+def observation_piece(event: Event, place: JsonPath) -> list[LocatedPart]:
     """A tool's answer; an error that answers no call is a text."""
     metadata = event.get("tool_call_metadata")
     cause = event.get("cause")
@@ -116,8 +106,8 @@ def observation_piece(event: Event, place: Place) -> list[LocatedPart]:
     code = at(event, ("extras", "metadata", "exit_code"))
     code = at(event, ("extras", "exit_code")) if code is None else code
     failed = kind == "error" or (isinstance(code, int) and code > 0)
-    name = string(at(metadata, ("function_name",)))
-    return [result_piece(event.get("content"), (*place, "content"), call_id=call_id, name=name, is_error=failed)]
+    name = at(metadata, ("function_name",))
+    return [located.result(event.get("content"), (*place, "content"), call_id=call_id, name=name, is_error=failed)]
 
 
 _META = Message(role=Role.META)
@@ -241,7 +231,7 @@ def pieces(value: Any) -> list[LocatedPart]:
     return [*found, *(_event_pieces(observation, (1,)) if called or _role(observation) is not Role.META else [])]
 
 
-def _event_pieces(event: Mapping[str, Any], place: Place) -> list[LocatedPart]:
+def _event_pieces(event: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     if _role(event) is Role.META:
         return []
     return action_pieces(event, place) if is_action(event) else observation_piece(event, place)
@@ -379,27 +369,27 @@ def _v1_pieces(value: Any) -> list[LocatedPart]:
     """The parts of an event with the places of their texts."""
     kind = _kind(value)
     if kind in _SYSTEM_KINDS:
-        return content_pieces(value.get("system_prompt"), "system_prompt")
+        return located.content(value.get("system_prompt"), "system_prompt")
     if kind == "MessageEvent":
         return [
             *_thoughts(value.get("llm_message")),
-            *content_pieces(at(value, ("llm_message", "content")), "llm_message", "content"),
-            *content_pieces(value.get("extended_content"), "extended_content"),
+            *located.content(at(value, ("llm_message", "content")), "llm_message", "content"),
+            *located.content(value.get("extended_content"), "extended_content"),
         ]
     if kind == "ActionEvent":
-        return [*_thoughts(value), *content_pieces(value.get("thought"), "thought"), _v1_call(value)]
+        return [*_thoughts(value), *located.content(value.get("thought"), "thought"), _v1_call(value)]
     if kind in _RESULT_KINDS:
         return [_result(value, kind)]
-    return content_pieces(value.get("summary"), "summary") if kind in _MESSAGE_KINDS else []
+    return located.content(value.get("summary"), "summary") if kind in _MESSAGE_KINDS else []
 
 
 def _thoughts(holder: Any) -> list[LocatedPart]:
     """Reasoning next to the words; as blocks where the provider signs them."""
     blocks = at(holder, ("thinking_blocks",))
     if isinstance(blocks, list) and blocks:
-        return [LocatedPart(block_piece(block).part) for block in blocks]
+        return [LocatedPart(located.block(block).part) for block in blocks]
     text = at(holder, ("reasoning_content",))
-    return [LocatedPart(Thinking(text=text))] if isinstance(text, str) and text else []
+    return [located.thinking(text)] if isinstance(text, str) and text else []
 
 
 def _v1_call(value: Mapping[str, Any]) -> LocatedPart:
@@ -416,15 +406,15 @@ def _v1_call(value: Mapping[str, Any]) -> LocatedPart:
 
 
 def _result(value: Mapping[str, Any], kind: str) -> LocatedPart:
-    call_id, name = string(value.get("tool_call_id")), string(value.get("tool_name"))
+    call_id, name = value.get("tool_call_id"), value.get("tool_name")
     if kind != "ObservationEvent":
         key = "error" if kind == "AgentErrorEvent" else "rejection_reason"
-        return result_piece(string(value.get(key)), (key,), call_id=call_id, name=name, is_error=True)
+        return located.result(string(value.get(key)), (key,), call_id=call_id, name=name, is_error=True)
     observation = value.get("observation")
     keys = (key for key in ("content", "output", "message") if at(observation, (key,)) is not None)
     place = ("observation", next(keys, "content"))
     failed = at(observation, ("is_error",)) is True
-    return result_piece(at(value, place), place, call_id=call_id, name=name, is_error=failed)
+    return located.result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
 
 
 def _condensation(item: Insertion, forgotten: Sequence[str], offset: int, own_id: str) -> dict[str, Any]:

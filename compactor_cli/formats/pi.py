@@ -14,21 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import (
-    LocatedPart,
-    at,
-    block_piece,
-    content_parts,
-    content_pieces,
-    first_string,
-    parts_of,
-    result_piece,
-)
+from compactor_cli.formats.located import LocatedPart, at, content_parts, first_string, parts_of
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, is_shown, later
 from compactor_cli.model.transcript import (
     Media,
@@ -409,25 +401,20 @@ def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
         return Role.META, []
     role, content = string(message.get("role")), message.get("content")
     if role == "toolResult":
-        call_id, name = string(message.get("toolCallId")), string(message.get("toolName"))
-        failed = message.get("isError") is True
-        return Role.TOOL, [result_piece(content, ("message", "content"), call_id=call_id, name=name, is_error=failed)]
+        call_id, name, failed = message.get("toolCallId"), message.get("toolName"), message.get("isError") is True
+        return Role.TOOL, [located.result(content, ("message", "content"), call_id=call_id, name=name, is_error=failed)]
     if role == "bashExecution":
         if message.get("excludeFromContext") is True:
             return Role.META, []
-        command = LocatedPart(Text(text=f"Ran `{string(message.get('command'))}`"))
-        output = LocatedPart(Text(text=string(message.get("output"))), (("message", "output"),))
-        return Role.USER, [command, output]
+        command = located.text(f"Ran `{string(message.get('command'))}`")
+        return Role.USER, [command, located.text(message.get("output"), ("message", "output"))]
     speaker = {"user": Role.USER, "custom": Role.USER, "hookMessage": Role.USER, "assistant": Role.ASSISTANT}.get(role)
-    return (speaker, content_pieces(content, "message", "content", read=_block)) if speaker else (Role.META, [])
+    return (speaker, located.content(content, "message", "content", read=_block)) if speaker else (Role.META, [])
 
 
 def _block(block: Any) -> LocatedPart:
-    if not isinstance(block, dict) or block.get("type") != "toolCall":
-        return block_piece(block)
-    call_id, name = string(block.get("id")), string(block.get("name"))
-    asked = ToolCall(id=call_id, name=name, arguments=arguments(block.get("arguments")))
-    return LocatedPart(asked, (("arguments",),))
+    is_call = isinstance(block, dict) and block.get("type") == "toolCall"
+    return located.call(block, "arguments") if is_call else located.block(block)
 
 
 DIALECT = Pi(lambda value: _role_and_pieces(value)[1])

@@ -17,7 +17,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import LocatedPart, at, parts_of
+from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, later, matched
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 

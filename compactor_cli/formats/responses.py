@@ -13,35 +13,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compactor_cli.formats import located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
 from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located_parts import (
+from compactor_cli.formats.located import (
     LocatedPart,
     RecordDialect,
     at,
-    block_piece,
     content_parts,
-    content_pieces,
     first_object,
     like_keys,
     parts_of,
 )
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Part,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Transcript,
-)
+from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 Item = Mapping[str, Any]
 
@@ -124,9 +112,9 @@ def item_pieces(item: Item) -> list[LocatedPart]:
     kind = item_type(item)
     if kind in ("message", "agent_message"):
         key = "content" if item.get("content") is not None else "message"
-        return content_pieces(item.get(key), key, read=_block)
+        return located.content(item.get(key), key, read=_block)
     if kind == "reasoning":
-        return [LocatedPart(part) for part in _reasoning(item)]
+        return list(_reasoning(item))
     if kind in _CALLS:
         return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
     if kind in _RESULTS:
@@ -151,16 +139,16 @@ def item_parts(item: Item) -> tuple[Part, ...]:
 def _block(block: Any) -> LocatedPart:
     """A block of a message, a refusal as the text it is."""
     if isinstance(block, dict) and block.get("type") == "refusal":
-        return LocatedPart(Text(text=string(block.get("refusal"))), (("refusal",),))
-    return block_piece(block)
+        return located.text(block.get("refusal"), ("refusal",))
+    return located.block(block)
 
 
-def _reasoning(item: Item) -> tuple[Part, ...]:
+def _reasoning(item: Item) -> Iterator[LocatedPart]:
     texts = [*content_parts(item.get("summary")), *content_parts(item.get("content"))]
-    words = "\n".join(part.text for part in texts if isinstance(part, Text))
-    secret = string(item.get("encrypted_content"))
-    opaque = (Media(kind="encrypted_reasoning", size_bytes=len(secret)),) if secret else ()
-    return (*((Thinking(text=words),) if words else ()), *opaque)
+    if words := "\n".join(part.text for part in texts if isinstance(part, Text)):
+        yield located.thinking(words)
+    if secret := string(item.get("encrypted_content")):
+        yield LocatedPart(Media(kind="encrypted_reasoning", size_bytes=len(secret)))
 
 
 def _call(item: Item, key: str) -> ToolCall:

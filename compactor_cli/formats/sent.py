@@ -11,7 +11,7 @@ from typing import Any
 
 from compactor_cli.formats.base import objects
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.located_parts import at
+from compactor_cli.formats.located import at
 from compactor_cli.formats.sessions import is_shown
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import find_marker

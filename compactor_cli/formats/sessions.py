@@ -11,7 +11,7 @@ from typing import Any
 
 from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.located_parts import RecordDialect
+from compactor_cli.formats.located import RecordDialect
 from compactor_cli.model.transcript import Message, Record, Transcript
 
 Value = Mapping[str, Any]

@@ -20,7 +20,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import named_call, result_text, shortened_call
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.formats.located_parts import RecordDialect
+from compactor_cli.formats.located import RecordDialect
 from compactor_cli.formats.new_message import BRIDGE, alternating
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 

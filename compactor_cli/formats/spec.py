@@ -20,7 +20,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats import chat, new_message
+from compactor_cli.formats import chat, located, new_message
 from compactor_cli.formats.base import (
     Capabilities,
     Insertion,
@@ -33,7 +33,7 @@ from compactor_cli.formats.base import (
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dump, with_key
-from compactor_cli.formats.located_parts import LocatedPart, array_path, first_object, like_keys, parts_of, shorten
+from compactor_cli.formats.located import LocatedPart, array_path, first_object, like_keys, parts_of, shorten
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
@@ -304,7 +304,7 @@ class SpecDialect:
         if not self._is_summary(value):
             return self._pieces(value)
         path = self._spec["summary"]["text"]
-        return [LocatedPart(Text(text=string(lookup(value, path))), (place_of(value, path) or (),))]
+        return [located.text(lookup(value, path), place_of(value, path) or ())]
 
     def _is_summary(self, value: Any) -> bool:
         """Whether this is the client's own record of a compaction."""

@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from compactor_cli.formats import gemini_contents
+from compactor_cli.formats import gemini_contents, located
+from compactor_cli.formats.base import JsonPath
 from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.contents import arguments, string
-from compactor_cli.formats.located_parts import LocatedPart, Place, at, content_pieces, result_piece
-from compactor_cli.model.transcript import Media, Text, Thinking, ToolCall
+from compactor_cli.formats.located import LocatedPart, at
+from compactor_cli.model.transcript import Media, Text, ToolCall
 
 Test = Callable[[Any], bool]
 _MISSING: Any = object()
@@ -47,13 +48,13 @@ KINDS: Mapping[str, Test] = {
 
 
 @cache
-def steps(path: str) -> Place:
+def steps(path: str) -> JsonPath:
     """The keys and indices of a path without alternatives."""
     return tuple(int(step) if step.isdigit() else step for step in path.split(".")) if path else ()
 
 
 @cache
-def _alternatives(path: str) -> tuple[Place, ...]:
+def _alternatives(path: str) -> tuple[JsonPath, ...]:
     return tuple(map(steps, path.split("|")))
 
 
@@ -66,7 +67,7 @@ def lookup(value: Any, path: str) -> Any:
     return None
 
 
-def place_of(value: Any, path: str) -> Place | None:
+def place_of(value: Any, path: str) -> JsonPath | None:
     """Where that is."""
     return next((place for place in _alternatives(path) if KINDS["is:present"](_found(value, place))), None)
 
@@ -99,7 +100,7 @@ def _any_of(tests: list[Test]) -> Test:
     return passes
 
 
-def _found(value: Any, place: Place) -> Any:
+def _found(value: Any, place: JsonPath) -> Any:
     for step in place:
         if isinstance(value, dict):
             value = value.get(step, _MISSING)
@@ -124,7 +125,7 @@ def _path_test(path: str, test: Test) -> Test:
     return lambda value: test(_found(value, place))
 
 
-def _elements_test(place: Place, quantifier: Callable[..., bool], test: Test) -> Test:
+def _elements_test(place: JsonPath, quantifier: Callable[..., bool], test: Test) -> Test:
     def passes(value: Any) -> bool:
         listed = _found(value, place)
         return isinstance(listed, list) and quantifier(map(test, listed))
@@ -163,8 +164,8 @@ def _one_of(wanted: list[Any]) -> Test:
 Rule = Mapping[str, Any]
 Reader = Callable[[Any], list[LocatedPart]]
 # Of a value, its place in the record, and the record.
-_Inner = Callable[[Any, Place, Any], list[LocatedPart]]
-_Maker = Callable[[Any, Place, Any, Rule], Iterator[LocatedPart]]
+_Inner = Callable[[Any, JsonPath, Any], list[LocatedPart]]
+_Maker = Callable[[Any, JsonPath, Any, Rule], Iterator[LocatedPart]]
 
 
 def reader(rules: Sequence[Rule], *, persons_only: bool = False) -> Reader:
@@ -189,7 +190,7 @@ def _list_reader(rule: Rule, persons_only: bool) -> _Inner:
     place = steps(rule["each"])
     inner = [(condition(one.get("when", {})), _rule_reader(one, persons_only)) for one in rule["of"]]
 
-    def parts(value: Any, base: Place, record: Any) -> list[LocatedPart]:
+    def parts(value: Any, base: JsonPath, record: Any) -> list[LocatedPart]:
         listed = at(value, place)
         found: list[LocatedPart] = []
         for i, element in enumerate(listed if isinstance(listed, list) else ()):
@@ -204,7 +205,7 @@ def _parts_reader(rule: Rule) -> _Inner:
     makers = [(make, rule[kind]) for kind, make in MAKERS.items() if kind in rule]
     inside, same_in = steps(rule.get("inside", "")), rule.get("same_in")
 
-    def parts(value: Any, base: Place, record: Any) -> list[LocatedPart]:
+    def parts(value: Any, base: JsonPath, record: Any) -> list[LocatedPart]:
         value, base = at(value, inside), (*base, *inside)
         found = [part for make, wanted in makers for part in make(value, base, wanted, rule)]
         copies = list(_same(value, record, steps(same_in))) if same_in else []
@@ -213,30 +214,30 @@ def _parts_reader(rule: Rule) -> _Inner:
     return parts
 
 
-def _same(value: Any, record: Any, place: Place) -> Iterator[Place]:
+def _same(value: Any, record: Any, place: JsonPath) -> Iterator[JsonPath]:
     """Where in a record stands the same as this value: at a place, or among what is listed there."""
     there = at(record, place)
     listed = [((*place, i), each) for i, each in enumerate(there)] if isinstance(there, list) else [(place, there)]
     return (where for where, each in listed if each == value)
 
 
-def _with_copies(part: LocatedPart, base: Place, copies: Sequence[Place]) -> LocatedPart:
+def _with_copies(part: LocatedPart, base: JsonPath, copies: Sequence[JsonPath]) -> LocatedPart:
     inner = [place[len(base) :] for place in part.places]
     return LocatedPart(part.part, (*part.places, *((*copy, *place) for copy in copies for place in inner)))
 
 
-def _text(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
+def _text(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
     if text := string(lookup(value, path)):
         there = [place_of(value, one) for one in (path, *rule.get("copies", ()))]
-        yield LocatedPart(Text(text=text), tuple((*base, *place) for place in there if place is not None))
+        yield located.text(text, *((*base, *place) for place in there if place is not None))
 
 
-def _thinking(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
+def _thinking(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
     if text := string(lookup(value, path)):
-        yield LocatedPart(Thinking(text=text))
+        yield located.thinking(text)
 
 
-def _call(value: Any, base: Place, fields: Mapping[str, str], rule: Rule) -> Iterator[LocatedPart]:
+def _call(value: Any, base: JsonPath, fields: Mapping[str, str], rule: Rule) -> Iterator[LocatedPart]:
     if not isinstance(value, dict):
         return
     place = place_of(value, fields["arguments"])
@@ -245,15 +246,15 @@ def _call(value: Any, base: Place, fields: Mapping[str, str], rule: Rule) -> Ite
     yield LocatedPart(ToolCall(id=call_id, name=name, arguments=asked), () if place is None else ((*base, *place),))
 
 
-def _result(value: Any, base: Place, fields: Mapping[str, Any], rule: Rule) -> Iterator[LocatedPart]:
+def _result(value: Any, base: JsonPath, fields: Mapping[str, Any], rule: Rule) -> Iterator[LocatedPart]:
     place = place_of(value, fields["text"])
     if place is None and "call" in rule:
         return
     error = fields.get("error", False)
-    piece = result_piece(
+    piece = located.result(
         at(value, place) if place is not None else None,
         (*base, *(place or ())),
-        call_id=string(lookup(value, fields.get("id", "?"))),
+        call_id=lookup(value, fields.get("id", "?")),
         name=_name(value, fields),
         is_error=error if isinstance(error, bool) else condition(error)(value),
     )
@@ -265,29 +266,29 @@ def _name(value: Any, fields: Mapping[str, Any]) -> str:
     return string(lookup(value, fields.get("name", "?"))).removeprefix(fields.get("name_after", ""))
 
 
-def _blocks(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
+def _blocks(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
     """Content as a text or as blocks of Anthropic's or OpenAI's API."""
     place, ending = place_of(value, path), rule.get("without_ending", "")
     content = at(value, place) if place is not None else None
-    for piece in content_pieces(content, *base, *(place or ())):
+    for piece in located.content(content, *base, *(place or ())):
         part = piece.part
         if ending and isinstance(part, Text) and part.text.endswith(ending):
             part = Text(text=part.text.removesuffix(ending).rstrip())
         yield piece._replace(part=part)
 
 
-def _gemini(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
+def _gemini(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
     place = steps(path)
     content = at(value, place)
     for piece in gemini_contents.pieces(content) if gemini_contents.is_content(content) else ():
         yield LocatedPart(piece.part, tuple((*base, *place, *inner) for inner in piece.places))
 
 
-def _json(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
-    yield LocatedPart(Text(text=json.dumps(lookup(value, path), ensure_ascii=False)))
+def _json(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
+    yield located.text(json.dumps(lookup(value, path), ensure_ascii=False))
 
 
-def _media(value: Any, base: Place, path: str, rule: Rule) -> Iterator[LocatedPart]:
+def _media(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
     yield LocatedPart(Media(kind=string(lookup(value, path)) or "unknown", size_bytes=size_bytes(value)))
 
 

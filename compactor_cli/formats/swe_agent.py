@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from compactor_cli.formats import chat
+from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import RUN, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.contents import arguments, has_calls, media_count, result_text, shortened_result, string
 from compactor_cli.formats.jsontext import dump, gone_lines, lines_between, parse, scrubbed, with_key
-from compactor_cli.formats.located_parts import LocatedPart, at, first_string, like_keys, parts_of, shorten
+from compactor_cli.formats.located import LocatedPart, at, first_string, like_keys, parts_of, shorten
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.
@@ -249,7 +249,7 @@ def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     call = [LocatedPart(ToolCall(id="", name=TOOL, arguments=action), (("action",),))] if action.strip() else []
     result = LocatedPart(ToolResult(id="", text=observation), (("observation",),))
     return [
-        *([LocatedPart(Text(text=thought), (("thought",),))] if thought else []),
+        *([located.text(thought, ("thought",))] if thought else []),
         *call,
         *([result] if observation or call else []),
     ]

@@ -16,8 +16,6 @@ from compactor_cli.formats.contents import arguments, arguments_like, media_coun
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
 
-Place = tuple[str | int, ...]
-
 
 class LocatedPart(NamedTuple):
     """A part, and where its text stands in the record: nowhere if it cannot be shortened, several times in copies.
@@ -26,13 +24,31 @@ class LocatedPart(NamedTuple):
     """
 
     part: Part
-    places: tuple[Place, ...] = ()
+    places: tuple[JsonPath, ...] = ()
     write: Callable[[Any, str], Any] | None = None
 
     def below(self, *place: str | int) -> LocatedPart:
         """The part of a value that itself stands at this place."""
         part, places, write = self
         return LocatedPart(part, tuple([place + inner for inner in places]), write) if places else self
+
+
+def text(words: Any, *places: JsonPath) -> LocatedPart:
+    """Words; those of what is no string are empty."""
+    return LocatedPart(Text(text=string(words)), places)
+
+
+def thinking(words: Any) -> LocatedPart:
+    """What the model thought. It stands nowhere: a text that was changed loses its signature."""
+    return LocatedPart(Thinking(text=string(words)))
+
+
+def call(
+    value: Mapping[str, Any], key: str, *place: str | int, id_key: str = "id", name_key: str = "name"
+) -> LocatedPart:
+    """A call that stands at ``place``, with its arguments, its id and its name at these keys."""
+    call_id, name, asked = string(value.get(id_key)), string(value.get(name_key)), arguments(value.get(key))
+    return LocatedPart(ToolCall(id=call_id, name=name, arguments=asked), ((*place, key),))
 
 
 class RecordDialect(BaseDialect):
@@ -92,32 +108,32 @@ def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any],
     """
     value = parse(record.raw)
     pieces = pieces_of(value)
-    located = [(*pieces[i], text) for i, text in texts.items() if i < len(pieces) and pieces[i].places]
-    if not located:
+    found = [(*pieces[i], new) for i, new in texts.items() if i < len(pieces) and pieces[i].places]
+    if not found:
         return record.raw
-    for part, places, write, text in located:
+    for part, places, write, new in found:
         for place in places:
             old = at(value, place)
-            value = replaced(value, place, write(old, text) if write else written(part, old, text))
+            value = replaced(value, place, write(old, new) if write else written(part, old, new))
     return dump(value, record.raw)
 
 
-def written(part: Part, old: Any, text: str) -> Any:
+def written(part: Part, old: Any, new: str) -> Any:
     """The text of a part, of the type that stood in its place."""
     if isinstance(part, ToolCall):
-        return arguments_like(old, text)
+        return arguments_like(old, new)
     if not isinstance(part, ToolResult):
-        return [{"type": "text", "text": text}] if isinstance(old, list) else text
+        return [{"type": "text", "text": new}] if isinstance(old, list) else new
     if isinstance(old, dict) and not isinstance(old.get("text"), str):
-        return {_only_key(old) or "output": text}
-    return shortened_result(old, text)
+        return {_only_key(old) or "output": new}
+    return shortened_result(old, new)
 
 
 def _only_key(value: Mapping[str, Any]) -> str:
     return next(iter(value)) if len(value) == 1 else ""
 
 
-def at(value: Any, place: Place) -> Any:
+def at(value: Any, place: JsonPath) -> Any:
     """What stands at this place, or None."""
     for step in place:
         if isinstance(value, dict):
@@ -129,7 +145,7 @@ def at(value: Any, place: Place) -> Any:
     return value
 
 
-def replaced(value: Any, place: Place, new: Any) -> Any:
+def replaced(value: Any, place: JsonPath, new: Any) -> Any:
     """The value with something else at this place; what is around it must exist."""
     if not place:
         return new
@@ -144,62 +160,53 @@ _CALL_KINDS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _BULKY_KEYS = ("data", "encrypted_content", "image_url", "url", "base64", "file_data")
 
 
-def block_piece(block: Any) -> LocatedPart:
+def block(value: Any) -> LocatedPart:
     """The part that a block is; what is not known is `Media` of its own kind."""
-    if isinstance(block, str):
-        return LocatedPart(Text(text=block), ((),))
-    if not isinstance(block, dict):
-        return LocatedPart(Media(kind=type(block).__name__, size_bytes=0))
-    kind = string(block.get("type"))
-    if kind in _TEXT_KINDS or (not kind and isinstance(block.get("text"), str)):
-        return LocatedPart(Text(text=string(block.get("text"))), (("text",),))
+    if isinstance(value, str):
+        return text(value, ())
+    if not isinstance(value, dict):
+        return LocatedPart(Media(kind=type(value).__name__, size_bytes=0))
+    kind = string(value.get("type"))
+    if kind in _TEXT_KINDS or (not kind and isinstance(value.get("text"), str)):
+        return text(value.get("text"), ("text",))
     if kind == "thinking":
-        return LocatedPart(Thinking(text=string(block.get("thinking"))))
+        return thinking(value.get("thinking"))
     if kind in _CALL_KINDS:
-        call_id, name = string(block.get("id")), string(block.get("name"))
-        return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(block.get("input"))), (("input",),))
+        return call(value, "input")
     if kind.endswith("tool_result"):
-        call_id, name, failed = string(block.get("tool_use_id")), string(block.get("name")), block.get("is_error")
-        return result_piece(block.get("content"), ("content",), call_id=call_id, name=name, is_error=failed is True)
+        call_id, name, failed = value.get("tool_use_id"), value.get("name"), value.get("is_error") is True
+        return result(value.get("content"), ("content",), call_id=call_id, name=name, is_error=failed)
     if kind == "compaction":
-        return LocatedPart(Text(text=string(block.get("content"))), (("content",),))
-    inner = block.get("source")
-    places = (inner, block) if isinstance(inner, dict) else (block,)
+        return text(value.get("content"), ("content",))
+    inner = value.get("source")
+    places = (inner, value) if isinstance(inner, dict) else (value,)
     bulky = (place[key] for place in places for key in _BULKY_KEYS if isinstance(place.get(key), str))
     return LocatedPart(Media(kind=kind or "unknown", size_bytes=len(next(bulky, ""))))
 
 
-def content_pieces(
-    content: Any, *place: str | int, read: Callable[[Any], LocatedPart] = block_piece
-) -> list[LocatedPart]:
-    """A content that stands at ``place`` in pieces: a string, a list of blocks that ``read`` knows, or one of them."""
-    if isinstance(content, str):
-        return [LocatedPart(Text(text=content), (place,))] if content else []
-    if isinstance(content, dict):
-        return [read(content).below(*place)]
-    return [read(block).below(*place, i) for i, block in enumerate(content)] if isinstance(content, list) else []
+def content(value: Any, *place: str | int, read: Callable[[Any], LocatedPart] = block) -> list[LocatedPart]:
+    """The parts of a content that stands at ``place``: a string, a list of blocks that ``read`` knows, or a block."""
+    if isinstance(value, str):
+        return [text(value, place)] if value else []
+    if isinstance(value, dict):
+        return [read(value).below(*place)]
+    return [read(each).below(*place, i) for i, each in enumerate(value)] if isinstance(value, list) else []
 
 
-def content_parts(content: Any) -> tuple[Part, ...]:
+def content_parts(value: Any) -> tuple[Part, ...]:
     """The parts of a content, without their places: the short way for the many that are only read."""
-    if isinstance(content, list):
-        return tuple([block_piece(block).part for block in content])
-    return parts_of(content_pieces(content))
+    if isinstance(value, list):
+        return tuple([block(each).part for each in value])
+    return parts_of(content(value))
 
 
-def result_piece(content: Any, place: Place, *, call_id: str, name: str = "", is_error: bool = False) -> LocatedPart:
+def result(value: Any, place: JsonPath, *, call_id: Any, name: Any = "", is_error: bool = False) -> LocatedPart:
     """A tool's answer that stands at ``place``: a string, blocks, or an object (of one text, that text)."""
-    if isinstance(content, str):
-        return LocatedPart(ToolResult(id=call_id, text=content, name=name, is_error=is_error), (place,))
-    only = content.get(_only_key(content)) if isinstance(content, dict) else None
-    result = ToolResult(
-        id=call_id,
-        text=string(only) if isinstance(only, str) else result_text(content),
-        name=name,
-        is_error=is_error,
-        media_count=media_count(content),
-    )
-    return LocatedPart(result, (place,))
+    only = value.get(_only_key(value)) if isinstance(value, dict) else None
+    words = only if isinstance(only, str) else result_text(value)
+    media = 0 if isinstance(value, str) else media_count(value)
+    own_id, own_name = string(call_id), string(name)
+    return LocatedPart(ToolResult(id=own_id, text=words, name=own_name, is_error=is_error, media_count=media), (place,))
 
 
 def like_keys(message: Mapping[str, Any], like: Any) -> dict[str, Any]:
