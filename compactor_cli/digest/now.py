@@ -174,6 +174,9 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
     newest = newest_request(analysis)
+    is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)
+    if is_new and last and not last_question(last.text):
+        return  # something else is asked
     if last and ending_text and not is_since and not (newest and newest.replies_to):
         # The request may answer it: it is no state that came of the request.
         yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))

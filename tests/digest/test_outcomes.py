@@ -93,10 +93,12 @@ def test_a_question_that_was_answered_is_stated_to_be() -> None:
     told = says("The export drops the second hour of October, because it takes it for a duplicate of the first one.")
     looked = ran("grep -c October export.csv", "624")
     one = digest(conversation(question, looked, told, NEXT), 3_000)
-    assert texts(one, Section.USER) == ["why are 120 readings of October missing in the export? → answered"]
+    assert any(
+        text.startswith('"why are 120 readings') and "→ answered" in text for text in texts(one, Section.HISTORY)
+    )
     asked = user("and can you check whether the clock of the north gauge is behind")
     one = digest(conversation(asked, looked, told, NEXT), 3_000)
-    assert texts(one, Section.USER)[0].endswith(" → answered")
+    assert any('north gauge is behind" → answered' in text for text in texts(one, Section.HISTORY))
 
 
 QUESTION = "why are 120 readings of October missing in the export?"
