@@ -285,7 +285,9 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
         passed = min(first, passed or first, key=lambda one: one.event)
     if passed:
         between = [change for change in between if change.event < passed.event]
-        between = [one for one in between if not is_throwaway(one.target or one.path)] or between
+        put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
+        kept = (one for one in between if one.event > put_back.get(one.path, -1))
+        between = [one for one in kept if not is_throwaway(one.target or one.path)] or between
     fixes = tuple(dict.fromkeys(change.target or change.path for change in between))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING

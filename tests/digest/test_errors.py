@@ -396,9 +396,10 @@ def test_a_test_that_fails_no_more_is_fixed_where_the_suite_still_fails_of_anoth
     assert any("TestTide" in text for text in shown(*failed, *edit("tide.go"), *broken)[0])
 
 
-def test_files_for_a_try_fixed_nothing() -> None:
+def test_files_that_were_put_back_and_files_for_a_try_fixed_nothing() -> None:
+    put_back = ran("git checkout -- feed.go", "")
     tried = ran("cat > /tmp/try.go << 'EOF'\npackage try\nEOF", "")
-    (tide,) = errors(*suite(TIDE), *tried, *edit("tide.go"), *SUITE_PASSED)
+    (tide,) = errors(*suite(TIDE), *edit("feed.go"), *tried, *edit("tide.go"), *put_back, *SUITE_PASSED)
     assert tide.fixes == ("tide.go",)
     moved = ran("mv /tmp/try.go tide.go", "")
     (tide,) = errors(*suite(TIDE), *tried, *moved, *SUITE_PASSED)
