@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 
 from compactor_cli.digest.events import Event, EventKind, short_name
 from compactor_cli.digest.language import terms
@@ -32,10 +31,12 @@ _CORRECTS = (
     r"|不对|不是|等等|错|違|ちがう)"
 )
 _CORRECTION = re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
-# How the assistant begins where the user's message corrects what it said.
-_ACCEPTS_CORRECTION = re.compile(
-    r"\W*(?:(?:ah|oh|hm+|yes|right)\b[\s,.!-]*)*(?:you'?re (?:absolutely |completely |totally |so )?right\b"
-    r"|(?:that'?s a )?(?:good|great|excellent) catch|thanks for the correction|that(?:'s| is) the key detail)",
+# How the assistant begins where it owns that the user's doubt or correction is right.
+_OWNS_TO_ERROR = re.compile(
+    r"\W*(?:(?:ah|oh|hm+|yes|right|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
+    r"(?:you'?re (?:absolutely |completely |totally |so )?right\b|(?:that'?s a )?(?:good|great|excellent) catch"
+    r"|thanks for the correction|I (?:was|am) (?:wrong|mistaken)|I (?:misread|misunderstood|made a mistake)"
+    r"|I got (?:that|this|it) wrong|my mistake|that was (?:wrong|incorrect))",
     re.IGNORECASE,
 )
 # What the user adds to an explanation does not doubt it.
@@ -50,19 +51,6 @@ _GIVES_VERDICT = re.compile(
     rf"\b(?:{_VERDICT}|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green)\b|lint(?:ing)? (?:is )?clean)\b",
     re.IGNORECASE,
 )
-
-
-@cache
-def _owns_to_error() -> re.Pattern[str]:
-    opening_words = (
-        r"\W*(?:(?:ah|oh|hm+|yes|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
-    )
-    return re.compile(
-        opening_words + r"(?:you'?re (?:absolutely |completely )?right to (?:question|doubt|ask|push back|challenge)"
-        r"|I (?:was|am) (?:wrong|mistaken)|I (?:misread|misunderstood|got (?:that|this|it) wrong|made a mistake)"
-        r"|my (?:mistake|earlier (?:explanation|analysis|answer|claim) was)|that was (?:wrong|incorrect))",
-        re.IGNORECASE,
-    )
 
 
 def takes_back(words: str, before: str) -> bool:
@@ -100,9 +88,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     spoken, turn, asked = -1, -1, ""
     for number, event in enumerate(events):
         if event.kind is EventKind.ASSISTANT:
-            if event.turn != turn and asked and _owns_to_error().match(event.text):
-                doubt(_meant(events, explained, asked) or explained[-1:], asked)
-            elif event.turn != turn and _OBJECTS.search(asked) and _ACCEPTS_CORRECTION.match(event.text):
+            if event.turn != turn and _OBJECTS.search(asked) and _OWNS_TO_ERROR.match(event.text):
                 doubt(_meant(events, explained, asked), asked)
             reports = _REPORTS.match(event.text) and not any(map(gives_reason, sentences(event.text)))
             if len(event.text) >= _REASONED_CHARS and not reports:
@@ -117,8 +103,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
             spoken = -1
         elif event.kind is EventKind.USER:
             if spoken >= 0 and takes_back(event.text, events[spoken].text):
-                is_long = len(events[spoken].text) >= _REASONED_CHARS
-                doubt((spoken, *(() if is_long else _meant(events, explained, event.text))), event.text)
+                doubt([spoken], event.text)
             spoken, asked = -1, event.text
     return found
 

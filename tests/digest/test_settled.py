@@ -187,7 +187,7 @@ def test_what_was_explained_is_taken_back_where_the_agent_owns_that_it_was_wrong
     found = events_of(
         user("why four?"),
         says(explained),
-        user("but the branches are deleted, how can they still be there?"),
+        user("but the branches and state files are deleted, how can the old sessions still be there?"),
         says("Ah! Now I see the real issue. You're right to question that. Let me trace it."),
     )
     assert set(overturned(found)) == {1}
