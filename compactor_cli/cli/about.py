@@ -61,11 +61,10 @@ def formats(as_json: bool) -> int:
         objects.append({**about, **evidence._asdict()})
         marks = (is_written, *(flag in dialect.holds for flag in NAMES))
         rows.append((dialect.name, dialect.title, evidence.evidence.value, *("×" if mark else "" for mark in marks)))
-    for name in plugin_names(PluginGroup.DIALECTS):
-        if name not in {row[0] for row in rows}:
-            evidence = known(name, is_plugin=True)
-            objects.append({"name": name, "about": "(a plug-in)", **evidence._asdict()})
-            rows.append((name, "(a plug-in)", evidence.evidence.value, *[""] * (len(NAMES) + 1)))
+    for name in sorted(set(plugin_names(PluginGroup.DIALECTS)) - {row[0] for row in rows}):
+        evidence = known(name, is_plugin=True)
+        objects.append({"name": name, "about": "(a plug-in)", **evidence._asdict()})
+        rows.append((name, "(a plug-in)", evidence.evidence.value, *[""] * (len(NAMES) + 1)))
     if as_json:
         for value in objects:
             click.echo(json.dumps(value, ensure_ascii=False))

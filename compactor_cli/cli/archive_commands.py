@@ -34,7 +34,7 @@ from compactor_cli.archive.restore import (
 )
 from compactor_cli.archive.restore import expand as expanded
 from compactor_cli.archive.restore import restore as write_to
-from compactor_cli.archive.verify import Candidate, candidates, remove
+from compactor_cli.archive.verify import candidates, remove
 from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import (
@@ -64,7 +64,6 @@ from compactor_cli.read.streams import open_stream
 from compactor_cli.schema import faults, schema_names
 
 if TYPE_CHECKING:
-    from compactor_cli.archive.search import Hit
     from compactor_cli.digest.loss import Dropped
 
 # Of one transcript with the same fault in every record, some are enough.
@@ -89,7 +88,7 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     digits; it is in the summary's marker line, in reports and in compactor archive list. To put an original back
     in the place of its file: compactor undo FILE
     """
-    if Path(name).exists() or not is_hash_start(name):
+    if Path(name).exists() or len(name) < MIN_PREFIX_CHARS or not is_hex(name.lower()):
         # First the archive that this file would have been replaced from.
         found = original_of(name, (*each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir)))
     else:
@@ -143,11 +142,6 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
     """The archives to look in: the one that is named, else the one here and all that are known, if they exist."""
     chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
     return (Path(chosen),) if chosen else each_once([Path(LOCAL_ARCHIVE), *known_archives()])
-
-
-def is_hash_start(text: str) -> bool:
-    """Whether this can only be the beginning of a hash, and no file's name is meant."""
-    return len(text) >= MIN_PREFIX_CHARS and is_hex(text.lower())
 
 
 def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
@@ -222,16 +216,10 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
             click.echo(json.dumps(value | where))
         return 0
     head = ("compacted", "bytes", "records", "hash", "file")
-    rows = [
-        (
-            item.entry.compacted_at[:16].replace("T", " "),
-            item.entry.bytes,
-            item.entry.records,
-            item.entry.sha256[:_SHOWN_HASH_CHARS],
-            item.entry.source,
-        )
-        for item in shown
-    ]
+    rows = []
+    for entry in (item.entry for item in shown):
+        at, short = entry.compacted_at[:16].replace("T", " "), entry.sha256[:_SHOWN_HASH_CHARS]
+        rows.append((at, entry.bytes, entry.records, short, entry.source))
     sys.stdout.write(_fitted(head, rows))
     more = f"; {len(items) - len(shown):,} more, --limit 0 shows all" if len(shown) < len(items) else ""
     click.echo(f"{counted(len(items), 'original')}{more}. One comes back with: compactor restore FILE -o OUT")
@@ -282,20 +270,13 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
             console.note(f"{item.item.entry.sha256[:_SHOWN_HASH_CHARS]}: stays, {item.used_by} is still in use")
     if not dry_run:
         remove(item.item for item in going)
-    _print_pruned(going, kept=len(found) - len(going), dry_run=dry_run)
-    return 0
-
-
-def _print_pruned(going: Sequence[Candidate], *, kept: int, dry_run: bool) -> None:
-    if dry_run:
-        for item in going:
-            entry = item.item.entry
-            line = f"{entry.sha256[:_SHOWN_HASH_CHARS]}  {entry.compacted_at[:10]}  {entry.source}"
-            click.echo(visible(line))
-    size = sum(item.stored_bytes for item in going)
+    for entry in (item.item.entry for item in going if dry_run):
+        click.echo(visible(f"{entry.sha256[:_SHOWN_HASH_CHARS]}  {entry.compacted_at[:10]}  {entry.source}"))
+    size, kept = sum(item.stored_bytes for item in going), len(found) - len(going)
     verb = "would go" if dry_run else "taken out"
     stays = f"; {kept:,} old ones stay, their compacted files are still in use" if kept else ""
     click.echo(f"{counted(len(going), 'original')} {verb}, {size:,} bytes{stays}")
+    return 0
 
 
 def _fitted(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -319,23 +300,19 @@ def undo(files: tuple[str, ...], force: bool, archive_dir: str | None) -> int:
         folders = [default_archive_dir(name, in_place=True), *archives(archive_dir)]
         try:
             clear((followed(name).parent,), dict.fromkeys(folders), console.warn)
-            _undo(name, force, folders, console)
+            found = find_compacted(name, folders)
+            if found.added_bytes and not force:
+                count, first = added_records(name, found)
+                advice = "with -f these go, too; the archive keeps them"
+                what = f"{counted(count, 'record')} came after the compaction (the first: {first})"
+                raise OutputError(what, place=name, next_step=advice)
+            done = put_back(name, found, folders[0])
+            console.done(f"{name}: the original is back, {done.size_bytes:,} bytes; what was here is {done.archived}")
         except CompactError as error:
             console.error(str(error))
             code = 3 if code == 3 else error.exit_code
     console.finish()
     return code
-
-
-def _undo(name: str, force: bool, folders: Sequence[Path], console: Console) -> None:
-    found = find_compacted(name, folders)
-    if found.added_bytes and not force:
-        count, first = added_records(name, found)
-        advice = "with -f these go, too; the archive keeps them"
-        what = f"{counted(count, 'record')} came after the compaction (the first: {first})"
-        raise OutputError(what, place=name, next_step=advice)
-    undone = put_back(name, found, folders[0])
-    console.done(f"{name}: the original is back, {undone.size_bytes:,} bytes; what was here is {undone.archived}")
 
 
 NOTHING_FOUND = 1
@@ -415,8 +392,13 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     color = wants_color("auto", sys.stdout, os.environ)
     for hit in found.hits:
         shown = {"archive": str(hit.archive), "record": hit.record + 1, "time": moment(hit.time)}
-        as_object = {"id": hit.id, **dataclasses.asdict(hit), **shown}
-        _print(_json(as_object) if as_json else _line(hit, words, color))
+        if as_json:
+            _print(_json({"id": hit.id, **dataclasses.asdict(hit), **shown}))
+            continue
+        copies = f"  and {counted(hit.copies, 'record')} like it" if hit.copies else ""
+        rest = visible(f"{' '.join((hit.role, *hit.tools))}  {moment(hit.time)}  {hit.source}{copies}")
+        snippet = _marked(visible(hit.snippet), words, color)
+        _print(f"{painted(hit.id, Color.CYAN, color)}  {rest}\n    {snippet}\n")
     return 0 if found.hits else NOTHING_FOUND
 
 
@@ -467,13 +449,6 @@ def _parts(message: Message) -> Iterator[str]:
             yield f"({part.kind}, {part.size_bytes:,} bytes)"
 
 
-def _line(hit: Hit, query: str, color: bool) -> str:
-    who = " ".join((hit.role, *hit.tools))
-    copies = f"  and {counted(hit.copies, 'record')} like it" if hit.copies else ""
-    rest = visible(f"{who}  {moment(hit.time)}  {hit.source}{copies}")
-    return f"{painted(hit.id, Color.CYAN, color)}  {rest}\n    {_marked(visible(hit.snippet), query, color)}\n"
-
-
 def _marked(line: str, query: str, color: bool) -> str:
     """The line with the words of the query coloured."""
     from compactor_cli.archive.search import marks
@@ -514,10 +489,8 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
     values = ({"id": name, "kind": item.kind, "score": item.score, "text": item.text} for name, item in shown)
     text = "".join(map(_json, values))
     if not as_json:
-        rows = [
-            (f"{thing.score:.0%}", thing.kind, beginning(thing.text, _SHOWN_CHARS), name or None)
-            for name, thing in shown
-        ]
+        cells = ((f"{item.score:.0%}", item.kind, beginning(item.text, _SHOWN_CHARS)) for _, item in shown)
+        rows = [(*cell, name or None) for cell, (name, _) in zip(cells, shown, strict=True)]
         more = f", {len(shown):,} shown (more: --limit)" if len(shown) < len(found) else ""
         missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
         count = counted(len(found), "thing") if found else "nothing"
@@ -539,7 +512,13 @@ def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str
     originals = [item for item in transcripts_in(found.path, found.on_invalid) if item.records]
     if found.length >= 0:
         originals = [item for item in originals if item.sha256 == found.sha256]
-    for original, now in _pairs(file, originals, _read(file, dialect)):
+    if not Path(file).exists():
+        raise InputError("there is no such file", place=file, next_step="name a compacted file")
+    with open_stream(file) as stream:
+        records = records_in(stream, OnInvalid.KEEP)
+        transcripts = open_transcripts(records, dialect=dialect, prefix=records.prefix)
+        compacted = [item for item in transcripts if item.records]
+    for original, now in _pairs(file, originals, compacted):
         seen: set[tuple[str, str]] = set()
         for earlier in _earlier(original, folders, unknown):
             for name, thing in left_out(earlier, now):
@@ -562,15 +541,6 @@ def _earlier(original: Transcript, folders: Sequence[Path], unknown: set[str]) -
         except InputError:
             unknown.add(marker.transcript)
             return
-
-
-def _read(file: str, dialect: str) -> list[Transcript]:
-    if not Path(file).exists():
-        raise InputError("there is no such file", place=file, next_step="name a compacted file")
-    with open_stream(file) as stream:
-        records = records_in(stream, OnInvalid.KEEP)
-        transcripts = open_transcripts(records, dialect=dialect, prefix=records.prefix)
-        return [item for item in transcripts if item.records]
 
 
 def _pairs(

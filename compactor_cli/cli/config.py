@@ -97,7 +97,7 @@ TABLES = frozenset(field.name for field in fields(Settings)) - BY_NAME.keys()
 # An option by this name, and a table of settings.
 BOTH = ("keep", "budget")
 # Of a project's file: the tables that it may hold, and why it may not hold what is neither an option nor a table.
-PROJECTTABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
+PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
 _REFUSED_WORDS = {
     "api_key": Scope.KEYS,
     "no_archive": Scope.ARCHIVE,
@@ -178,19 +178,18 @@ def _set(name: str, text: str, tables: dict[str, Any], options: dict[str, Any]) 
         option = BY_NAME[name]
         options[name] = read_value(option, text.split(os.pathsep) if option.kind is OptionKind.LIST else text, where)
     elif table in (*TABLES, *BOTH):
-        value: Any = _toml(text, where) if text[:1] in ("[", "{") else text
+        value: Any = text
+        if text[:1] in ("[", "{"):
+            try:
+                value = tomllib.loads(f"value = {text}")["value"]
+            except tomllib.TOMLDecodeError as error:
+                advice = 'write ["a", "b"]'
+                raise UsageError(f"not valid TOML: {error}", next_step=advice, place=where) from error
         for key in reversed(rest.split(".") if dot else ()):
             value = {key: value}
         tables[table] = tables.get(table, {}) | value if dot else value
     else:
         raise _unknown(name, name, "--set")
-
-
-def _toml(text: str, where: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"not valid TOML: {error}", next_step='write ["a", "b"]', place=where) from error
 
 
 def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
@@ -207,9 +206,8 @@ def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
             continue
         option = _known(name, "environment", variable)
         value: Any = environ[variable]
-        options[name] = read_value(
-            option, value.split(os.pathsep) if option.kind is OptionKind.LIST else value, variable
-        )
+        value = value.split(os.pathsep) if option.kind is OptionKind.LIST else value
+        options[name] = read_value(option, value, variable)
     return Layer(where="environment", options=options, tables={}), tuple(warnings)
 
 
@@ -230,7 +228,10 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
 
 
 def _project(folder: Path) -> Layer:
-    for place in _searched(folder.absolute()):
+    above = (folder.absolute(), *folder.absolute().parents)
+    # Up to the root of the git work tree; outside one, the folder alone.
+    root = next((depth for depth, place in enumerate(above) if (place / ".git").exists()), 0)
+    for place in above[: root + 1]:
         for name in PROJECT_FILES:
             table = _table(place / name)
             if table is not None and name == "pyproject.toml":
@@ -249,15 +250,6 @@ def _inner(table: Mapping[str, Any] | None, key: str, path: Path) -> Any:
     return found
 
 
-def _searched(folder: Path) -> tuple[Path, ...]:
-    """The folder, and those above it up to the root of its git work tree; outside one, the folder alone."""
-    above = (folder, *folder.parents)
-    for depth, place in enumerate(above):
-        if (place / ".git").exists():
-            return above[: depth + 1]
-    return (folder,)
-
-
 def _refuse(table: Mapping[str, Any], where: str) -> None:
     """Raise UsageError for what a project's file may not say; see `Scope`."""
     for key, value in table.items():
@@ -267,7 +259,14 @@ def _refuse(table: Mapping[str, Any], where: str) -> None:
         reason = _WEAKENING[name](value) if name in _WEAKENING else ""
         if reason:
             raise _refused(reason, f"{key} = {value!r}", where)
-    _refuse_words_of_rules(table.get("prune"), where)
+    rules = table.get("prune")
+    # A rule's marker is written into transcripts, and its name into reports.
+    for rule in (rule for rule in (rules if isinstance(rules, list) else ()) if isinstance(rule, Mapping)):
+        if any(key.replace("-", "_") == "marker" for key in rule):
+            raise _refused(Scope.WORDS.value, "prune: marker", where)
+        named = rule.get("name")
+        if isinstance(named, str) and named and not _RULE_NAME.fullmatch(named):
+            raise _refused("name a rule so; letters, digits, - and _, at most 40", f"prune: name = {named!r}", where)
     keep = table.get("keep", NEWEST)
     by = keep.get("by", NEWEST) if isinstance(keep, Mapping) else keep
     if by not in KEPT_BY:
@@ -279,12 +278,10 @@ def _refusal(name: str) -> str:
     """Why a project's file may not set this; empty: it may, or it is unknown, or has a message of its own."""
     if name in _REFUSED_WORDS:
         return _REFUSED_WORDS[name].value
-    if name in PROJECTTABLES:
-        return ""
-    if name in BY_NAME:
+    if name in BY_NAME and name not in PROJECT_TABLES:
         scope = BY_NAME[name].scope
         return "" if scope in (Scope.ANYWHERE, Scope.COMMAND_LINE) else scope.value
-    return Scope.NOT_PROJECT.value if name in TABLES else ""
+    return Scope.NOT_PROJECT.value if name in TABLES - PROJECT_TABLES else ""
 
 
 def _refused(reason: str, key: str, where: str) -> UsageError:
@@ -298,17 +295,6 @@ _WEAKENING: Mapping[str, Callable[[Any], str]] = {
     "on_invalid": lambda value: "leave out or pass over lines" if value in ("keep", "drop") else "",
     "strict": lambda value: "" if value is True else "switch off strictness",
 }
-
-
-def _refuse_words_of_rules(rules: Any, where: str) -> None:
-    """A rule's marker is written into transcripts, and its name into reports."""
-    for rule in rules if isinstance(rules, list) else ():
-        for key in rule if isinstance(rule, Mapping) else ():
-            if key.replace("-", "_") == "marker":
-                raise _refused(Scope.WORDS.value, "prune: marker", where)
-        name = rule.get("name") if isinstance(rule, Mapping) else None
-        if isinstance(name, str) and name and not _RULE_NAME.fullmatch(name):
-            raise _refused("name a rule so; letters, digits, - and _, at most 40", f"prune: name = {name!r}", where)
 
 
 def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
@@ -464,7 +450,13 @@ def check(run_options: RunOptions, named: Collection[str]) -> None:
     for is_wrong, what, advice in _CONFLICTS:
         if is_wrong(run_options):
             raise UsageError(what, next_step=advice)
-    _check_stdout(run_options)
+    on_stdout = [what for name, what in _WRITTEN.items() if getattr(run_options, name) in ("-", "fd:1")]
+    if len(on_stdout) > 1:
+        what = f"standard output cannot hold {on_stdout[0]} and {on_stdout[1]}"
+        raise UsageError(what, next_step="write one of them to a file")
+    if on_stdout and run_options.stdout_is_taken:
+        what = f"standard output holds the result and cannot hold {on_stdout[0]}"
+        raise UsageError(what, next_step="write that to a file, or the result with -o")
     about_models = [item for item in OPTIONS if item.group is Group.MODEL and item.name in named]
     settled = [item for item in OPTIONS if item.group is Group.KEEP and item.name in named] + about_models
     if about_models and not (run_options.model or run_options.embedding_model):
@@ -481,17 +473,6 @@ def check(run_options: RunOptions, named: Collection[str]) -> None:
 def _written(option: Option) -> str:
     """How the command line names it."""
     return f"--{option.key}" if option.flags else f"--set {option.key}"
-
-
-def _check_stdout(run_options: RunOptions) -> None:
-    """Raise UsageError where standard output would hold two things at once."""
-    on_stdout = [what for name, what in _WRITTEN.items() if getattr(run_options, name) in ("-", "fd:1")]
-    if len(on_stdout) > 1:
-        what = f"standard output cannot hold {on_stdout[0]} and {on_stdout[1]}"
-        raise UsageError(what, next_step="write one of them to a file")
-    if on_stdout and run_options.stdout_is_taken:
-        what = f"standard output holds the result and cannot hold {on_stdout[0]}"
-        raise UsageError(what, next_step="write that to a file, or the result with -o")
 
 
 # What options write besides the result, a plan aside: with -n it takes the place of what is shown.

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Never, Self, TextIO
+from typing import TYPE_CHECKING, Any, Never, Self, TextIO
 
 from compactor_cli.model.report import BytesRead, Event, InputEnded
 
@@ -193,15 +193,8 @@ class Progress:
 
         # The monitor is a thread, and a process with threads is not to be forked.
         tqdm.monitor_interval = 0
-        return tqdm(
-            total=self._total or None,
-            initial=self._count,
-            desc=self._label,
-            unit=self._unit,
-            unit_scale=self._unit == "B",
-            leave=False,
-            disable=None,
-        )
+        shown: dict[str, Any] = {"desc": self._label, "unit": self._unit, "unit_scale": self._unit == "B"}
+        return tqdm(total=self._total or None, initial=self._count, leave=False, disable=None, **shown)
 
 
 # At least this much of a clipped path is shown.
@@ -212,7 +205,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """The rows under their heads; numbers right, everything else left. Ends with a line feed."""
     texts = [list(head), *([_text(cell) for cell in row] for row in rows)]
     widths = [max(_width(row[column]) for row in texts) for column in range(len(head))]
-    right = [bool(rows) and all(_is_number(row[column]) for row in rows) for column in range(len(head))]
+    right = [bool(rows) and all(_stands_right(row[column]) for row in rows) for column in range(len(head))]
     lines: list[str] = []
     for row in texts:
         blanks = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
@@ -239,14 +232,13 @@ def fitted_table(
         texts = [_text(row[-1]) for row in rows]
         most = max(map(_width, texts), default=0)
         widest = max(map(_width, table(head, rows).splitlines()))
-        least = min(most, least_clipped)
-        room = most - (widest - columns)
         if not columns or widest <= columns:
             return table(head, rows)
+        least = min(most, least_clipped)
+        room = most - (widest - columns)
         if room >= least or not going:
-            return table(
-                head, [(*row[:-1], clipped(text, max(room, least))) for row, text in zip(rows, texts, strict=True)]
-            )
+            cut = (clipped(text, max(room, least)) for text in texts)
+            return table(head, [(*row[:-1], text) for row, text in zip(rows, cut, strict=True)])
         at = head.index(going.pop(0))
         head = [*head[:at], *head[at + 1 :]]
         rows = [(*row[:at], *row[at + 1 :]) for row in rows]
@@ -287,7 +279,7 @@ def _text(cell: object) -> str:
     return "–" if cell is None else visible(str(cell))
 
 
-def _is_number(cell: object) -> bool:
+def _stands_right(cell: object) -> bool:
     return cell is None or isinstance(cell, int | float) or str(cell).endswith("%")
 
 

@@ -40,7 +40,14 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.ClickException as error:
-        _say(program, _worded(error, program))
+        name = error.option_name if isinstance(error, click.NoSuchOption) else ""
+        text = error.format_message()
+        text = f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
+        if program == "compact" and name in _OF_BATCH:
+            text = f"{name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
+        elif (key := name.removeprefix("--")) in KEYS:
+            text = f"{name} is a key: write --set {key}=VALUE"
+        _say(program, text)
         return USAGE
     except Exception as error:
         return _failed(program, error, arguments)
@@ -80,16 +87,6 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
         traceback.print_exc()
     _say(program, f"{type(error).__name__}: {error}: this is a defect; -vv shows where, please report it")
     return CompactError.exit_code
-
-
-def _worded(error: click.ClickException, program: str) -> str:
-    name = error.option_name if isinstance(error, click.NoSuchOption) else ""
-    if program == "compact" and name in _OF_BATCH:
-        return f"{name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
-    if (key := name.removeprefix("--")) in KEYS:
-        return f"{name} is a key: write --set {key}=VALUE"
-    text = error.format_message()
-    return f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
 
 
 def _say(program: str, text: str) -> None:
@@ -153,17 +150,13 @@ def _lines(program: str) -> Iterator[str]:
             yield f"{name} {version_of(name)}: {purpose}"
         except PackageNotFoundError:
             yield f"{name} is not installed: {purpose}"
-    yield _counting()
-
-
-def _counting() -> str:
     from compactor_cli.plan.models import VOCABULARIES, vocabulary_folder
     from compactor_cli.plan.tokens import BYTES_PER_TOKEN
 
-    names = [name for name in VOCABULARIES if vocabulary_folder(name)]
-    if not names:
-        return f"tokens: estimated (UTF-8 bytes / {BYTES_PER_TOKEN}), for no vocabulary is on this machine"
-    return f"tokens: exact for models with the vocabularies {', '.join(names)}; by the same ones, estimates for others"
+    if names := ", ".join(name for name in VOCABULARIES if vocabulary_folder(name)):
+        yield f"tokens: exact for models with the vocabularies {names}; by the same ones, estimates for others"
+    else:
+        yield f"tokens: estimated (UTF-8 bytes / {BYTES_PER_TOKEN}), for no vocabulary is on this machine"
 
 
 HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.

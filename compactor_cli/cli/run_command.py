@@ -20,7 +20,7 @@ from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, counted, is_terminal, wants_color
 from compactor_cli.cli.run_config import account_for, asked_line, check_memory, hooks_and_memory, plugged, with_models
 from compactor_cli.cli.run_report import RunReport, output_file
-from compactor_cli.cli.views import ResultLines, warn_of_fallbacks
+from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
@@ -31,7 +31,6 @@ from compactor_cli.run.rows import View
 from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
-    from compactor_cli.cli.views import PageFile
     from compactor_cli.formats.session_places import SessionFile
     from compactor_cli.run.resume import PlanFile, UnchangedCache
 
@@ -84,6 +83,8 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
         console.warn(warning)
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file: PlanFile | None = None
+    from compactor_cli.plan.tokens import TiktokenCounter, counter_for
+
     if run_options.plan:
         from compactor_cli.run.resume import read_plan_file
 
@@ -91,15 +92,16 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     settings = plan_file.settings if plan_file else configuration.settings
     settings = run_report.settings = untouched(settings) if run_options.no_compact else settings
     check_names(settings, run_options)
-    _print_estimate(settings, console)
+    counter = counter_for(settings.tokenizer)
+    if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
+        console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
     jobs = _jobs(operands, run_options, console)
     run_config = _run_config(run_options, settings, plan_file)
     check_memory(run_options, inputs=len(jobs))
     if run_options.redact_output:
         console.warn(f"--redact-output: {_what_keeps_secrets(run_options)}")
-    run_report.emit(
-        RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=run_config.purpose.value)
-    )
+    purpose = run_config.purpose.value
+    run_report.emit(RunBegan(inputs=len(jobs), version=__version__, preset=settings.preset, purpose=purpose))
     reports: list[InputReport] = []
     with ExitStack() as stack:
         for folder in _roots(jobs, run_options):
@@ -118,7 +120,13 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     warn_of_fallbacks(reports, console)
     if reports and all(report.reason == PASSED_OVER for report in reports):
         raise _nothing_found(operands, len(reports))
-    return _exit_code(reports, run_options)
+    from compactor_cli.model.report import Report
+
+    whole = Report(version="", settings={}, inputs=tuple(reports))
+    if run_options.check and not whole.exit_code:
+        return WOULD_CHANGE if whole.would_change else 0
+    fell_back = any(item.fell_back for report in reports for item in report.transcripts)
+    return whole.exit_code or (FELL_BACK if run_options.strict and fell_back else 0)
 
 
 def _last_session(operands: Sequence[str], run_options: RunOptions, run_report: RunReport) -> tuple[str, ...]:
@@ -151,15 +159,6 @@ def _newest_session(name: str) -> SessionFile:
     raise UsageError(f"there is no session of {title} for this folder", next_step=advice, place="--last")
 
 
-def _print_estimate(settings: Settings, console: Console) -> None:
-    """Say that tokens are not counted, where that was not asked for."""
-    from compactor_cli.plan.tokens import TiktokenCounter, counter_for
-
-    counter = counter_for(settings.tokenizer)
-    if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
-        console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
-
-
 def _what_keeps_secrets(run_options: RunOptions) -> str:
     if run_options.append:
         return "what is appended holds no secrets, the records of the file keep theirs"
@@ -169,16 +168,6 @@ def _what_keeps_secrets(run_options: RunOptions) -> str:
     elif run_options.originals is Originals.NOT_KEPT:
         keeps = "no original is kept"
     return f"kept records that hold secrets do not stay byte for byte; {keeps}"
-
-
-def _exit_code(reports: Sequence[InputReport], run_options: RunOptions) -> int:
-    from compactor_cli.model.report import Report
-
-    report = Report(version="", settings={}, inputs=tuple(reports))
-    if run_options.check and not report.exit_code:
-        return WOULD_CHANGE if report.would_change else 0
-    fell_back = any(item.fell_back for report in reports for item in report.transcripts)
-    return report.exit_code or (FELL_BACK if run_options.strict and fell_back else 0)
 
 
 def check_names(settings: Settings, run_options: RunOptions) -> None:
@@ -196,16 +185,11 @@ def check_names(settings: Settings, run_options: RunOptions) -> None:
     if run_options.format:
         get(run_options.format)
     if settings.language != "auto" and not (run_options.model or run_options.summariser or run_options.engine):
-        _check_language(settings.language)
+        from compactor_cli.digest.language import LANGUAGES
 
-
-def _check_language(name: str) -> None:
-    """Raise UsageError for a language that the digest has no words of."""
-    from compactor_cli.digest.language import LANGUAGES
-
-    if name.partition("-")[0].lower() not in LANGUAGES:
-        advice = f"one of auto, {', '.join(LANGUAGES)}; a model (-m) may write others"
-        raise UsageError(f"the digest has no words of the language {name!r}", next_step=advice)
+        if settings.language.partition("-")[0].lower() not in LANGUAGES:
+            advice = f"one of auto, {', '.join(LANGUAGES)}; a model (-m) may write others"
+            raise UsageError(f"the digest has no words of the language {settings.language!r}", next_step=advice)
 
 
 def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) -> tuple[Job, ...]:
@@ -225,10 +209,8 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
         raise _nothing_found(operands, len(passed_over))
     if passed_over:
         console.done(f"{counted(len(passed_over), 'name')} passed over, hidden or of no transcript: -v shows them")
-    return tuple(
-        Job(source=source, target=target)
-        for source, target in zip(sources, _targets(sources, run_options), strict=True)
-    )
+    targets = _targets(sources, run_options)
+    return tuple(Job(source=source, target=target) for source, target in zip(sources, targets, strict=True))
 
 
 def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
@@ -239,13 +221,8 @@ def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
 def _targets(sources: Sequence[InputSource], run_options: RunOptions) -> tuple[Target, ...]:
     # What is shown only because it is a terminal is refused where a pipe would refuse it.
     if run_options.purpose is not Purpose.ACT and (run_options.only_look or not run_options.shows_result):
-        kind = (
-            TargetKind.APPEND
-            if run_options.append
-            else TargetKind.IN_PLACE
-            if run_options.in_place
-            else TargetKind.STDOUT
-        )
+        kind = TargetKind.IN_PLACE if run_options.in_place else TargetKind.STDOUT
+        kind = TargetKind.APPEND if run_options.append else kind
         return tuple(Target(path=source.path, kind=kind) for source in sources)
     destination = Destination(
         output=run_options.output,
@@ -355,21 +332,30 @@ def _batch(
     settings, resume = run_config.settings, run_report.resume_command
     lines = ResultLines(run_options, settings, console, inputs=len(jobs), resume_command=resume)
     run_report.listeners += [progress, remember_archive, lines]
-    page = _page_file(run_options, run_config, run_report)
+    page: PageFile | None = None
+    if run_options.html:
+        page = PageFile(run_options.html, settings)
+        run_report.listeners.append(page)
+        run_report.wants_all = True
+    save = None
+    if run_options.plan_out:
+        from compactor_cli.run.resume import header_line
+
+        save = _private(run_options.plan_out, stack).write
+        save(header_line(settings))
     outputs = Outputs(
         page=page.add_session if page and single else None,
         show=_show if run_config.view else None,
-        save=_plan_saver(run_options, run_config, stack),
+        save=save,
         training_rows=_private(run_options.summary_rows, stack).write if run_options.summary_rows else None,
         emit=run_report.emit if run_report.wants_all or (single and console.watched) else None,
         late=run_report.add_late,
     )
-    after_failure = AfterFailure.GO_ON if run_options.keep_going else AfterFailure.STOP
     run = run_batch(
         jobs,
         run_config,
         processes=run_options.processes,
-        after_failure=after_failure,
+        after_failure=AfterFailure.GO_ON if run_options.keep_going else AfterFailure.STOP,
         outputs=outputs,
         seen=_seen(jobs, run_config, run_options),
     )
@@ -387,32 +373,13 @@ def remember_archive(event: Event, /) -> None:
         remember(Path(event.report.archive).parents[1])
 
 
-def _page_file(run_options: RunOptions, run_config: RunConfig, run_report: RunReport) -> PageFile | None:
-    """The page that is asked for, listening."""
-    if not run_options.html:
-        return None
-    from compactor_cli.cli.views import PageFile
-
-    page = PageFile(run_options.html, run_config.settings)
-    run_report.listeners.append(page)
-    run_report.wants_all = True
-    return page
-
-
 def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -> UnchangedCache | None:
     """What earlier runs found unchanged, where many files stay where they are and nobody looks at each.
 
     What other packages, programs and notes do may change without a word.
     """
     stays = (run_options.in_place or run_options.append) and run_options.purpose is Purpose.ACT and len(jobs) > 1
-    others = (
-        run_config.engine,
-        run_config.summariser,
-        run_config.importance,
-        run_config.shape,
-        run_config.hooks,
-        run_config.memory,
-    )
+    others = (getattr(run_config, name) for name in ("engine", "summariser", "importance", "shape", "hooks", "memory"))
     if not stays or run_options.plan or run_options.interactive or any(others) or run_config.redacts_output:
         return None
     from compactor_cli.llm.reply_cache import replies_file
@@ -433,14 +400,3 @@ def _show(text: str) -> None:
 def _private(path: str, stack: ExitStack) -> IO[bytes]:
     """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
     return stack.enter_context(output_file(path, mode=PRIVATE_FILE_MODE))
-
-
-def _plan_saver(run_options: RunOptions, run_config: RunConfig, stack: ExitStack) -> Any:
-    """Where lines of the plan file go; None where none is asked for."""
-    if not run_options.plan_out:
-        return None
-    from compactor_cli.run.resume import header_line
-
-    file = _private(run_options.plan_out, stack)
-    file.write(header_line(run_config.settings))
-    return file.write

@@ -47,9 +47,8 @@ def with_models(
         return run_config
     from compactor_cli.run.model_run import ModelRun, check_setup
 
-    asked = dataclasses.replace(
-        model_config(run_options, run_config.settings), embedding_model=run_options.embedding_model
-    )
+    asked = model_config(run_options, run_config.settings)
+    asked = dataclasses.replace(asked, embedding_model=run_options.embedding_model)
     check_setup(asked)
     embedding_model = "" if run_config.importance else run_options.embedding_model
     if not (run_options.model or embedding_model):
@@ -83,7 +82,8 @@ def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapp
     print_models(run, console)
     if run_config.view and run.writes and run_config.purpose is Purpose.PLAN and inputs > 1:
         sys.stdout.write(f"in all:\n{estimate_line(run.planned, run.run_config.model_options.model)}")
-    return model_report(run)
+    spent = dataclasses.asdict(run.client.spend.spent)
+    return {"model": run.name, **spent, "requests_planned": run.planned.requests}
 
 
 def asked_line(row: Compaction, model: str) -> str:
@@ -99,11 +99,7 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
     from compactor_cli.llm.reply_cache import breaker_file, replies_file
     from compactor_cli.run.model_run import ModelConfig
 
-    fallback = (
-        Fallback(model=run_options.fallback_model, api_base=run_options.api_base)
-        if run_options.fallback_model
-        else None
-    )
+    fallback = run_options.fallback_model
     return ModelConfig(
         model_options=_model_options(run_options, settings),
         limits=SpendLimits(
@@ -115,7 +111,7 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
             tokens_per_minute=run_options.tpm,
         ),
         keys=read_keys(Path(run_options.key_file), run_options.model) if run_options.key_file else NO_KEYS,
-        fallback=fallback,
+        fallback=Fallback(model=fallback, api_base=run_options.api_base) if fallback else None,
         cache_file=replies_file() if run_options.cache else None,
         breaker_file=breaker_file(),
         resets_breaker=run_options.reset_breaker,
@@ -129,6 +125,12 @@ def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
     from compactor_cli.llm.quoting import Previous
     from compactor_cli.run.model_run import model_options
 
+    instructions, path = "", run_options.instructions
+    try:
+        instructions = Path(path).read_text(encoding="utf-8-sig") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"the instructions cannot be read ({reason})", place=path) from error
     return model_options(
         settings,
         model=run_options.model,
@@ -139,7 +141,7 @@ def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
         on_failure=OnFailure(run_options.on_failure),
         timeout_seconds=run_options.timeout,
         max_reply_bytes=run_options.max_reply,
-        instructions=_instructions(run_options.instructions),
+        instructions=instructions,
         verifies=run_options.verify_pass,
     )
 
@@ -155,22 +157,6 @@ def _by_stage(text: str) -> Mapping[Stage, str]:
             raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="model-for")
         found[Stage(task.strip())] = model.strip()
     return found
-
-
-def _instructions(path: str) -> str:
-    if not path:
-        return ""
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise UsageError(f"the instructions cannot be read ({reason})", place=path) from error
-
-
-def model_report(run: ModelRun) -> dict[str, Any]:
-    """What the run asked of models, for the report."""
-    spent = dataclasses.asdict(run.client.spend.spent)
-    return {"model": run.name, **spent, "requests_planned": run.planned.requests}
 
 
 def print_models(run: ModelRun, console: Console) -> None:
@@ -222,11 +208,12 @@ def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
     if run_options.summariser not in ("", DIGEST):
         if run_options.summariser not in plugin_names(PluginGroup.SUMMARISERS):
             load_plugin(PluginGroup.SUMMARISERS, run_options.summariser)
-        found["summariser"] = partial(_summariser, run_options.summariser, run_options.when_failing)
+        found["summariser"] = partial(plugged_summariser, run_options.summariser, run_options.when_failing)
     return found
 
 
-def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
+def plugged_summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
+    """The summariser of a plug-in; can be sent to another process."""
     from compactor_cli.plugged import PluginSummariser
     from compactor_cli.run.rows import LazyDigest
 
@@ -236,15 +223,21 @@ def _summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summaris
 def hooks_and_memory(run_options: RunOptions) -> dict[str, Any]:
     """Fields of `RunConfig`. Raises UsageError for what is not a command line."""
     found: dict[str, Any] = {"memory": run_options.memory}
-    for name, command in (("hook-before", run_options.hook_before), ("hook-after", run_options.hook_after)):
-        if command:
-            _check_command(command, f"--{name}")
-    if run_options.hook_before or run_options.hook_after:
+    before, after = run_options.hook_before, run_options.hook_after
+    if before or after:
+        import shlex
+
         from compactor_cli.run.hooks import Hooks
 
-        found["hooks"] = Hooks(
-            before=run_options.hook_before, after=run_options.hook_after, seconds=run_options.hook_timeout
-        )
+        for where, command in (("--hook-before", before), ("--hook-after", after)):
+            try:
+                words = shlex.split(command)
+            except ValueError as error:
+                what = f"the command cannot be read ({error})"
+                raise UsageError(what, next_step="mind the quotes", place=where) from error
+            if command and not words:
+                raise UsageError("the command is empty", next_step="leave it out", place=where)
+        found["hooks"] = Hooks(before=before, after=after, seconds=run_options.hook_timeout)
     return found
 
 
@@ -260,14 +253,3 @@ def check_memory(run_options: RunOptions, *, inputs: int) -> None:
         if inputs > 1:
             advice = f"name each session's own: notes/{NAME}.md"
             raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="memory")
-
-
-def _check_command(command: str, where: str) -> None:
-    import shlex
-
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"the command cannot be read ({error})", next_step="mind the quotes", place=where) from error
-    if not words:
-        raise UsageError("the command is empty", next_step="leave it out", place=where)

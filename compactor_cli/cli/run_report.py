@@ -89,9 +89,8 @@ def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> No
     written = json.loads(text)
     written["inputs"] = written["inputs"][:MOST_CHECKED]
     if wrong := faults("report", written):
-        raise InvariantError(
-            f"the report is not by its schema: {wrong[0]}", next_step="this is a defect, please report it"
-        )
+        advice = "this is a defect, please report it"
+        raise InvariantError(f"the report is not by its schema: {wrong[0]}", next_step=advice)
 
 
 def _json(value: object, *, indented: bool) -> str:
@@ -127,13 +126,10 @@ class RunReport:
             self.metrics = Metrics(run_options.metrics)
             self.listeners.append(self.metrics)
             self.wants_all = True
-        if not run_options.events:
-            return
-
-        file = stack.enter_context(EventFile(run_options.events))
-        stack.callback(warn_of_trouble, file, Console("compact", run_options.level, run_options.color))
-        self.listeners.append(file)
-        self.wants_all = True
+        if run_options.events:
+            console = Console("compact", run_options.level, run_options.color)
+            self.listeners.append(stack.enter_context(EventFile(run_options.events, console)))
+            self.wants_all = True
 
     def emit(self, event: Event, /) -> None:
         """One event for everyone."""
@@ -199,13 +195,14 @@ _INPUT = (
 class EventFile:
     """Writes to a file (after what is in it) or to an open descriptor, a whole line at a time.
 
-    ``fd:3`` names a descriptor, ``-`` standard output.
-    Where that fails, the run goes on: ``trouble`` says why, and nothing more is written. Use as a context manager.
+    ``fd:3`` names a descriptor, ``-`` standard output. Where that fails, the run goes on: nothing more is written, and
+    ``console`` warns of it in the end. Use as a context manager.
     """
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, console: Console) -> None:
         """Raises UsageError if it cannot be written."""
-        self.trouble = ""
+        self._console = console
+        self._trouble = ""
         self._lock = threading.Lock()
         # What was paid, by transcript while it is worked on, then by input.
         self._costs_usd: defaultdict[str, float] = defaultdict(float)
@@ -216,6 +213,8 @@ class EventFile:
         return self
 
     def __exit__(self, *raised: object) -> None:
+        if self._trouble:
+            self._console.warn(f"the events could not be written ({self._trouble}): the last ones are missing")
         os.close(self._descriptor)
 
     def __call__(self, event: Event) -> None:
@@ -224,10 +223,10 @@ class EventFile:
             try:
                 for line in self._lines(event):
                     data = json.dumps(line).encode() + b"\n"
-                    while data and not self.trouble:
+                    while data and not self._trouble:
                         data = data[os.write(self._descriptor, data) :]
             except OSError as error:
-                self.trouble = error.strerror or str(error)
+                self._trouble = error.strerror or str(error)
 
     def _lines(self, event: Event) -> Iterator[dict[str, Any]]:
         match event:
@@ -246,7 +245,14 @@ class EventFile:
                 values = {name: getattr(event, name) for name in _CALL}
                 yield _line("call", event.at, **values | {"seconds": round(event.seconds, 3)})
             case TranscriptEnded():
-                yield from self._transcript_ended(event)
+                report = event.report
+                name = _transcript(event.path, report)
+                if report.outcome is Outcome.FAILED:
+                    failed = {"path": event.path, "line": report.line, "error": report.reason}
+                    yield _line("error", event.at, **failed, exit_code=3)
+                cost_usd = self._costs_usd.pop(report.sha256, 0.0)
+                self._paid_usd[event.path] += cost_usd
+                yield _line("transcript", event.at, **name, **_picked(report, _ENDED), cost_usd=cost_usd)
             case InputEnded():
                 ended, at = event.report, event.at
                 if ended.error:
@@ -262,15 +268,6 @@ class EventFile:
                 cost_usd = float(str((event.model or {}).get("cost_usd") or 0.0))
                 values = {"inputs": len(event.inputs), "exit_code": event.exit_code}
                 yield _line("done", event.at, **values, **tokens, cost_usd=cost_usd)
-
-    def _transcript_ended(self, event: TranscriptEnded) -> Iterator[dict[str, Any]]:
-        report = event.report
-        name = _transcript(event.path, report)
-        if report.outcome is Outcome.FAILED:
-            yield _line("error", event.at, path=event.path, line=report.line, error=report.reason, exit_code=3)
-        cost_usd = self._costs_usd.pop(report.sha256, 0.0)
-        self._paid_usd[event.path] += cost_usd
-        yield _line("transcript", event.at, **name, **_picked(report, _ENDED), cost_usd=cost_usd)
 
 
 def _line(name: str, at: float, **values: Any) -> dict[str, Any]:
@@ -298,12 +295,6 @@ def _opened(where: str) -> int:
         reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
         advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"
         raise UsageError(f"events cannot be written there ({reason})", next_step=advice, place=where) from error
-
-
-def warn_of_trouble(events: EventFile, console: Console) -> None:
-    """Warn that events were lost."""
-    if events.trouble:
-        console.warn(f"the events could not be written ({events.trouble}): the last ones are missing")
 
 
 _PERCENTILES = (5, 25, 50, 75, 95)
@@ -338,9 +329,8 @@ class Metrics:
         if isinstance(event, TranscriptEnded):
             self._add(event.path, event.report)
         elif isinstance(event, RunEnded):
-            text = (
-                self.prometheus(event) if self._path.endswith(PROMETHEUS) else json.dumps(self.value(), indent=2) + "\n"
-            )
+            is_prometheus = self._path.endswith(PROMETHEUS)
+            text = self.prometheus(event) if is_prometheus else json.dumps(self.value(), indent=2) + "\n"
             with output_file(self._path) as file:
                 file.write(text.encode())
 
@@ -375,7 +365,15 @@ class Metrics:
             ("fell_back", "Summaries by the digest although a model was asked.", self._summaries["fell back"]),
             ("cost_usd", "Paid for models, in US dollars.", cost_usd),
         )
-        return "".join(_family(f"compact_{name}", about, value) for name, about, value in families)
+        lines: list[str] = []
+        for end, about, value in families:
+            name = f"compact_{end}"
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
+            if isinstance(value, Mapping):
+                lines += (f'{name}{{outcome="{outcome}"}} {count}' for outcome, count in value.items())
+            else:
+                lines.append(f"{name} {value}")
+        return "\n".join(lines) + "\n"
 
     def value(self) -> dict[str, Any]:
         """What the file holds."""
@@ -401,14 +399,6 @@ class Metrics:
 
 def _but_total(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name != "total"}
-
-
-def _family(name: str, about: str, value: float | Mapping[str, int]) -> str:
-    """One metric in Prometheus' text format; a mapping is by outcome."""
-    head = f"# HELP {name} {about}\n# TYPE {name} gauge\n"
-    if isinstance(value, Mapping):
-        return head + "".join(f'{name}{{outcome="{outcome}"}} {count}\n' for outcome, count in value.items())
-    return f"{head}{name} {value}\n"
 
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:

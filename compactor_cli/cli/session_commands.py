@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,6 @@ class MeasuredSession:
     """A session with its size. ``saved_tokens``: what compacting would take off; ``error``: why it was not counted."""
 
     session: SessionFile
-    project: str
     tokens: int = 0
     window_tokens: int = 0
     saved_tokens: int = 0
@@ -99,8 +98,14 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
         found.sort(key=lambda session: -session.size_bytes)
     shown = found[:limit] if limit else found
     settings = configure({}, os.environ, Path.cwd()).settings
+    measured: list[MeasuredSession] = []
     with Progress(label="counting", total=len(shown), unit="file", shown=console.watched) as bar:
-        measured = list(_measured(shown, settings, bar))
+        for session in shown:
+            try:
+                measured.append(_measure(session, settings))
+            except CompactError as error:
+                measured.append(MeasuredSession(session=session, error=str(error)))
+            bar.advance(1)
     if as_json:
         for item in measured:
             sys.stdout.write(json.dumps(_value(item)) + "\n")
@@ -109,15 +114,6 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     if measured and is_terminal(sys.stdout) and is_terminal(sys.stdin):
         return _pick(measured)
     return 0
-
-
-def _measured(found: Sequence[SessionFile], settings: Settings, bar: Progress) -> Iterator[MeasuredSession]:
-    for session in found:
-        try:
-            yield _measure(session, settings)
-        except CompactError as error:
-            yield MeasuredSession(session=session, project=session.project, error=str(error))
-        bar.advance(1)
 
 
 def _measure(session: SessionFile, settings: Settings) -> MeasuredSession:
@@ -132,9 +128,7 @@ def _measure(session: SessionFile, settings: Settings) -> MeasuredSession:
             tokens += report.tokens_before
             saved += report.tokens_before - report.tokens_after
             window = max(window, window_tokens(transcript.model))
-    return MeasuredSession(
-        session=session, project=session.project, tokens=tokens, window_tokens=window, saved_tokens=saved
-    )
+    return MeasuredSession(session=session, tokens=tokens, window_tokens=window, saved_tokens=saved)
 
 
 def _value(item: MeasuredSession) -> dict[str, Any]:
@@ -145,7 +139,7 @@ def _value(item: MeasuredSession) -> dict[str, Any]:
         "format": session.client.format,
         "id": session.id,
         "path": str(session.path),
-        "project": item.project,
+        "project": session.project,
         "modified": session.modified,
         "bytes": session.size_bytes,
         "tokens": item.tokens,
@@ -184,7 +178,7 @@ def _table(measured: Sequence[MeasuredSession], width: int) -> str:
         sizes = (None, None, None) if item.error else (item.tokens, share, item.saved_tokens or None)
         seconds = time.time() - session.modified
         age = next((f"{int(seconds // unit)} {name}" for unit, name in _AGES if seconds >= unit), "now")
-        name = home_path(item.project) or "?"
+        name = home_path(session.project) or "?"
         rows.append((number, session.client.title, name, age, *sizes, session.id[:_ID_CHARS]))
     paths = [(*row[:-1], home_path(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
     if _width(paths) <= width:
@@ -220,18 +214,7 @@ def _ask(question: str) -> str:
     return sys.stdin.readline().strip()
 
 
-STATS_HEAD = (
-    "tokens",
-    "of window",
-    "turns",
-    "calls",
-    "unpaired",
-    "messages",
-    "records",
-    "conversations",
-    "format",
-    "file",
-)
+STATS_HEAD = ("tokens", "of window", *"turns calls unpaired messages records conversations format file".split())
 # What a narrow terminal does without, in this order.
 _OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns", "format")
 
@@ -358,27 +341,26 @@ def message_fields(message: Message) -> dict[str, Any]:
     parts = message.parts
     # Images and files, those in results too; reasoning that is encrypted is neither.
     media = sum(isinstance(part, Media) and part.kind not in OPAQUE_KINDS for part in parts)
+    calls: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, ToolCall):
+            arguments = part.arguments if isinstance(part.arguments, str) else dict(part.arguments)
+            calls.append({"id": part.id, "name": part.name, "arguments": arguments})
+        elif isinstance(part, ToolResult):
+            flags = {"is_error": part.is_error, "media": part.media_count}
+            known = {name: value for name, value in flags.items() if value}
+            results.append({"id": part.id, "text": part.text, **known})
     found: dict[str, Any] = {
         "role": message.role.value,
         "content": message.text,
         "thinking": "\n".join(part.text for part in parts if isinstance(part, Thinking)),
-        "calls": [_call(part) for part in parts if isinstance(part, ToolCall)],
-        "results": [_result(part) for part in parts if isinstance(part, ToolResult)],
+        "calls": calls,
+        "results": results,
         "media": media + sum(result.media_count for result in message.results),
     }
     kept = ("role", "content") if any(isinstance(part, Text) for part in parts) else ("role",)
     return {key: value for key, value in found.items() if value or key in kept}
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
-    return {"id": call.id, "name": call.name, "arguments": arguments}
-
-
-def _result(result: ToolResult) -> dict[str, Any]:
-    flags = {"is_error": True} if result.is_error else {}
-    media = {"media": result.media_count} if result.media_count else {}
-    return {"id": result.id, "text": result.text, **flags, **media}
 
 
 _PAGE = "Write the page to FILE (- is stdout); without it, print a short view."

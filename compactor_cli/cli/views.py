@@ -76,7 +76,7 @@ def plan_view(transcript: Transcript, plan: Plan) -> str:
         aim.append(f"{share:.0%} of the window of {plan.window_tokens:,} was full")
     lines = [f"{head} → at most {most:,}" + (f" ({', '.join(aim)})" if aim else "")]
     lines += [f"  why: {plan.reason}"] if plan.reason else []
-    lines += [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
+    lines += _region_lines(plan)
     if plan.summary_tokens:
         lines.append(f"  the summary takes at most {plan.summary_tokens:,} of {plan.tokens_middle:,} tokens")
     if shortened := sum(edit.part != USAGE for edit in plan.edits):
@@ -105,7 +105,7 @@ def result_view(transcript: Transcript, plan: Plan, summary: str, report: Transc
     if is_row:
         return head + "\n"
     lines = [painted(head, Color.CYAN, color)]
-    lines += [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
+    lines += _region_lines(plan)
     if summary:
         text = [visible(line) for line in summary.splitlines()]
         more = len(text) - SHOWN_LINES
@@ -113,6 +113,10 @@ def result_view(transcript: Transcript, plan: Plan, summary: str, report: Transc
         lines += ["", *(f"  {beginning(line, most_chars)}".rstrip() for line in text[:SHOWN_LINES])]
         lines += [f"  … {counted(more, 'more line')} of the summary"] if more > 0 else []
     return "\n".join(lines) + "\n\n"
+
+
+def _region_lines(plan: Plan) -> list[str]:
+    return [f"  {_range(region):>15}  {_fate(region)}" for region in _regions(plan)]
 
 
 def _regions(plan: Plan) -> list[tuple[Span, ...]]:
@@ -142,15 +146,14 @@ def _fate(region: tuple[Span, ...]) -> str:
 
 
 def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Iterator[str]:
-    summary_shown = not summary
+    added = [painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines()]
     for region in _regions(plan):
-        if not summary_shown and region[0].start >= plan.summary_at:
-            yield from _added(summary, color)
-            summary_shown = True
+        if region[0].start >= plan.summary_at:
+            yield from added
+            added = []
         yield painted(f"@@ {_range(region)}: {_fate(region)} @@", Color.CYAN, color)
         yield from _gone(transcript, plan, region, color)
-    if not summary_shown:
-        yield from _added(summary, color)
+    yield from added
 
 
 def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: bool) -> Iterator[str]:
@@ -170,10 +173,6 @@ def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: b
         yield painted(f"- {description}", Color.RED, color)
         if index in edits:
             yield painted(f"+ {_short(edits[index].text)}", Color.GREEN, color)
-
-
-def _added(summary: str, color: bool) -> Iterator[str]:
-    return (painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines())
 
 
 def _part(part: object) -> str:
@@ -291,7 +290,14 @@ def _print_problems(name: str, report: InputReport, trigger: Trigger, purpose: P
     for item in report.transcripts:
         place = Place(path=name, line=item.line, row=item.row)
         where = str(place) if sum(report.counts.values()) > 1 else name
-        _warn(where, item, console)
+        if item.outcome is Outcome.FAILED:
+            console.warn(f"{item.reason}; passed on unchanged")
+        if item.over_target:
+            console.warn(f"{where}: over its target: {item.over_target}")
+        for warning in item.warnings:
+            console.warn(f"{where}: {warning}")
+        for note in item.notes:
+            console.note(f"{where}: {note}")
         _print_pressure(where, item, trigger, console)
     if report.not_carried and purpose is Purpose.ACT:
         from compactor_cli.render.convert import not_carried_line
@@ -309,17 +315,6 @@ def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
         (reason, _), *others = reasons.most_common()
         more = f" (and {len(others)} other reasons)" if others else ""
         console.warn(f"{reasons.total():,} of {len(asked):,} summaries fell back to the digest: {reason}{more}")
-
-
-def _warn(name: str, item: TranscriptReport, console: Console) -> None:
-    if item.outcome is Outcome.FAILED:
-        console.warn(f"{item.reason}; passed on unchanged")
-    if item.over_target:
-        console.warn(f"{name}: over its target: {item.over_target}")
-    for warning in item.warnings:
-        console.warn(f"{name}: {warning}")
-    for note in item.notes:
-        console.note(f"{name}: {note}")
 
 
 def _print_pressure(name: str, item: TranscriptReport, trigger: Trigger, console: Console) -> None:
@@ -362,9 +357,8 @@ def _records(report: InputReport) -> str:
     """What became of the records of one transcript, or of the conversations of a dataset."""
     many = sum(report.counts.values())
     if many != 1 or len(report.transcripts) != 1:
-        return ", ".join(f"{count:,} {outcome}" for outcome, count in report.counts.items() if count) + (
-            " conversations" if many else ""
-        )
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in report.counts.items() if count)
+        return f"{outcomes} conversations" if many else outcomes
     item = report.transcripts[0]
     shortened = sum(count for rule, count in item.pruned.items() if rule not in _NO_CONTENT)
     # A record whose counter of tokens alone is reset stays as it was to everybody who reads it.

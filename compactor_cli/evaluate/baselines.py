@@ -81,8 +81,13 @@ def _middle_out(case: EvalCase, count: Count) -> Write:
     texts = [_event_text(event) for event in case.middle_events]
     longest = max((len(text) for text in texts), default=0)
 
+    def shortened(text: str, chars: int) -> str:
+        if len(text) <= chars + len(_ELLIPSIS):
+            return text
+        return text[: (chars + 1) // 2] + _ELLIPSIS + (text[-(chars // 2) :] if chars > 1 else "")
+
     def make(chars: int) -> str:
-        return "\n".join(_shortened(text, chars) for text in texts) if chars else ""
+        return "\n".join(shortened(text, chars) for text in texts) if chars else ""
 
     def write(budget: int) -> str:
         chars = most_that_fits(longest, make, budget, count)
@@ -90,12 +95,6 @@ def _middle_out(case: EvalCase, count: Count) -> Write:
         return make(chars) if chars else last(make(1), budget, count)
 
     return write
-
-
-def _shortened(text: str, chars: int) -> str:
-    if len(text) <= chars + len(_ELLIPSIS):
-        return text
-    return text[: (chars + 1) // 2] + _ELLIPSIS + (text[-(chars // 2) :] if chars > 1 else "")
 
 
 def _masking(case: EvalCase, count: Count) -> Write:
@@ -119,7 +118,10 @@ def _log_frequency(case: EvalCase, count: Count) -> Write:
 
 
 def _bare_list(case: EvalCase, count: Count) -> Write:
-    atoms = atom_list(case.middle_events)
+    weights = _weights(case.middle_events)
+    positions = {atom: i for i, atom in enumerate(sorted(weights))}
+    # Those held by most events first.
+    atoms = sorted(((positions[atom], atom) for atom in weights), key=lambda pair: (-weights[pair[1]], pair))
 
     def write(budget: int) -> str:
         def make(n: int) -> str:
@@ -229,9 +231,8 @@ class ExternalMethod:
         except subprocess.CalledProcessError as error:
             complaint = error.stderr.decode("utf-8", "replace").strip().splitlines()
             what = f"the baseline command ended with status {error.returncode}: {self.command}"
-            raise UsageError(
-                what, next_step=complaint[-1] if complaint else "run it by hand on one transcript"
-            ) from error
+            advice = complaint[-1] if complaint else "run it by hand on one transcript"
+            raise UsageError(what, next_step=advice) from error
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             raise UsageError(f"the baseline command does not run: {error}", next_step="check --baseline-cmd") from error
         return done.stdout
@@ -477,10 +478,3 @@ def coverage_order(events: Iterable[Event], lines: Sequence[Line]) -> list[Line]
             covered |= atoms[position]
             chosen.append((position, texts[position]))
     return chosen
-
-
-def atom_list(events: Iterable[Event]) -> list[Line]:
-    """Every atom with its position, those held by most events first."""
-    weights = _weights(events)
-    positions = {atom: i for i, atom in enumerate(sorted(weights))}
-    return sorted(((positions[atom], atom) for atom in weights), key=lambda pair: (-weights[pair[1]], pair))

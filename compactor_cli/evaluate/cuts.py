@@ -56,11 +56,7 @@ class CutRule:
 
 
 SHORT_RULE = CutRule(
-    protocol=Protocol.SHORT,
-    fractions=(0.6, 0.8),
-    tail_ratio=0.15,
-    least_middle_tokens=400,
-    least_future_events=4,
+    protocol=Protocol.SHORT, fractions=(0.6, 0.8), tail_ratio=0.15, least_middle_tokens=400, least_future_events=4
 )
 
 
@@ -235,10 +231,9 @@ def locate(file: str, source: str) -> Path:
     """
     folder = Path(source).resolve().parent
     places = (base / file for base in (folder, folder.parent, Path()))
-    found = next((path for path in places if path.is_file()), None)
-    if found is None:
-        raise InputError("there is no such file")
-    return found
+    if found := next(filter(Path.is_file, places), None):
+        return found
+    raise InputError("there is no such file")
 
 
 def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMessage) -> QuestionCut:
@@ -248,9 +243,9 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     """
     with open_stream(str(path)) as stream:
         records = list(records_in(stream, OnInvalid.KEEP))
-    first = next(open_transcripts(records))
-    if first.frame.container is Container.ARRAY and len(records) == 1:
-        prefix: Transcript | None = part_of(first, 0, cut - 1)
+    whole = next(open_transcripts(records))
+    if whole.frame.container is Container.ARRAY and len(records) == 1:
+        prefix: Transcript | None = part_of(whole, 0, cut - 1)
     else:
         # The session that reaches up to the line, read without knowing what follows.
         before = [record for record in records if record.place.line < cut]
@@ -258,13 +253,6 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
         prefix = found[-1] if found else None
     if not prefix or not prefix.messages:
         raise InputError(f"nothing precedes record {cut}", next_step="check the cut", place=str(path))
-    return QuestionCut(
-        case=_case_before(prefix, name, tail_tokens, count),
-        client_summary=_client_summary(records, cut),
-    )
-
-
-def _case_before(prefix: Transcript, name: str, tail_tokens: int, count: CountMessage) -> EvalCase:
     messages = prefix.messages
     sizes = [0 if message.is_meta else count(message) for message in messages]
     safe = group(messages).borders
@@ -273,7 +261,8 @@ def _case_before(prefix: Transcript, name: str, tail_tokens: int, count: CountMe
     head = next((border for border in safe if border > first), 0)
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), len(messages))
-    return _made(name, Protocol.SESSION, prefix, head, tail, sizes, plain_events(prefix), ())
+    case = _made(name, Protocol.SESSION, prefix, head, tail, sizes, plain_events(prefix), ())
+    return QuestionCut(case=case, client_summary=_client_summary(records, cut))
 
 
 def _client_summary(records: Sequence[Record], cut: int) -> str:
@@ -302,27 +291,21 @@ def plain_events(transcript: Transcript) -> tuple[Event, ...]:
 
     A call's text is its name and a line for each value of its arguments.
     """
-    return tuple(map(_plain, events(transcript, range(len(transcript.messages)))))
+    found: list[Event] = []
+    for event in events(transcript, range(len(transcript.messages))):
+        text = "\n".join((event.name, *_values(event.arguments))) if event.kind is EventKind.CALL else event.text
+        if "<" in text:
+            for tag in _BLOCKS:
+                text = without_block(text, tag)
+            text = _MARK.sub("", text)
+        found.append(replace(event, text=text))
+    return tuple(found)
 
 
 def schema_words(events: Iterable[Event]) -> frozenset[str]:
     """The names of parameters in these events' calls, nested ones too."""
-    return frozenset(
-        name
-        for event in events
-        if event.kind is EventKind.CALL
-        for name, _ in parameters(event.arguments)
-        if _is_parameter(name)
-    )
-
-
-def _plain(event: Event) -> Event:
-    text = "\n".join((event.name, *_values(event.arguments))) if event.kind is EventKind.CALL else event.text
-    if "<" in text:
-        for tag in _BLOCKS:
-            text = without_block(text, tag)
-        text = _MARK.sub("", text)
-    return replace(event, text=text)
+    calls = (event.arguments for event in events if event.kind is EventKind.CALL)
+    return frozenset(name for call in calls for name, _ in parameters(call) if _is_parameter(name))
 
 
 def _is_parameter(name: str) -> bool:

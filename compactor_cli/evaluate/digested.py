@@ -20,7 +20,7 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import Marker, without_marker
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.summary import Answer, Item, Request, Source, Summariser, Summary
+from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import shown_texts
@@ -219,9 +219,13 @@ def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) 
 
 def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count) -> Repeat:
     """The method run twice on the same, and once on its own summary."""
-    found, again = (method.of(case, budget_tokens, count) for _ in range(2))
-    kept_ratio = _kept_ratio(method, case, budget_tokens, count, found)
-    return Repeat(is_same=found.text == again.text, kept_ratio=kept_ratio)
+    found, same = (method.of(case, budget_tokens, count) for _ in range(2))
+    before, kept_ratio = atom_texts(found.text) - case.schema, 1.0
+    if before:
+        transcript, at = with_summary(case.prefix, case.head, summary_message(found.text), ())
+        again = method.digest(transcript, (at,), range(at), budget_tokens, count, state=found.answer.state)
+        kept_ratio = len(before & atom_texts(again.text)) / len(before)
+    return Repeat(is_same=found.text == same.text, kept_ratio=kept_ratio)
 
 
 def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
@@ -242,26 +246,12 @@ def malformed(found: Digested, covered: Iterable[int]) -> Iterable[str]:
         if not part.items:
             yield f"{part.section} is empty"
         for item in part.items:
-            yield from (f"{part.section}: {wrong}" for wrong in _wrong(item, known))
+            if not item.text.strip():
+                yield f"{part.section}: an item without text"
+            if list(item.records) != sorted(set(item.records)):
+                yield f"{part.section}: the records of an item are not ascending"
+            if not known.issuperset(item.records):
+                yield f"{part.section}: an item names a record that is not covered"
     read = {part.section: len(part.items) for part in read_sections(found.text, load_template(TEMPLATE))}
     if read != {part.section: len(part.items) for part in sections}:
         yield "the text does not read back to its sections"
-
-
-def _wrong(item: Item, covered: frozenset[int]) -> Iterable[str]:
-    if not item.text.strip():
-        yield "an item without text"
-    if list(item.records) != sorted(set(item.records)):
-        yield "the records of an item are not ascending"
-    if not covered.issuperset(item.records):
-        yield "an item names a record that is not covered"
-
-
-def _kept_ratio(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> float:
-    before = atom_texts(found.text) - case.schema
-    if not before:
-        return 1.0
-    transcript, at = with_summary(case.prefix, case.head, summary_message(found.text), ())
-    again = method.digest(transcript, (at,), range(at), budget_tokens, count, state=found.answer.state)
-    after = atom_texts(again.text)
-    return len(before & after) / len(before)

@@ -308,14 +308,10 @@ def _phrases(case: EvalCase) -> frozenset[str]:
 
 def shingles(events: Iterable[Event]) -> Iterator[str]:
     """Eight tokens of the user at a time, without overlap; what is left at the end of a message does not count."""
-    for event in events:
-        if event.kind is not EventKind.USER:
-            continue
-        word_run = tokens(event.text)
-        if len(word_run) > USER_MESSAGE_WORDS:
-            continue
-        for i in range(0, len(word_run) - SHINGLE_TOKENS + 1, SHINGLE_TOKENS):
-            yield " ".join(word_run[i : i + SHINGLE_TOKENS])
+    for word_run in (tokens(event.text) for event in events if event.kind is EventKind.USER):
+        if len(word_run) <= USER_MESSAGE_WORDS:
+            for i in range(0, len(word_run) - SHINGLE_TOKENS + 1, SHINGLE_TOKENS):
+                yield " ".join(word_run[i : i + SHINGLE_TOKENS])
 
 
 # Fewer words come again by chance.
@@ -332,10 +328,12 @@ def artefacts_of(events: Sequence[Event]) -> dict[Measure, tuple[str, ...]]:
     edited = dict.fromkeys(_paths(events, ToolKind.EDIT))
     # A file that was read may just mention errors.
     failing = (event for event in events if event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT))
+    runs = (event for event in events if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND)
+    commands = (next(lines_of(command_of(event.arguments)), "") for event in runs)
     found: dict[Measure, Iterable[str]] = {
         Measure.EDITED: edited,
         Measure.READ: (path for path in _paths(events, ToolKind.READ) if path not in edited),
-        Measure.COMMANDS: _commands(events),
+        Measure.COMMANDS: (" ".join(words(line)[:COMMAND_WORDS]) for line in commands if line),
         Measure.TODOS: _open_items(events),
         Measure.DECISIONS: _telling_lines(events, EventKind.ASSISTANT, _DECISION),
         Measure.ERRORS: _telling_lines(failing, EventKind.RESULT, _ERROR),
@@ -345,23 +343,16 @@ def artefacts_of(events: Sequence[Event]) -> dict[Measure, tuple[str, ...]]:
 
 def score_artefacts(artefacts: Mapping[Measure, Sequence[str]], summary: SummaryView) -> dict[Measure, Share]:
     """Which of them the summary names."""
-    paths = (Measure.EDITED, Measure.READ)
-    return {
-        measure: _share(
-            _names_path(text, summary) if measure in paths else f" {text} " in summary.flat_words for text in texts
-        )
-        for measure, texts in artefacts.items()
-    }
 
+    def is_named(measure: Measure, text: str) -> bool:
+        if measure not in (Measure.EDITED, Measure.READ):
+            return f" {text} " in summary.flat_words
+        # A path as a whole, or its folder and its name on one line (``src/app: a.py, b.py``).
+        folder, _, name = text.rpartition("/")
+        lines = (line for line in summary.lines if folder and name in line and folder in line)
+        return _holds(summary.text, text) or any(_holds(line, name) and _holds(line, folder) for line in lines)
 
-def _names_path(path: str, summary: SummaryView) -> bool:
-    """The path as a whole, or its folder and its name on one line (``src/app: a.py, b.py``)."""
-    if _holds(summary.text, path):
-        return True
-    folder, _, name = path.rpartition("/")
-    return bool(folder) and any(
-        _holds(line, name) and _holds(line, folder) for line in summary.lines if name in line and folder in line
-    )
+    return {measure: _share(is_named(measure, text) for text in texts) for measure, texts in artefacts.items()}
 
 
 def _holds(text: str, path: str) -> bool:
@@ -386,25 +377,12 @@ def _paths(events: Iterable[Event], tool: ToolKind) -> Iterator[str]:
                 yield from (path for action, path in patched_files(event.text) if action is not FileAction.MOVE)
 
 
-def _commands(events: Iterable[Event]) -> Iterator[str]:
-    for event in events:
-        is_command = event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
-        if is_command and (first := next(lines_of(command_of(event.arguments)), "")):
-            yield " ".join(words(first)[:COMMAND_WORDS])
-
-
 def _open_items(events: Sequence[Event]) -> Iterator[str]:
     """The items of the last list that are not done."""
-    for event in reversed(events):
-        if (
-            event.kind is EventKind.CALL
-            and event.tool is ToolKind.PLAN
-            and (items := objects(event.arguments, _LIST_KEYS))
-        ):
-            for item in items:
-                if str(item.get("status", "")).lower() not in _DONE and (text := argument(item, _ITEM_KEYS)):
-                    yield " ".join(words(text))
-            return
+    lists = (event for event in reversed(events) if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN)
+    for item in next(filter(None, (objects(event.arguments, _LIST_KEYS) for event in lists)), ()):
+        if str(item.get("status", "")).lower() not in _DONE and (text := argument(item, _ITEM_KEYS)):
+            yield " ".join(words(text))
 
 
 def _telling_lines(events: Iterable[Event], kind: EventKind, cue: re.Pattern[str]) -> Iterator[str]:
@@ -420,8 +398,6 @@ _DECISION = re.compile(
     r"|决定|因为|而不是|选择|改用|ことにし|なぜなら|代わりに",
     re.IGNORECASE,
 )
-
-
 _ERROR = re.compile(
     r"\b(?:[A-Z]\w*(?:Error|Exception)\b|(?:fatal|error|panic|failed|failure|Traceback|FAIL(?:ED)?)\b[:\s(\[])"
     r"|\b(?:not found|no such file|permission denied|command not found|undefined reference|cannot find)\b"
@@ -444,10 +420,14 @@ def reused_facts(case: EvalCase) -> tuple[str, ...]:
         if event.kind in (EventKind.USER, EventKind.RESULT):
             shown += _flat((event,))
             continue
-        for fact in _facts(event):
-            phrase = f" {fact} "
-            if phrase in middle and phrase not in known and phrase not in shown:
-                found.setdefault(fact)
+        # Of a text: amounts, numbers and codes with a digit, and capitalised names of two or more words.
+        is_call = event.kind is EventKind.CALL
+        texts = _values(event.arguments) if is_call else (fact[0] for fact in _FACT.finditer(event.text))
+        for spoken in (words(text) for text in texts if len(text) > 1):
+            phrase = f" {' '.join(spoken)} "
+            is_fact = 0 < len(spoken) <= MOST_ANSWER_WORDS and not _TRIVIAL.issuperset(spoken)
+            if is_fact and phrase in middle and phrase not in known and phrase not in shown:
+                found.setdefault(phrase.strip())
     return tuple(found)
 
 
@@ -460,30 +440,15 @@ def _flat(events: Iterable[Event]) -> str:
     return f" {' '.join(word for event in events for word in words(event.text))} "
 
 
-def _facts(event: Event) -> Iterator[str]:
-    # Of a text: amounts, numbers and codes with a digit, and capitalised names of two or more words.
-    is_call = event.kind is EventKind.CALL
-    texts = _values(event.arguments) if is_call else (found[0] for found in _FACT.finditer(event.text))
-    for text in texts:
-        found = words(text)
-        if 0 < len(found) <= MOST_ANSWER_WORDS and len(text) > 1 and not _TRIVIAL.issuperset(found):
-            yield " ".join(found)
-
-
 def _values(arguments: Any) -> Iterator[str]:
-    if isinstance(arguments, Mapping):
-        for value in arguments.values():
-            yield from _values(value)
-    elif isinstance(arguments, (list, tuple)):
-        for value in arguments:
+    if isinstance(arguments, Mapping | list | tuple):
+        for value in arguments.values() if isinstance(arguments, Mapping) else arguments:
             yield from _values(value)
     elif not isinstance(arguments, bool) and arguments is not None:
         yield str(arguments)
 
 
-_FACT = re.compile(
-    r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b|\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b",
-)
+_FACT = re.compile(r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b|\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b")
 
 
 TOP = 3

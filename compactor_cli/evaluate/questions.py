@@ -196,7 +196,10 @@ def run_questions(
     skipped: dict[str, str] = {}
     for done, ((file, cut), questions) in enumerate(asked.items(), 1):
         try:
-            found = _cut(questions[0], options, counter)
+            names = (file, questions[0].source)
+            tails = (tokens for part, tokens in options.tails if any(part in name for name in names))
+            tail_tokens = next(tails, options.tail_tokens)
+            found = read_cut(locate(*names), file, cut, tail_tokens, partial(count_message, counter))
         except InputError as error:
             skipped[f"{file}@{cut}"] = error.what
         else:
@@ -228,14 +231,6 @@ def questions_by_cut(paths: Iterable[str]) -> dict[tuple[str, int], list[Questio
     return found
 
 
-def _cut(question: Question, options: QuestionOptions, counter: Counter) -> QuestionCut:
-    path = locate(question.file, question.source)
-    names = (question.file, question.source)
-    tails = (tokens for part, tokens in options.tails if any(part in name for name in names))
-    tail_tokens = next(tails, options.tail_tokens)
-    return read_cut(path, question.file, question.cut, tail_tokens, partial(count_message, counter))
-
-
 def _summaries(
     cut: QuestionCut, question: Question, methods: Sequence[Method], options: QuestionOptions, count: Count
 ) -> Iterator[WrittenSummary]:
@@ -245,16 +240,9 @@ def _summaries(
     sizes = ((label(size), size.of(cut.case.middle_tokens), size.ratio) for size in options.budgets)
     budgets = [(name, max(tokens, LEAST_BUDGET_TOKENS) if ratio else tokens) for name, tokens, ratio in sizes]
     for name, budget in [(CLIENT, count(cut.client_summary))] if options.at_client else budgets:
+        made = partial(WrittenSummary, file=question.file, cut=question.cut, budget=name, budget_tokens=budget)
         for method, text in _texts(cut, writers, budget, options.at_client, count):
-            yield WrittenSummary(
-                file=question.file,
-                cut=question.cut,
-                method=method,
-                budget=name,
-                budget_tokens=budget,
-                tokens=count(text),
-                text=text,
-            )
+            yield made(method=method, tokens=count(text), text=text)
 
 
 def _texts(
@@ -283,8 +271,11 @@ def render_questions(result: QuestionsResult, with_misses: bool = False) -> str:
     blocks = [f"{_asked(result.readings)} questions on {cuts} cuts; {result.token_method}", _NOTE]
     for budget in dict.fromkeys(text.budget for text in result.written):
         blocks.append(_table(result, budget))
-    if with_misses:
-        blocks += _misses(result)
+    of_digest = (reading for reading in result.readings if with_misses and reading.method == DIGEST)
+    for reading in (one for one in of_digest if one.score < 1 or one.misled):
+        asked, mark = reading.question, " MISLEADS" if reading.misled else ""
+        head = f"{reading.score:g}{mark} at {reading.budget}, {asked.id} ({asked.type})"
+        blocks.append(f"{head}: {asked.question}\n  -> {asked.answer}")
     blocks += [f"skipped: {name}: {why}" for name, why in result.skipped.items()]
     return "\n\n".join(blocks) + "\n"
 
@@ -297,7 +288,13 @@ def _table(result: QuestionsResult, budget: str) -> str:
     readings = [reading for reading in result.readings if reading.budget == budget]
     rows = [[f"at {budget}", "questions", *(cell for method in result.methods for cell in (method, "misled"))]]
     for name, group in _groups(readings):
-        rows.append([name, str(_asked(group)), *_cells(result.methods, group)])
+        row = [name, str(_asked(group))]
+        for method in result.methods:
+            read = [reading for reading in group if reading.method == method]
+            watched = [reading for reading in read if reading.question.wrong]
+            row.append(percent(mean(reading.score for reading in read)) if read else NOTHING)
+            row.append(f"{sum(reading.misled for reading in watched)}/{len(watched)}")
+        rows.append(row)
     last = ["tokens, mean", ""]
     for method in result.methods:
         sizes = (text.tokens for text in result.written if (text.method, text.budget) == (method, budget))
@@ -318,35 +315,21 @@ def _groups(readings: Sequence[Reading]) -> Iterator[tuple[str, list[Reading]]]:
             yield f"{about}{value}", [reading for reading in readings if value_of(reading) == value]
 
 
-def _cells(methods: Sequence[str], group: Sequence[Reading]) -> Iterator[str]:
-    for method in methods:
-        read = [reading for reading in group if reading.method == method]
-        watched = [reading for reading in read if reading.question.wrong]
-        yield percent(mean(reading.score for reading in read)) if read else NOTHING
-        yield f"{sum(reading.misled for reading in watched)}/{len(watched)}"
-
-
-def _misses(result: QuestionsResult) -> Iterator[str]:
-    """What the digest does not answer, or misleads about."""
-    for reading in result.readings:
-        if reading.method == DIGEST and (reading.score < 1 or reading.misled):
-            asked = reading.question
-            mark = " MISLEADS" if reading.misled else ""
-            head = f"{reading.score:g}{mark} at {reading.budget}, {asked.id} ({asked.type})"
-            yield f"{head}: {asked.question}\n  -> {asked.answer}"
-
-
 def questions_json(result: QuestionsResult) -> dict[str, Any]:
     """Plain values for a JSON encoder: every reading, and every table's figures."""
     budgets = dict.fromkeys(text.budget for text in result.written)
+    readings = []
+    for reading in result.readings:
+        asked = {name: getattr(reading.question, name) for name in ("id", "type", "file", "cut")}
+        found = {name: getattr(reading, name) for name in ("dialect", "method", "budget", "score", "misled")}
+        readings.append(asked | found)
+    summaries = map(dataclasses.asdict, result.written)
     return {
         "methods": list(result.methods),
         "tokens": result.token_method,
         "figures": [figure for budget in budgets for figure in _figures(result, budget)],
-        "readings": [_reading_json(reading) for reading in result.readings],
-        "summaries": [
-            {key: value for key, value in dataclasses.asdict(text).items() if key != "text"} for text in result.written
-        ],
+        "readings": readings,
+        "summaries": [{key: value for key, value in one.items() if key != "text"} for one in summaries],
         "skipped": dict(result.skipped),
     }
 
@@ -367,11 +350,6 @@ def _figures(result: QuestionsResult, budget: str) -> Iterator[dict[str, Any]]:
             }
 
 
-def _reading_json(reading: Reading) -> dict[str, Any]:
-    asked = {name: getattr(reading.question, name) for name in ("id", "type", "file", "cut")}
-    return asked | {name: getattr(reading, name) for name in ("dialect", "method", "budget", "score", "misled")}
-
-
 def write_summaries(result: QuestionsResult, folder: str) -> None:
     """A JSONL file ``METHOD@BUDGET.jsonl`` for each method and budget: file, cut and text, a summary a line.
 
@@ -379,11 +357,8 @@ def write_summaries(result: QuestionsResult, folder: str) -> None:
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     for method, budget in dict.fromkeys((text.method, text.budget) for text in result.written):
-        rows = [
-            {"file": text.file, "cut": text.cut, "text": text.text}
-            for text in result.written
-            if (text.method, text.budget) == (method, budget)
-        ]
+        texts = (text for text in result.written if (text.method, text.budget) == (method, budget))
+        rows = ({"file": text.file, "cut": text.cut, "text": text.text} for text in texts)
         lines = b"".join(orjson.dumps(row) + b"\n" for row in rows)
         name = re.sub(r"[^\w.-]", "_", method)
         Path(folder, f"{name}@{budget}.jsonl").write_bytes(lines)
@@ -475,13 +450,8 @@ def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
     opened = next((n for n, event in enumerate(events) if event.kind is not EventKind.SUMMARY), len(events))
     future = tuple(takewhile(lambda event: event.kind is not EventKind.SUMMARY, events[opened:]))
     everything = tuple(range(len(case.prefix.messages)))
-    return replace(
-        case,
-        head=(),
-        middle=everything,
-        future_events=future[: CutRule().most_future_events],
-        schema=case.schema | schema_words(future),
-    )
+    counted, schema = future[: CutRule().most_future_events], case.schema | schema_words(future)
+    return replace(case, head=(), middle=everything, future_events=counted, schema=schema)
 
 
 def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
@@ -542,15 +512,9 @@ def render_replies(result: RepliesResult) -> str:
         mine = [one for one in result.measured if one.method == method]
         answers = [answer for one in mine for answer in one.answers]
         shares = ([one.shares[m.value] for one in mine if m.value in one.shares] for m in MEASURES)
-        rows.append(
-            [
-                method,
-                f"{mean(one.tokens for one in mine):,.0f}",
-                *(percent(mean(values)) if values else NOTHING for values in shares),
-                percent(mean(answers)) if answers else NOTHING,
-                str(sum(one.misled for one in mine)),
-            ]
-        )
+        cells = (percent(mean(values)) if values else NOTHING for values in (*shares, answers))
+        misled = str(sum(one.misled for one in mine))
+        rows.append([method, f"{mean(one.tokens for one in mine):,.0f}", *cells, misled])
     notes = [f"refused: {name}: {why}" for name, why in result.refused.items()]
     notes += [f"skipped: {name}: {why}" for name, why in result.skipped.items()]
     return "\n\n".join([columns(rows), *notes]) + "\n"

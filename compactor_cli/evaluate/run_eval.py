@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
@@ -259,12 +260,9 @@ def groups_of(cases: Sequence[CaseResult]) -> Iterator[CaseGroup]:
     """For each protocol all cases, then those of each dialect where there is more than one."""
     for protocol in Protocol:
         chosen = tuple(case for case in cases if case.protocol == protocol)
-        if not chosen:
-            continue
-        yield CaseGroup(protocol=protocol, dialect=TOTAL, cases=chosen)
-        for dialect in sorted({case.dialect for case in chosen}):
-            of_dialect = tuple(case for case in chosen if case.dialect == dialect)
-            yield CaseGroup(protocol=protocol, dialect=dialect, cases=of_dialect)
+        for dialect in (TOTAL, *sorted({case.dialect for case in chosen})) if chosen else ():
+            found = tuple(case for case in chosen if dialect in (TOTAL, case.dialect))
+            yield CaseGroup(protocol=protocol, dialect=dialect, cases=found)
 
 
 def _scored_by(cases: Iterable[CaseResult], method: str, budget: str) -> Iterator[tuple[str, CaseScore]]:
@@ -359,27 +357,23 @@ def run_eval(
     if 0 < options.limit < len(sources):
         chosen = [sources[i * len(sources) // options.limit] for i in range(options.limit)]
     files: list[FileResult] = []
-    for file in _evaluated(chosen, bench):
-        files.append(file)
-        if progress:
-            progress(len(files), len(chosen))
+    with ExitStack() as stack:
+        found: Iterable[FileResult] = (evaluate_file(source, bench) for source in chosen)
+        if options.jobs > 1 and len(chosen) > 1:
+            from concurrent.futures import ProcessPoolExecutor
+
+            workers = ProcessPoolExecutor(options.jobs, initializer=_benches.append, initargs=(bench,))
+            found = stack.enter_context(workers).map(evaluate_file, chosen)
+        for file in found:
+            files.append(file)
+            if progress:
+                progress(len(files), len(chosen))
     return EvalResult(
         options=options,
         methods=tuple(method.name for method in bench.methods),
         token_method=bench.counter.method,
         files=tuple(files),
     )
-
-
-def _evaluated(sources: Sequence[InputSource], bench: _Bench) -> Iterator[FileResult]:
-    """The results in the order of the sources."""
-    if bench.options.jobs <= 1 or len(sources) <= 1:
-        yield from (evaluate_file(source, bench) for source in sources)
-        return
-    from concurrent.futures import ProcessPoolExecutor
-
-    with ProcessPoolExecutor(bench.options.jobs, initializer=_benches.append, initargs=(bench,)) as pool:
-        yield from pool.map(evaluate_file, sources)
 
 
 # What a worker process evaluates with: handed over once, so that its vocabulary is loaded once.

@@ -37,14 +37,12 @@ NOTHING = "-"
 def columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows in columns of equal width, the first flush left, the others flush right; a rule under the first row."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    head, *body = rows
+    lines: list[str] = []
+    for row in rows:
+        rest = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([_line(head, widths), rule, *(_line(row, widths) for row in body)])
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    rest = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
-    return "  ".join([row[0].ljust(widths[0]), *rest]).rstrip()
+    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def percent(ratio: float) -> str:
@@ -85,9 +83,10 @@ def gate_table(result: EvalResult) -> str:
         return ""
     rows = [["gate", "digests", "broken", "worst"]]
     most_used = percent(max(gate.budget_ratio for gate in gates))
+    invented, malformed = [len(gate.invented) for gate in gates], [len(gate.malformed) for gate in gates]
     rows.append(_gate("budget", (gate.budget_ratio > 1 for gate in gates), f"{most_used} %"))
-    rows.append(_gate("invented atoms", (bool(gate.invented) for gate in gates), _longest(g.invented for g in gates)))
-    rows.append(_gate("structure", (bool(gate.malformed) for gate in gates), _longest(g.malformed for g in gates)))
+    rows.append(_gate("invented atoms", map(bool, invented), str(max(invented))))
+    rows.append(_gate("structure", map(bool, malformed), str(max(malformed))))
     repeats = [case.repeat for case in result.cases if case.repeat]
     if repeats:
         rows.append(_gate("same text again", (not item.is_same for item in repeats), ""))
@@ -99,10 +98,6 @@ def gate_table(result: EvalResult) -> str:
 def _gate(name: str, broken: Iterable[bool], worst: str) -> list[str]:
     every = list(broken)
     return [name, str(len(every)), str(sum(every)), worst]
-
-
-def _longest(lists: Iterable[Sequence[str]]) -> str:
-    return str(max(len(found) for found in lists))
 
 
 def drift_table(result: EvalResult) -> str:
@@ -166,7 +161,13 @@ def _group_blocks(result: EvalResult, group: CaseGroup) -> Iterator[str]:
                     rows.append([method, budget, *cells, f"{used(group.cases, method, budget)[0]:.2f}"])
             yield columns(rows)
     if len(result.methods) > 1:
-        yield _comparison(result, group)
+        compared = [measure for measure in _COMPARED if _is_measured(group, measure)]
+        rows = [["digest minus", "at", *compared]]
+        for budget in _shares_only(budgets_of(result, group.cases)):
+            found = differences(result, group, budget)
+            for method in result.methods[1:]:
+                rows.append([method, budget, *(change(found.get((method, measure))) for measure in compared)])
+        yield f"{_BOOTSTRAP}\n\n{columns(rows)}"
 
 
 def _is_measured(group: CaseGroup, measure: Measure) -> bool:
@@ -175,16 +176,6 @@ def _is_measured(group: CaseGroup, measure: Measure) -> bool:
 
 def _cells(group: CaseGroup, method: str, budget: str, measures: Sequence[Measure]) -> list[str]:
     return [figure(cell(shares(group.cases, method, budget, measure))) for measure in measures]
-
-
-def _comparison(result: EvalResult, group: CaseGroup) -> str:
-    measures = [measure for measure in _COMPARED if _is_measured(group, measure)]
-    rows = [["digest minus", "at", *measures]]
-    for budget in _shares_only(budgets_of(result, group.cases)):
-        found = differences(result, group, budget)
-        for method in result.methods[1:]:
-            rows.append([method, budget, *(change(found.get((method, measure))) for measure in measures)])
-    return f"{_BOOTSTRAP}\n\n{columns(rows)}"
 
 
 def _shares_only(budgets: Sequence[str]) -> Sequence[str]:
@@ -265,13 +256,9 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "protocol": case.protocol,
         "middle_tokens": case.middle_tokens,
         "scores": [
-            {
-                "method": score.method,
-                "budget": score.budget,
-                "used": round(score.budget_ratio, _DIGITS),
-                "kept_of": _kept_of(score.shares),
-            }
-            for score in case.scores
+            {"method": one.method, "budget": one.budget, "used": round(one.budget_ratio, _DIGITS)}
+            | {"kept_of": _kept_of(one.shares)}
+            for one in case.scores
         ],
         "gates": {budget: dataclasses.asdict(gates) for budget, gates in case.gates.items()},
         "repeat": dataclasses.asdict(case.repeat) if case.repeat else None,
