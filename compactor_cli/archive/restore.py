@@ -38,7 +38,7 @@ from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_r
 from compactor_cli.model.transcript import Message, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
-from compactor_cli.read.sources import state_folder
+from compactor_cli.read.sources import is_folder, state_folder
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
 
 MIN_PREFIX_CHARS = 8
@@ -196,7 +196,7 @@ def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
     """The folders that are there, in their order, each once however it is named."""
     found: dict[str, Path] = {}
     for folder in folders:
-        if folder.is_dir():
+        if is_folder(folder):
             found.setdefault(os.path.realpath(folder), folder)
     return tuple(found.values())
 

@@ -60,6 +60,7 @@ from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.presets import values
 from compactor_cli.read.jsonl import OnInvalid, records_in
+from compactor_cli.read.sources import is_folder
 from compactor_cli.read.streams import open_stream
 from compactor_cli.schema import faults, schema_names
 
@@ -126,7 +127,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
     is_sound = True
     for name in named:
         try:
-            problems, line = _archive(name, console) if Path(name).is_dir() else _file(name, dialect, console)
+            problems, line = _archive(name, console) if is_folder(name) else _file(name, dialect, console)
         except CompactError as error:
             problems, line = (str(error),), ""
         is_sound = is_sound and not problems

@@ -79,7 +79,8 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
         raise error
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were")
+        check = "owner and mode of it and of its folder" if isinstance(error, PermissionError) else "the file system"
+        _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}")
         return CompactError.exit_code
     if "-vv" in arguments:
         import traceback

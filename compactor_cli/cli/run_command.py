@@ -24,7 +24,7 @@ from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
 from compactor_cli.model.settings import Settings, untouched
-from compactor_cli.read.sources import InputSource, find_sources
+from compactor_cli.read.sources import InputSource, find_sources, is_folder
 from compactor_cli.read.streams import STDIN, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.rows import View
@@ -310,7 +310,7 @@ def _roots(jobs: Sequence[Job], run_options: RunOptions) -> tuple[str, ...]:
     roots = sorted({os.path.realpath(root) for root in {job.source.root for job in jobs}})
     if len(roots) > MOST_LOCKS:
         roots = [os.path.commonpath(roots)]
-    return tuple(root for root in roots if Path(root).is_dir())
+    return tuple(root for root in roots if is_folder(root))
 
 
 def _batch(
@@ -324,7 +324,9 @@ def _batch(
     """The inputs one by one, what comes up on the way shown, saved and reported."""
     single = len(jobs) == 1
     path = Path(jobs[0].source.path) if single else Path()
-    size_bytes = path.stat().st_size if path.is_file() else 0
+    size_bytes = 0
+    with suppress(OSError):
+        size_bytes = path.stat().st_size if path.is_file() else 0
     total, unit = (size_bytes, "B") if single else (len(jobs), "file")
     shown = Progress(label=console.program, total=total, unit=unit, shown=console.watched)
     progress = stack.enter_context(shown)

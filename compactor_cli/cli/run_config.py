@@ -130,7 +130,8 @@ def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
         instructions = Path(path).read_text(encoding="utf-8-sig") if path else ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise UsageError(f"the instructions cannot be read ({reason})", place=path) from error
+        what = f"the instructions cannot be read ({reason})"
+        raise UsageError(what, next_step="check the path after instructions=", place=path) from error
     return model_options(
         settings,
         model=run_options.model,

@@ -153,7 +153,10 @@ def is_summary_call(messages: Sequence[Message]) -> bool:
 
 
 # Its original would show how much the share is; without it the share would be taken of what is left, run by run.
-_TAKEN = "nothing was added since the last compaction, and its original is not in the archive: name a size in tokens"
+_TAKEN = (
+    "nothing was added since the last compaction, and no archive of this run has its original: name a size in tokens,"
+    " or that archive with --archive-dir"
+)
 
 
 def _counted_plan(

@@ -72,7 +72,8 @@ def load_preset(name: str) -> Preset:
         raise UsageError(f"not valid TOML: {error}", next_step="fix the file", place=where) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(f"the preset cannot be read: {reason}", place=name) from error
+        what = f"the preset cannot be read ({reason})"
+        raise UsageError(what, next_step="check the path after --preset", place=name) from error
     # Another preset can only start from one that comes with the package.
     if "base" in table and table["base"] not in names:
         raise UsageError(f"no preset is called {table['base']}", next_step=f"one of {', '.join(names)}", place=where)

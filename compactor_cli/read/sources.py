@@ -81,10 +81,18 @@ def _listed(path: str, null_separated: bool) -> tuple[str, ...]:
     return tuple(os.fsdecode(item) for item in data.split(b"\0" if null_separated else b"\n") if item)
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether this is a folder. What may not be looked at is none: it fails by itself, when it is opened."""
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        return False
+
+
 def _expand(
     path: str, name: str, recursive: bool, walk: Walk, passed_over: Callable[[str], object]
 ) -> Iterator[InputSource]:
-    if path == STDIN or not Path(path).is_dir():
+    if path == STDIN or not is_folder(path):
         yield InputSource(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
     elif recursive:
         yield from _tree(path, walk, passed_over)

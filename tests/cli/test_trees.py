@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_cases import Run, conversation, session_bytes
 
+from compactor_cli.archive.restore import list_file
+
 IN_PLACE = ("-i", "-r", "tree", "--min-age", "0", "-t", "1500")
 
 
@@ -85,3 +87,20 @@ def test_stats_of_a_tree_know_documents_by_their_content_too(tree: Path, compact
     assert ran.code == 0, ran.err
     names = {Path(json.loads(line)["path"]).name for line in ran.out.splitlines()}
     assert names == {"session.jsonl", "chat.json", "run.traj"}
+
+
+def test_a_name_that_may_not_be_looked_at_fails_alone_and_the_other_inputs_are_done(tree: Path, compact: Run) -> None:
+    # Of root, too, who may look into every folder.
+    nobodys = f"tree/{'x' * 300}.jsonl"
+    ran = compact("-t", "1500", nobodys, str(tree / "session.jsonl"), "--output-dir", "out")
+    assert ran.code == 3
+    assert f"{nobodys}: cannot be read (File name too long): check the file system" in ran.err
+    assert list(Path("out").rglob("session.jsonl"))
+
+
+def test_an_archive_that_may_not_be_looked_at_hides_no_other(tree: Path, compact: Run, compactor: Run) -> None:
+    assert compact(*IN_PLACE).code == 0
+    known = list_file()
+    known.write_bytes(f"/{'x' * 300}/.transcripts\n".encode() + known.read_bytes())
+    ran = compactor("restore", str(tree / "session.jsonl"), "-o", "-")
+    assert (ran.code, ran.out) == (0, session_bytes()), ran.err

@@ -355,7 +355,7 @@ class TestSecondRun:
             replace(TARGET, target=Size(ratio=0.25)),
         )
         assert not plan.changes
-        assert "not in the archive" in plan.reason
+        assert "no archive of this run has its original" in plan.reason
 
     def test_nothing_but_a_summary_in_the_middle_stays(self) -> None:
         keep = Keep(head_tokens=100, tail_tokens=500)
