@@ -9,7 +9,6 @@ from enum import StrEnum
 from functools import cache, lru_cache
 
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
-from compactor_cli.digest.scripts import here_document, python_script, work_of
 from compactor_cli.digest.statements import ELLIPSIS, head, windowed
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
@@ -447,7 +446,7 @@ def shell_operations(command: str, *, failed: bool = False) -> Iterator[tuple[Fi
     Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
     that cannot be known, no path is given. A here-document's body is content, not commands.
     """
-    shown, _ = here_document(command)
+    shown, _ = _here_document(command)
     shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
     directory: str | None = ""
     segments = [segment for segment in re.split(_SEGMENT, shown) if segment.strip()]
@@ -461,8 +460,35 @@ def shell_operations(command: str, *, failed: bool = False) -> Iterator[tuple[Fi
             if found:
                 written = path if path != found else ""
                 yield action, found, target if written else _located(directory, target) if target else "", written
-    written_paths = () if failed else work_of(python_script(command)).written
+    written_paths = () if failed else dict.fromkeys(_written_by_python(command))
     yield from ((FileAction.EDIT, path, "", "") for path in written_paths if _looks_like_file(path))
+
+
+def _here_document(command: str) -> tuple[str, str]:
+    """A command line without the body of its here-document, and that body; what follows it is commands again."""
+    shown, marker, body = command.partition("<<")
+    if not marker:
+        return command, ""
+    opening, _, body = body.partition("\n")
+    shown += opening
+    word = opening.strip().lstrip("-").split()[:1]
+    end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
+    return (shown + body[end.end() :], body[: end.start()]) if end else (shown, body)
+
+
+def _written_by_python(command: str) -> Iterator[str]:
+    """The paths that a Python script in a here-document writes: literal ones, and names that one was given to."""
+    shown, body = _here_document(command)
+    script = body if "python" in shown else ""
+    named = dict(_GIVEN.findall(script))
+    for found in _WRITES.finditer(script):
+        place = found[1] or found[2]
+        yield place.strip("'\"") if place[0] in "'\"" else named.get(place, "")
+
+
+_GIVEN = re.compile(r"\b(\w+) *= *(?:[\w.]*Path\()?['\"]([^'\"\n]+)['\"]")
+_PATH = r"(['\"][^'\"\n]+['\"]|\b\w+)"
+_WRITES = re.compile(rf"\bopen\(\s*{_PATH}\s*,\s*(?:mode=)?['\"][wa]|{_PATH}\)?\.write_text\(")
 
 
 def _entered(directory: str | None, operands: Sequence[str]) -> str | None:

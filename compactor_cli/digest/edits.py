@@ -9,7 +9,6 @@ from typing import Any
 
 from compactor_cli.digest.commands import PROSE, editor_step, patch_of
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
-from compactor_cli.digest.scripts import python_script, substitutions, work_of
 from compactor_cli.digest.statements import is_noise, is_scrap
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
@@ -36,9 +35,6 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
         command = command_of(call.arguments)
         if editor_step(call) == "edit":
             yield _replaced_lines(command, window)
-        else:
-            yield from substitutions(command)
-            yield from work_of(python_script(command)).replaced
         return
     edits: Sequence[Mapping[str, Any] | str] = objects(call.arguments, _EDITS) or (call.arguments,)
     for edit in edits:

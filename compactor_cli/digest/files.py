@@ -32,7 +32,6 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.scripts import python_script
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -153,8 +152,7 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
         # The file is the one that the result shows: an edit does not name it.
         yield changed(shown) if step == "edit" else done(action=_EDITOR_ACTIONS[step], path=shown)
     elif event.tool is ToolKind.COMMAND:
-        is_in_vain = result is not None and python_script(source) and _FOUND_NOTHING.search(result.text)
-        steps = list(shell_operations(source, failed=failed_with_code(result) or bool(is_in_vain)))
+        steps = list(shell_operations(source, failed=failed_with_code(result)))
         written_paths = {path for action, path, *_ in steps if action in _WRITING and not is_throwaway(path)}
         for action, path, target, written in steps:
             # Of several files it is not known which the texts are of.
@@ -178,12 +176,6 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
         yield done(action=FileAction.READ, path=argument(event.arguments, PATH_KEYS))
 
 
-# What a script says that did not find what it was to replace.
-_FOUND_NOTHING = re.compile(
-    r"\b(?:pattern|string|text|needle|markers?|block|snippet|target|lines?|code) not found\b"
-    r"|\bno changes? (?:made|needed)\b",
-    re.IGNORECASE,
-)
 _EDITOR_ACTIONS = {"open": FileAction.READ, "create": FileAction.CREATE}
 _PATCHED = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
 _PATCH_ACTIONS = {

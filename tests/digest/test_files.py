@@ -204,38 +204,15 @@ p.write_text(s.replace(old, old + "\\n    edges = sorted(edges)"))
 PY"""
 
 
-@pytest.mark.parametrize(
-    ("command", "line"),
-    [
-        ("sed -i 's/limit = 3/limit = 30  # bar/' drift.py && pytest", "limit = 30  # bar"),
-        (
-            r"perl -0777 -pe 's/(edges = x\n)(\s*)/$1$2edges = sorted(edges)\n/' -i.bak drift.py",
-            "edges = sorted(edges)",
-        ),
-        (SCRIPT, "edges = sorted(edges)"),
-        ("sed -i 's/mode=None,/newline=\"\",/' drift.py", 'newline="",'),
-        ("mkdir -p a && cat > drift.py <<'EOF'\nedges = sorted(edges)\nEOF", "edges = sorted(edges)"),
-    ],
-)
-def test_of_an_edit_by_a_command_the_line_that_it_puts_there_is_known(command: str, line: str) -> None:
-    found = file_operations(events_of(*ran(command, "")))
-    assert [(one.path, one.lines) for one in found if "." in one.path] == [("drift.py", (line,))]
+def test_the_line_that_a_command_writes_into_a_file_is_known() -> None:
+    found = file_operations(events_of(*ran("mkdir -p a && cat > drift.py <<'EOF'\nedges = sorted(edges)\nEOF", "")))
+    assert [(one.path, one.lines) for one in found if "." in one.path] == [("drift.py", ("edges = sorted(edges)",))]
 
 
 def test_of_a_chain_that_failed_what_stands_before_its_last_command_was_done() -> None:
     failed = "<returncode>1</returncode>\nSyntaxError: invalid syntax"
     assert states(*ran(f"cp drift.py old.py && {SCRIPT}", failed)) == {"old.py": "created"}
     assert states(*ran("sed -i 's/a/b/' drift.py", failed)) == {}
-
-
-@pytest.mark.parametrize("terms", [300, 1_500, 3_000])
-def test_a_script_nested_too_deep_is_read_as_far_as_it_goes(terms: int) -> None:
-    script = f"open('a.py', 'w')\nname = {'+'.join(['b'] * terms)}\nopen(name, 'w')"
-    assert set(states(ran(f"python - <<'PY'\n{script}\nPY", "done"))) <= {"a.py"}
-
-
-def test_a_script_that_did_not_find_what_it_was_to_replace_edited_nothing() -> None:
-    assert states(*ran(SCRIPT, "pattern not found")) == {}
 
 
 def test_a_file_that_could_not_be_written_is_not_created() -> None:
