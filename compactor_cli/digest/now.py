@@ -50,6 +50,7 @@ _MAX_CALL_CHARS = 160
 # Of a dialogue, what the assistant said last stands among what happened, unless it is a question that waits.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _CHARS_PER_TOKEN = 4
+_MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
 _MAX_LOOKED_BACK = 30
 _MAX_STEPS = 4
 _MIN_TELLING_CHARS = 60
@@ -72,9 +73,16 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         for item in _status_items(analysis, left, token_cache)
         if not any(_words_of(item) in text for text in quoted)
     ]
-    ranked = (*requests[:1], *standing[:1], *requests[1:], *standing[1:])
+    # The steps since then come last: they say least where calls or words are named that wait.
+    first = standing[:1] if standing and not _is_steps(standing[0], analysis) else []
+    rest = sorted((item for item in standing if item not in first), key=lambda item: _is_steps(item, analysis))
+    ranked = (*requests[:1], *first, *requests[1:], *rest)
     taken = set(chosen(ranked, budget_tokens, token_cache))
     return tuple(item for item in (*requests, *standing) if item in taken)
+
+
+def _is_steps(item: Item, analysis: Analysis) -> bool:
+    return item.text.startswith(analysis.words.since)
 
 
 def request_tokens(budget_tokens: int, analysis: Analysis) -> int:
@@ -147,7 +155,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
     words = analysis.words
     last, is_since = _last_telling(analysis)
-    steps, is_acted = _steps_since(analysis, last)
+    steps, acts = _steps_since(analysis, last)
     is_waiting = last is None or analysis.events[-1].record <= last.record
     # Of a dialogue Facts has them, with what came of them; whoever asks announces no step.
     if analysis.is_dialogue or (is_waiting and last and last_question(last.text)):
@@ -156,9 +164,11 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     room = int(budget_tokens * share)
     ending_text = _gist(last.text, room, analysis, token_cache, is_waiting=is_waiting) if last else ""
     ending_text = marked(ending_text, last.record, analysis.dealt_with, words) if last else ""
-    if last and ending_text and is_since:
+    # A remark that much was done after is past; an explanation is not.
+    is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
+    if last and ending_text and is_since and not is_past:
         # What was said before something was done is no state any more.
-        label = words.earlier_state if is_acted else words.stood
+        label = words.earlier_state if acts else words.stood
         yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
     if step := analysis.plan.next_step:
         # A step that the user stopped is not simply the next one, until the work goes on.
@@ -248,10 +258,10 @@ def _telling(text: str) -> list[str]:
     return [piece for piece in sentences(text) if not is_narration(piece)]
 
 
-def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, bool]:
+def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, int]:
     """The newest calls and remarks after what was said last and after the request, oldest first: where work stopped.
 
-    And whether something acted among them: an edit, or a command that does not only look.
+    And how many acted among them: edits, and commands that do not only look.
     """
     since = max(last.record if last else -1, _asked_record(analysis))
     # Calls without a result are named as such.
@@ -259,17 +269,17 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
     ran = {run.record: run for run in analysis.runs}
     newest_words = next((one for one in reversed(analysis.events) if one.kind is EventKind.ASSISTANT), None)
     done: dict[str, None] = {}
-    is_acted, record = False, -1
+    acts, record = 0, -1
     for event in analysis.events:
         is_newest = event is newest_words and event.record >= since
         if (event.record <= since and not is_newest) or id(event) in open_calls:
             continue
         if event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
             run = ran.get(event.record)
-            acts = event.tool is ToolKind.EDIT or (run is not None and not run.is_look)
-            acts = acts or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
-            is_acted, record = is_acted or acts, event.record
-            text = _call_words(event) + (_ended(run, analysis) if acts and run else "")
+            is_act = event.tool is ToolKind.EDIT or (run is not None and not run.is_look)
+            is_act = is_act or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
+            acts, record = acts + is_act, event.record
+            text = _call_words(event) + (_ended(run, analysis) if is_act and run else "")
         elif event.kind is EventKind.ASSISTANT and (stated := _stated(event, is_newest, event is last)):
             text, record = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), event.record
         else:
@@ -278,11 +288,19 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, b
         done[text] = None
     newest = list(done)[-_MAX_STEPS:]
     if newest and analysis.thought:
-        # It ends with what the newest calls are for.
-        thought = analysis.words.quoted(tail(one_line(analysis.thought.text), _MAX_CALL_CHARS))
-        newest = [thought, *newest[1 - _MAX_STEPS :]]
+        newest = [analysis.words.quoted(_end_of(analysis.thought.text)), *newest[1 - _MAX_STEPS :]]
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
-    return (Item(text=text, records=records_of((record,))) if newest else None), is_acted
+    return (Item(text=text, records=records_of((record,))) if newest else None), acts
+
+
+def _end_of(thought: str) -> str:
+    """The last sentences of a thought, whole where one fits: what the newest calls are for."""
+    taken: list[str] = []
+    for piece in reversed(sentences(thought)):
+        if sum(map(len, taken)) + len(piece) > _MAX_THOUGHT_CHARS:
+            break
+        taken.insert(0, piece)
+    return " ".join(taken) or tail(one_line(thought), _MAX_THOUGHT_CHARS)
 
 
 def _stated(event: Event, is_newest: bool, is_quoted: bool) -> list[str]:

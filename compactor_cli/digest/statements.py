@@ -361,8 +361,9 @@ def _narration() -> re.Pattern[str]:
     )
     return re.compile(
         rf"^{lead}{aim}(?:let me|let'?s|let us|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
-        r"|i can see"
-        r"|i see|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
+        r"|i (?:can )?see[.:!]*$"
+        r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit)(?:e|ing)?"
+        r"|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
         r"|the (?:next|last|remaining)|one (?:more|remaining|last))"
         r"\b(?:[^.!?]|\.(?=\w)){0,140}[.:!]?(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"

@@ -278,3 +278,35 @@ def test_a_new_request_is_no_reply_to_what_was_said_before_it() -> None:
     found = task(user("open a pull request"), opened, says("It is opened."), user("fix the lint failure of the build"))
     assert found[:1] == ["Asked: fix the lint failure of the build"]
     assert not any(text.startswith("In reply to") for text in found)
+
+
+def test_a_remark_that_much_was_done_after_is_no_state_and_an_explanation_is() -> None:
+    edits = [
+        (call("Edit", f"e{n}", file_path=f"m{n}.py", old_string="a", new_string="b"), answer("ok", f"e{n}"))
+        for n in range(6)
+    ]
+    brief = "Since `store` imports `clock`, it can't be the other way round."
+    remark = says(brief)
+    why = says(
+        f"{brief} The readings of a day are cut at midnight of the gauge's own clock, so that a "
+        "move to UTC moves them to another day, unless the export converts them first."
+    )
+    looked = ran("cat clock.py", "import time")
+    assert any("imports `clock`" in text for text in task(user(ASKED), looked, remark, edits[0]))
+    assert not any("imports `clock`" in text for text in task(user(ASKED), looked, remark, *edits))
+    assert any("imports `clock`" in text for text in task(user(ASKED), looked, why, *edits))
+
+
+def test_a_thought_is_told_in_whole_sentences_from_its_end() -> None:
+    aim = "I need to replace the three uses of `gauge_zone` and to take the local helper out of `clock.py`."
+    thought = thinks(f"{'The tests of the clock all use a helper of their own. ' * 6}{aim}")
+    found = task(user(ASKED), ran("cat clock.py", "import time"), thought, call("Grep", "g", pattern="gauge_zone"))
+    assert any(text.startswith('since then: "The tests of') and f'{aim}"' in text for text in found)
+
+
+def test_an_order_to_oneself_is_no_state_and_what_is_seen_is() -> None:
+    done = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    seen = says("I see the replacement took the definition of the helper along as well.")
+    order = says("Now remove the local helper functions of the tests that are no longer needed.")
+    found = task(user(ASKED), ran("cat clock.py", "import time"), seen, order, done)
+    assert any(text.endswith("took the definition of the helper along as well.") for text in found)
