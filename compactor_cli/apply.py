@@ -65,7 +65,8 @@ LoadState = Callable[[str], bytes | None]
 
 # What the last digits of hashes may add when the digest's state is named after the summary was fitted.
 _MARKER_SLACK_TOKENS = 8
-_PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
+# As long as the name of a stored table, which is known when the summary is written.
+PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
 # Set in place of the summary once, to see what the dialect and the acknowledgement put around it, and which record is
 # then the last of the conversation: known for a summary in every dialect.
 _TRIAL = str(Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=""))
@@ -86,7 +87,6 @@ class CompactionWork:
 
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
         """The answer of the summariser, and the text it is written as."""
-
         request, marker = self.request(load_state)
         answer = _writer(self.plan, summariser).summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
@@ -116,7 +116,7 @@ class CompactionWork:
             covered=covered,
             kept=self.plan.indices(Action.KEEP),
             budget_tokens=self.plan.summary_tokens - around_tokens - _MARKER_SLACK_TOKENS,
-            render=partial(render, template=template, marker=replace(marker, state=_PLACEHOLDER_STATE)),
+            render=partial(render, template=template, marker=replace(marker, state=PLACEHOLDER_STATE)),
             count=self.counter.count,
             focus=self.settings.focus or asked_focus(self.transcript.messages, self.settings.trigger.tool) or "",
             language=self.settings.language,
@@ -146,7 +146,11 @@ class CompactionWork:
         output = compacted.source()
         grows = plan.mode is Mode.REWRITE and len(output) >= transcript.size_bytes
         if grows or tokens_after >= plan.tokens_before:
-            return unchanged(transcript, self._without_gain(), self.counter, self.grouping)
+            reason, over_tokens = "a summary would be no smaller", plan.tokens_before - plan.target_tokens
+            has_target = self.settings.target != Size() or plan.tier in (Tier.COMPACT, Tier.EMERGENCY)
+            over_target = f"{over_tokens:,} tokens over: {reason}" if has_target and over_tokens > 0 else ""
+            plan = replace(plan, reason=reason, over_target=over_target)
+            return unchanged(transcript, plan, self.counter, self.grouping)
         check_output(compacted, plan, tokens_after)
         lost_request = newest_request_warning(transcript, plan, self.counter, text)
         report = replace(
@@ -171,13 +175,6 @@ class CompactionWork:
         return Compaction(
             output=output, report=report, plan=plan, state=answer.state, summary_text=text, transcript=compacted
         )
-
-    def _without_gain(self) -> Plan:
-        """The plan with the reason why nothing is done by it."""
-        reason, over_tokens = "a summary would be no smaller", self.plan.tokens_before - self.plan.target_tokens
-        has_target = self.settings.target != Size() or self.plan.tier in (Tier.COMPACT, Tier.EMERGENCY)
-        over_target = f"{over_tokens:,} tokens over: {reason}" if has_target and over_tokens > 0 else ""
-        return replace(self.plan, reason=reason, over_target=over_target)
 
 
 def _writer(plan: Plan, summariser: Summariser) -> Summariser:
@@ -212,9 +209,8 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     )
     if plan.mode is Mode.APPEND:
         records = _appended(transcript, plan, dialect, cut, insertions)
-        return replace(
-            transcript, records=records, messages=reread(dialect, transcript, records, transcript.row), sha256=""
-        )
+        messages = reread(dialect, transcript, records, transcript.row)
+        return replace(transcript, records=records, messages=messages, sha256="")
     # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
     shortened = tuple(_shortened(record, edits.get(i), dialect) for i, record in enumerate(transcript.records))
     edited = replace(transcript, records=shortened)
@@ -234,10 +230,8 @@ def _appended(
 ) -> tuple[Record, ...]:
     """All records, and after them the client's own boundary."""
     if not isinstance(dialect, Appending) or transcript.frame.container is not Container.LINES:
-        raise UsageError(
-            f"nothing can be appended to this transcript ({dialect.title})",
-            next_step="use -i: the archive keeps the original",
-        )
+        what = f"nothing can be appended to this transcript ({dialect.title})"
+        raise UsageError(what, next_step="use -i: the archive keeps the original")
     *others, last = transcript.records
     separator = _separator(transcript)
     new = dialect.append(transcript, cut, insertions, plan.tokens_kept + plan.summary_tokens)

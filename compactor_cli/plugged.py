@@ -156,7 +156,10 @@ class _Planning:
         """The plan, checked, and the text. Raises InvariantError, and whatever the engine raises."""
         draft = None
         reason = self.decision.reason
-        if self.decision.compacts and not self._is_done():
+        # Whether nothing was added since the last compaction, and nothing but that would ask for another.
+        is_unknown_share = bool(self.settings.target.ratio) and not self.transcript.original_tokens
+        is_done = (self.decision.way is Way.NATURAL or is_unknown_share) and is_settled(self.transcript)
+        if self.decision.compacts and not is_done:
             draft = engine.compact(self._task())
             reason = f"by the engine {name}" if draft else f"the engine {name} leaves it as it is"
         plan = self._plan(draft or Draft(kept=range(len(self.tokens))), name, reason)
@@ -166,11 +169,6 @@ class _Planning:
             plan = refreshed(plan, self.transcript)
         check_plan(plan, self.transcript, self.grouping)
         return plan, draft.text if draft else ""
-
-    def _is_done(self) -> bool:
-        """Whether nothing was added since the last compaction, and nothing but that would ask for another."""
-        is_unknown_share = bool(self.settings.target.ratio) and not self.transcript.original_tokens
-        return (self.decision.way is Way.NATURAL or is_unknown_share) and is_settled(self.transcript)
 
     def _task(self) -> Task:
         return Task(
@@ -198,14 +196,16 @@ class _Planning:
         for edit in edits:
             marks[edit.record] = (Action.PRUNE, name)
         gone = [i for i, (action, _) in enumerate(marks) if action is Action.COVER]
-        kept_tokens = sum(self.tokens[i] for i in kept) - self._saved_tokens(draft)
+        kept_tokens = sum(self.tokens[i] for i in kept)
+        for (i, part), text in draft.shortened.items():
+            # What it saves at least: the old text less the new one.
+            old = getattr(self.transcript.messages[i].parts[part], "text", "")
+            kept_tokens += self.counter.count(text) - self.counter.count(old)
         summary_tokens = self.counter.count(draft.text) + self._frame_tokens() if gone else 0
         target = self.decision.target_tokens or sum(self.tokens)
-        if gone and kept_tokens + summary_tokens > target:
-            what = (
-                f"what it keeps and writes takes {kept_tokens + summary_tokens:,} tokens, over the target of {target:,}"
-            )
-            raise InvariantError(what)
+        taken = kept_tokens + summary_tokens
+        if gone and taken > target:
+            raise InvariantError(f"what it keeps and writes takes {taken:,} tokens, over the target of {target:,}")
         return Plan(
             transcript_sha256=self.transcript.sha256,
             fingerprint=self.settings.fingerprint(),
@@ -232,14 +232,6 @@ class _Planning:
             return (Action.PRUNE, SUPERSEDED)
         return (Action.COVER, name) if text else (Action.PRUNE, name)
 
-    def _saved_tokens(self, draft: Draft) -> int:
-        """What shortening saves at least: the old texts of the parts less the new ones."""
-        saved = 0
-        for (i, part), text in draft.shortened.items():
-            old = self.transcript.messages[i].parts[part]
-            saved += self.counter.count(getattr(old, "text", "")) - self.counter.count(text)
-        return saved
-
 
 class _FixedSummariser:
     """A summariser that gives back the text that it was given."""
@@ -263,19 +255,14 @@ class PluginSummariser:
     def summarise(self, request: Request) -> Answer:
         """Its summary, if it is within the budget. Raises PluginFailed only where the run is strict."""
         try:
-            answer = self._asked(request)
+            answer: Answer = load_plugin(PluginGroup.SUMMARISERS, self._name).summarise(request)
+            size_tokens = request.count(request.render(answer.summary))
+            if size_tokens > request.budget_tokens:
+                what = f"its summary takes {size_tokens:,} tokens, over the budget of {request.budget_tokens:,}"
+                raise PluginFailed(f"the summariser {self._name} failed ({what})")
         except Exception as error:
             failure = plugin_failed(PluginGroup.SUMMARISERS, self._name, error)
             if self._when_failing is WhenFailing.FAIL:
                 raise failure from error
             return replace(self._built_in.summarise(request), fell_back=failure.what)
-        return answer
-
-    def _asked(self, request: Request) -> Answer:
-        summariser: Summariser = load_plugin(PluginGroup.SUMMARISERS, self._name)
-        answer = summariser.summarise(request)
-        size_tokens = request.count(request.render(answer.summary))
-        if size_tokens > request.budget_tokens:
-            what = f"its summary takes {size_tokens:,} tokens, over the budget of {request.budget_tokens:,}"
-            raise PluginFailed(f"the summariser {self._name} failed ({what})")
         return answer

@@ -102,19 +102,18 @@ def load_client(name: str) -> AgentClient:
         advice = nearest(name, names) or f"one of {', '.join(names)}"
         raise UsageError(f"no client is called {name}", next_step=advice)
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    edits = []
+    for edit in table.get("edit", ()):
+        edit |= {key: tuple(edit[key]) for key in ("append", "set") if key in edit}
+        edits.append(SettingsEdit(**edit))
     return AgentClient(
         name=name,
         title=table["title"],
         by_hand=table["by_hand"],
         answers={event: AnswerShape(shape) for event, shape in table.get("answers", {}).items()},
-        edits=tuple(_edit(edit) for edit in table.get("edit", ())),
+        edits=tuple(edits),
         copies=tuple(FileCopy(**copy) for copy in table.get("copy", ())),
     )
-
-
-def _edit(table: dict[str, Any]) -> SettingsEdit:
-    paths: dict[str, Any] = {key: tuple(table.pop(key)) for key in ("append", "set") if key in table}
-    return SettingsEdit(**table, **paths)
 
 
 PROGRAM = "compactor"
@@ -274,10 +273,8 @@ def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[Insert
     except UsageError as error:
         error.place = str(path)
         raise
-    target = after
-    for key in (edit.append or edit.set)[:-1]:
-        target = target[key]
-    last = (edit.append or edit.set)[-1]
+    *above, last = edit.append or edit.set
+    target = _at(after, tuple(above))
     is_added = (target[last].pop() if edit.append else target.pop(last)) == value
     if not is_added or bare(after) != bare(parse_json(text).value if text.strip() else {}):
         raise UsageError("the entry cannot be put in", next_step="put it in by hand", place=str(path))
@@ -315,9 +312,8 @@ def _read(path: Path) -> str | None:
     """The text of a file that may be written, byte for byte; None if it is not there. Raises InputError."""
     try:
         if path.is_file() and not path.stat().st_mode & stat.S_IWUSR:
-            raise InputError(
-                "it is read-only", next_step="let it be written, or put the entry in by hand", place=str(path)
-            )
+            advice = "let it be written, or put the entry in by hand"
+            raise InputError("it is read-only", next_step=advice, place=str(path))
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return None

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from compactor_cli.apply import marker_for
+from compactor_cli.apply import PLACEHOLDER_STATE, marker_for
 from compactor_cli.archive.index import text_of
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
@@ -34,9 +34,6 @@ from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
 from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render
 
-# As long as the name of a stored table, which is known when the summary is written.
-_PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeLimit:
@@ -56,6 +53,14 @@ class SizeLimit:
             return max(by_chars, counter.count(text)) if self.tokens else by_chars
 
         return tokens, count
+
+    def check(self, request: Request) -> None:
+        """Raise UsageError where not even the frame of a summary is within the limit."""
+        least = request.count(request.render(Summary(source=Source.DIGEST, sections=())))
+        if least > request.budget_tokens:
+            asked, unit = (self.chars, "characters") if self.chars else (self.tokens, "tokens")
+            enough = -(-least * asked // request.budget_tokens)
+            raise UsageError(f"{asked:,} {unit} hold no summary", next_step=f"ask for more than {enough:,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +146,7 @@ def digest_session(
     marker = marker_for(transcript, covered, tokens=base_tokens(transcript, tokens))
     previous = previous_marker(transcript)
     own_state = archive.load_state(previous.state) if archive and previous else None
-    longest = replace(marker, state=_PLACEHOLDER_STATE) if archive else marker
+    longest = replace(marker, state=PLACEHOLDER_STATE) if archive else marker
     request = Request(
         transcript=transcript,
         covered=covered,
@@ -156,7 +161,7 @@ def digest_session(
         read_client=read_client,
         heading_names=partial(heading_names, settings.template),
     )
-    _check_limit(request, limit)
+    limit.check(request)
     answer, analysis = Digest().with_analysis(request)
     name = archive.store_state(answer.state) if archive and answer.state else ""
     text = render(answer.summary, template, replace(marker, state=name))
@@ -177,15 +182,6 @@ def _cut(
     left_in = frozenset(shown) - frozenset(covered)
     kept = tuple(i for i in shown if i in left_in)
     return covered, kept, next((i for i in kept if i >= start), -1)
-
-
-def _check_limit(request: Request, limit: SizeLimit) -> None:
-    """Raise UsageError where not even the frame of a summary is within the limit."""
-    least = request.count(request.render(Summary(source=Source.DIGEST, sections=())))
-    if least > request.budget_tokens:
-        asked, unit = (limit.chars, "characters") if limit.chars else (limit.tokens, "tokens")
-        enough = -(-least * asked // request.budget_tokens)
-        raise UsageError(f"{asked:,} {unit} hold no summary", next_step=f"ask for more than {enough:,}")
 
 
 def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropped]]:

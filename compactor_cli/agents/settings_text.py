@@ -177,10 +177,8 @@ def json_removed(text: str, path: Path) -> str:
 def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[Insertion]:
     """What puts a table of strings and lists at ``path``, after everything else. Raises UsageError as `json_added`."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = [
-        f"[{'.'.join(path)}]",
-        *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()),
-    ]
+    lines = [f"[{'.'.join(path)}]"]
+    lines += (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items())
     lead = "" if not text else newline if text.endswith("\n") else newline * 2
     insertion = (len(text), lead + newline.join(lines) + newline)
     value = read_toml(text)
