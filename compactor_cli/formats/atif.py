@@ -14,9 +14,8 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath, of_words
-from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import listed, string
+from compactor_cli.formats.contents import listed, size_bytes, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.jsontext import dump, number_replaced, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, parts_of

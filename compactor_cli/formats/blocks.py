@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.contents import listed, named_call, read_call, result_text, string
+from compactor_cli.formats.contents import listed, named_call, read_call, result_text, size_bytes, string
 from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.model.transcript import Media, Part, ToolResult
 
@@ -83,15 +83,6 @@ _PLAIN_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
 # Where results of server tools hold a text that may be shortened, best first.
 _TEXT_PLACES = (("content", "stdout"), ("content", "stderr"), ("content", "content", "source", "data"))
 _OPAQUE_SIZES = ("image", "document", "video", "guardContent", "cachePoint")
-
-
-def size_bytes(value: Any) -> int:
-    """How much text is in a value that is not shown as text: the sum of its strings."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict):
-        return sum(size_bytes(item) for item in value.values())
-    return sum(size_bytes(item) for item in value) if isinstance(value, list) else 0
 
 
 def _untyped(block: Mapping[str, Any]) -> LocatedPart | None:

@@ -22,6 +22,7 @@ from compactor_cli.formats.contents import (
     role_of,
     shortened_call,
     shortened_result,
+    size_bytes,
     string,
 )
 from compactor_cli.formats.located import LocatedPart, at
@@ -158,7 +159,7 @@ def _reasoning(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
         yield located.thinking(text)
         return
     opaque = ((key, value.get(key)) for key in _OPAQUE_KEYS)
-    yield from (LocatedPart(Media(kind=key, size_bytes=blocks.size_bytes(found))) for key, found in opaque if found)
+    yield from (LocatedPart(Media(kind=key, size_bytes=size_bytes(found))) for key, found in opaque if found)
 
 
 def _result(value: Mapping[str, Any]) -> ToolResult:

@@ -49,6 +49,15 @@ def text_key(block: Mapping[str, Any]) -> str:
     return "value" if block.get("type") == "text" and isinstance(block.get("value"), str) else "text"
 
 
+def size_bytes(value: Any) -> int:
+    """How much text is in a value that is not shown as text: the sum of its strings."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(size_bytes(item) for item in value.values())
+    return sum(size_bytes(item) for item in value) if isinstance(value, list) else 0
+
+
 def media_count(content: Any) -> int:
     """How many blocks of a tool's answer are images, documents or other files."""
     blocks: Sequence[Any] = content if isinstance(content, list) else [content]

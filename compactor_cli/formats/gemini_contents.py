@@ -12,10 +12,9 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import role_of, string
+from compactor_cli.formats.contents import role_of, size_bytes, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, image_of, merged, without_system
 from compactor_cli.formats.jsontext import dump
 from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of

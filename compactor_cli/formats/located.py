@@ -12,7 +12,15 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import BaseDialect, JsonPath
-from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
+from compactor_cli.formats.contents import (
+    arguments,
+    arguments_like,
+    media_count,
+    result_text,
+    shortened_result,
+    size_bytes,
+    string,
+)
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
 
@@ -161,13 +169,13 @@ _BULKY_KEYS = ("data", "encrypted_content", "image_url", "url", "base64", "file_
 
 
 def block(value: Any) -> LocatedPart:
-    """The part that a block is; what is not known is `Media` of its own kind."""
+    """The part that a block is; what is not known is its text, or `Media` of its own kind as large as it is."""
     if isinstance(value, str):
         return text(value, ())
     if not isinstance(value, dict):
         return LocatedPart(Media(kind=type(value).__name__, size_bytes=0))
     kind = string(value.get("type"))
-    if kind in _TEXT_KINDS or (not kind and isinstance(value.get("text"), str)):
+    if kind in _TEXT_KINDS:
         return text(value.get("text"), ("text",))
     if kind == "thinking":
         return thinking(value.get("thinking"))
@@ -178,10 +186,11 @@ def block(value: Any) -> LocatedPart:
         return result(value.get("content"), ("content",), call_id=call_id, name=name, is_error=failed)
     if kind == "compaction":
         return text(value.get("content"), ("content",))
-    inner = value.get("source")
-    places = (inner, value) if isinstance(inner, dict) else (value,)
+    if isinstance(value.get("text"), str):
+        return text(value["text"], ("text",))
+    places = [*(inner for inner in value.values() if isinstance(inner, dict)), value]
     bulky = (place[key] for place in places for key in _BULKY_KEYS if isinstance(place.get(key), str))
-    return LocatedPart(Media(kind=kind or "unknown", size_bytes=len(next(bulky, ""))))
+    return LocatedPart(Media(kind=kind or "unknown", size_bytes=size_bytes(next(bulky, value))))
 
 
 def content(value: Any, *place: str | int, read: Callable[[Any], LocatedPart] = block) -> list[LocatedPart]:

@@ -15,9 +15,8 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.blocks import size_bytes
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.contents import arguments, size_bytes, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect

@@ -21,8 +21,7 @@ from typing import Any
 
 from compactor_cli.formats import gemini_contents, located
 from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.blocks import size_bytes
-from compactor_cli.formats.contents import arguments, string
+from compactor_cli.formats.contents import arguments, size_bytes, string
 from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.model.transcript import Media, Text, ToolCall
 

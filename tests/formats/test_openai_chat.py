@@ -54,7 +54,7 @@ def test_roles(role: str, expected: Role) -> None:
         ([{"type": "think", "think": "which?"}], (Thinking(text="which?"),)),
         (
             [{"type": "image_url", "image_url": {"url": "data:abcd"}}],
-            (Media(kind="image_url", size_bytes=0),),
+            (Media(kind="image_url", size_bytes=9),),
         ),
         ([{"type": "hologram", "x": 1}, 7, None], None),
         ({"text": "saw"}, (Text(text="saw"),)),

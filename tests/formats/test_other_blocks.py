@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from compaction import LONG, compacted, round_trip, value_of
 from opening import inserted, message, open_bytes, open_one, shortened
 
@@ -10,6 +11,7 @@ from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.plan.tokens import media_tokens
 
 ASK = {"role": "user", "content": "Find a flight."}
 
@@ -101,3 +103,22 @@ def test_results_of_several_calls_that_were_shortened_still_answer_them_all() ->
     done = compacted(open_one({"messages": conversation}), settings)
     assert done.changed
     assert not group(open_bytes(done.output)[0].messages).orphan_calls
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 4000}"}},
+        {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{'A' * 4000}"}},
+        {"type": "input_audio", "input_audio": {"data": "A" * 4000, "format": "wav"}},
+        {"type": "hologram", "layers": [{"points": "A" * 4000}]},
+    ],
+)
+def test_what_a_block_holds_in_an_object_counts_for_the_size(block: dict[str, Any]) -> None:
+    found = message("openai-chat", {"role": "user", "content": [{"type": "text", "text": "Look"}, block]})
+    assert media_tokens(found) == 1_600
+
+
+def test_the_text_of_a_block_of_an_unknown_kind_is_read() -> None:
+    found = message("openai-chat", {"role": "user", "content": [{"type": "card", "text": "Keep the port 8443."}]})
+    assert found.text == "Keep the port 8443."
