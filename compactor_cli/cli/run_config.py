@@ -66,12 +66,12 @@ def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfi
         return run_config
     if run_config.settings.keep.by != SEMANTIC:
         raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
-    from compactor_cli.llm.importance import PREFIX, Meaning, Unasked, local
+    from compactor_cli.llm.importance import PREFIX, Meaning, WordsForNow, local
 
     if name.startswith(PREFIX):
         return dataclasses.replace(run_config, importance=Meaning(local(name.removeprefix(PREFIX))))
     is_look = run_config.purpose is Purpose.PLAN
-    return dataclasses.replace(run_config, importance=Unasked(name)) if is_look else run_config
+    return dataclasses.replace(run_config, importance=WordsForNow(name)) if is_look else run_config
 
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:

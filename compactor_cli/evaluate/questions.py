@@ -33,7 +33,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.check_reply import CheckInput, Verdict, check
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of, own_words
-from compactor_cli.llm.prompts import asked
+from compactor_cli.llm.prompts import written_headings
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.model.errors import InputError, Place, UsageError
@@ -470,21 +470,21 @@ def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
     )
     strands = (Strand(transcript=case.prefix, indices=case.middle),)
     facts = RecordFacts(request, strands)
-    ground = CheckInput(
+    check_input = CheckInput(
         records=facts.records,
         essentials=facts.essentials(strands),
         source_tokens=max(case.middle_tokens, count(text)),
-        room_tokens=count(text),
-        headings=asked(headings_of(body, "en")),
+        budget_tokens=count(text),
+        headings=written_headings(headings_of(body, "en")),
         covered=frozenset(case.middle),
     )
     verdicts = [
-        check(Reply(text=text, model=name), replace(ground, known=heading_names(name)), count)
+        check(Reply(text=text, model=name), replace(check_input, known=heading_names(name)), count)
         for name in template_names()
     ]
     verdict = max(verdicts, key=lambda one: (one.fault is None, len(one.outline.present)))
     outline = verdict.outline
-    missing = frozenset() if outline.prose else frozenset(h.section for h in ground.headings) - outline.present
+    missing = frozenset() if outline.prose else frozenset(h.section for h in check_input.headings) - outline.present
     written = CompletedText(sections=outline.sections, prose=outline.prose, missing=missing)
     return body(completed(request, written, "en", analysis=facts.analysis).summary), verdict
 

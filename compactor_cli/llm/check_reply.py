@@ -362,14 +362,14 @@ class CheckInput:
     """What a reply is held against.
 
     ``records``: in which everything that the reply names must stand. ``essentials``: what the summary must name, the
-    weightiest first. ``source_tokens``: the size of what it stands for, ``room_tokens``: what it may take.
+    weightiest first. ``source_tokens``: the size of what it stands for, ``budget_tokens``: what it may take.
     ``known``: other names of the headings, as in `read_reply`. ``is_part``: others are about the rest.
     """
 
     records: SourceRecords
     essentials: tuple[Essential, ...]
     source_tokens: int
-    room_tokens: int
+    budget_tokens: int
     headings: tuple[OutlineHeading, ...]
     covered: frozenset[int]
     known: Mapping[str, Section] = field(default_factory=dict)
@@ -396,17 +396,17 @@ class Verdict:
         return f"{self.fault or 'ok'}" + (f" ({detail})" if detail else "")
 
 
-def check(reply: Reply, ground: CheckInput, count: Callable[[str], int]) -> Verdict:
+def check(reply: Reply, check_input: CheckInput, count: Callable[[str], int]) -> Verdict:
     """The reply read, and the first fault it has. Raises nothing, whatever the text."""
-    outline = read_reply(reply.text, ground.headings, ground.covered, ground.known)
-    named = ground.records.named(outline.text)
-    if found := _fault(reply, outline, named, ground, count):
+    outline = read_reply(reply.text, check_input.headings, check_input.covered, check_input.known)
+    named = check_input.records.named(outline.text)
+    if found := _fault(reply, outline, named, check_input, count):
         return Verdict(outline=outline, fault=found[0], details=found[1])
-    return _healed(outline, named, ground)
+    return _healed(outline, named, check_input)
 
 
 def _fault(
-    reply: Reply, outline: Outline, named: Named, ground: CheckInput, count: Callable[[str], int]
+    reply: Reply, outline: Outline, named: Named, check_input: CheckInput, count: Callable[[str], int]
 ) -> tuple[ReplyFault, dict[str, str]] | None:
     """What is wrong first: by the reply's own account, by what it holds, by its length. With details for the model."""
     if reply.has_tool_call or _CALL.match(outline.text):
@@ -418,24 +418,24 @@ def _fault(
     if not outline.text:
         return ReplyFault.EMPTY, {}
     openings: dict[str, list[Section]] = {}
-    for heading in ground.headings:
+    for heading in check_input.headings:
         openings.setdefault(heading.opening, []).append(heading.section)
     if missing := _rest_missing(outline, openings):
         return ReplyFault.CUT_OFF, {"detail": f"{len(missing)} of {len(openings)} sections"}
-    reached = coverage(outline.text, _wanted(ground))
+    reached = coverage(outline.text, _wanted(check_input))
     least = LEAST_COVERAGE_OF_PROSE if outline.prose else LEAST_COVERAGE
-    if reached.ratio < (LEAST_COVERAGE_OF_PART if ground.is_part else least):
+    if reached.ratio < (LEAST_COVERAGE_OF_PART if check_input.is_part else least):
         held, names = reached.total - len(reached.missing), "; ".join(map(str, reached.missing[:_NAMED]))
         return ReplyFault.NO_SUMMARY, {"detail": f"{held} of {reached.total}", "names": names}
     most = FOREIGN_RATIO if reached.ratio >= ENOUGH_COVERAGE else MOST_UNFOUND_RATIO
     if len(named.unfound) >= _LEAST_UNFOUND and named.unfound_ratio > most:
         detail = f"{len(named.unfound)} of {named.names} names"
         return ReplyFault.INVENTED, {"detail": detail, "names": ", ".join(named.unfound[:_NAMED])}
-    tokens = count(as_text(outline.sections, ground.headings) or outline.text)
-    if tokens > max(ground.source_tokens, 1):
-        return ReplyFault.INFLATED, {"detail": f"{tokens} > {ground.source_tokens}"}
-    if tokens > ground.room_tokens * LENGTH_TOLERANCE:
-        return ReplyFault.TOO_LONG, {"detail": f"{tokens} > {ground.room_tokens}"}
+    tokens = count(as_text(outline.sections, check_input.headings) or outline.text)
+    if tokens > max(check_input.source_tokens, 1):
+        return ReplyFault.INFLATED, {"detail": f"{tokens} > {check_input.source_tokens}"}
+    if tokens > check_input.budget_tokens * LENGTH_TOLERANCE:
+        return ReplyFault.TOO_LONG, {"detail": f"{tokens} > {check_input.budget_tokens}"}
     return None
 
 
@@ -453,17 +453,17 @@ def _rest_missing(outline: Outline, openings: Mapping[str, list[Section]]) -> li
     return [tag for tag in tags if f"</{tag[1:]}" not in outline.text[outline.text.rindex(tag) :]]
 
 
-def _wanted(ground: CheckInput) -> tuple[Essential, ...]:
+def _wanted(check_input: CheckInput) -> tuple[Essential, ...]:
     """As many of the essentials as the summary has room for."""
-    return ground.essentials[: max(_LEAST_ESSENTIALS, ground.room_tokens // _TOKENS_PER_ESSENTIAL)]
+    return check_input.essentials[: max(_LEAST_ESSENTIALS, check_input.budget_tokens // _TOKENS_PER_ESSENTIAL)]
 
 
-def _healed(outline: Outline, named: Named, ground: CheckInput) -> Verdict:
+def _healed(outline: Outline, named: Named, check_input: CheckInput) -> Verdict:
     """The reply with what has no source marked, and without items that nothing in has one."""
     invented = list(named.unfound)
     sections = []
     for part in outline.sections:
-        items = [_healed_item(item, part.section, named.unfound, ground.records, invented) for item in part.items]
+        items = [_healed_item(item, part.section, named.unfound, check_input.records, invented) for item in part.items]
         kept = tuple(item for item in items if item)
         if kept:
             sections.append(SectionItems(section=part.section, items=kept))
@@ -486,13 +486,13 @@ _DROPPED_FIRST = (
 )
 
 
-def shortened(verdict: Verdict, ground: CheckInput, count: Callable[[str], int]) -> Verdict:
+def shortened(verdict: Verdict, check_input: CheckInput, count: Callable[[str], int]) -> Verdict:
     """The verdict on a summary that is too long: taken, without the last items of what matters least."""
     outline = verdict.outline
-    named = ground.records.named(outline.text)
-    taken = _healed(outline, named, ground)
+    named = check_input.records.named(outline.text)
+    taken = _healed(outline, named, check_input)
     left = {part.section: list(part.items) for part in taken.outline.sections}
-    over = count(as_text(taken.outline.sections, ground.headings)) - ground.room_tokens
+    over = count(as_text(taken.outline.sections, check_input.headings)) - check_input.budget_tokens
     for section in _DROPPED_FIRST:
         while over > 0 and left.get(section):
             over -= count(left[section].pop().text) + 2
@@ -501,10 +501,10 @@ def shortened(verdict: Verdict, ground: CheckInput, count: Callable[[str], int])
     return replace(taken, outline=replace(taken.outline, sections=sections), invented=invented)
 
 
-def is_enough(verdict: Verdict, ground: CheckInput) -> bool:
+def is_enough(verdict: Verdict, check_input: CheckInput) -> bool:
     """Whether a reply that lacks headings, and was not cut off by the provider, names most of what matters."""
     is_cut = verdict.fault is ReplyFault.CUT_OFF and bool(verdict.details) and bool(verdict.outline.sections)
-    return is_cut and coverage(verdict.outline.text, _wanted(ground)).ratio >= ENOUGH_COVERAGE
+    return is_cut and coverage(verdict.outline.text, _wanted(check_input)).ratio >= ENOUGH_COVERAGE
 
 
 def _healed_item(

@@ -3,9 +3,9 @@
 By salience: the scores are the digest's. What the kept records show already counts nothing, and what a chosen exchange
 says counts nothing in another: lazy greedy coverage (Minoux 1978), gain / cost. By nearness to the task (the newest
 messages of the user, and the focus): by the words they share (BM25 as in Robertson and Zaragoza, "The Probabilistic
-Relevance Framework: BM25 and Beyond", 2009) or by the cosine of embeddings, which a model gives through the line to the
-models (redacted, cached and within the limits of the run) or a static model on this machine. A plug-in is found by an
-entry point of the group ``compact.importance``.
+Relevance Framework: BM25 and Beyond", 2009) or by the cosine of embeddings, which a model gives by way of the
+run's client (redacted, cached and within its limits) or a static model on this machine. A plug-in is found by an entry
+point of the group ``compact.importance``.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class Meaning:
         return Ranking(order=sorted(range(len(found)), key=lambda number: (-near[number], -number)))
 
 
-class Unasked:
+class WordsForNow:
     """Ranks by words and says so: for looks, which send nothing."""
 
     def __init__(self, model: str) -> None:
@@ -251,8 +251,8 @@ def _dot(one: Vector, other: Vector) -> float:
 BATCH = 64
 
 
-def asked(
-    line: ModelClient,
+def embedder(
+    client: ModelClient,
     loop: BackgroundEventLoop,
     model: str,
     *,
@@ -270,7 +270,7 @@ def asked(
         call = Call(model=name, messages=(), max_tokens=0, api_base=api_base, price=price, wanted=Wanted.VECTORS)
         calls = [replace(call, messages=messages[at : at + BATCH]) for at in range(0, len(messages), BATCH)]
         found: list[Vector] = []
-        for reply, call in zip(loop.run(_all(line, calls)), calls, strict=True):
+        for reply, call in zip(loop.run(_all(client, calls)), calls, strict=True):
             vectors = [array("f", base64.b64decode(text)) for text in json.loads(reply.text)]
             if len(vectors) != len(call.messages) or len({len(vector) for vector in vectors}) > 1:
                 raise Broken("the reply does not hold a vector of one length for each text")
@@ -280,10 +280,10 @@ def asked(
     return embed
 
 
-async def _all(line: ModelClient, calls: Sequence[Call]) -> Sequence[Reply]:
+async def _all(client: ModelClient, calls: Sequence[Call]) -> Sequence[Reply]:
     import asyncio
 
-    return await asyncio.gather(*(line.ask(call) for call in calls))
+    return await asyncio.gather(*(client.ask(call) for call in calls))
 
 
 PREFIX = "local:"

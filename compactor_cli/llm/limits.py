@@ -44,7 +44,7 @@ async def sleep_seconds(seconds: float) -> None:
 
 
 class RateLimiter:
-    """Lets requests through, first come first served, so that no minute holds more than the tempo allows.
+    """Lets requests through, first come first served, so that no minute holds more than the limits allow.
 
     Any 60 seconds in a row are such a minute. A single request that is larger than the tokens of a minute waits
     until nothing else is in the minute, then goes. Belongs to one event loop.
@@ -62,7 +62,7 @@ class RateLimiter:
         self._gates: tuple[asyncio.Semaphore, asyncio.Lock] | None = None
 
     @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[None]:
+    async def acquire(self, tokens: int) -> AsyncIterator[None]:
         """One request of about ``tokens`` (prompt and reply); it may be sent within the block."""
         if self._gates is None:
             import asyncio
@@ -78,7 +78,7 @@ class RateLimiter:
             yield
 
     def pause(self, seconds: float) -> None:
-        """Send nothing for this long: the provider said when to come back."""
+        """Send nothing for this long: the provider named the time to come back."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def _window_seconds(self, tokens: int) -> float:

@@ -24,7 +24,7 @@ from compactor_cli.llm.model_calls import (
     provider_of,
 )
 from compactor_cli.llm.outline import heading_lines, headings_of
-from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, asked
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, written_headings
 from compactor_cli.llm.quoting import Block, Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
@@ -50,7 +50,7 @@ def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call, *, verifie
     sizes = [int(call.max_tokens / REPLY_RATIO) for call in leaves]
     total = sum((_priced(call, sent, size) for (call, sent), size in zip(asked, sizes, strict=True)), Estimate())
     fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)
-    room = quoting.rooms(merge.model, task.budget_tokens, fixed).leaf_tokens
+    room = quoting.prompt_limits(merge.model, task.budget_tokens, fixed).leaf_tokens
     while len(sizes) > 1:
         groups = quoting.merge_groups(sizes, room)
         joined = [sum(sizes[start:stop]) + fixed for start, stop in groups if stop - start > 1]
@@ -117,21 +117,21 @@ class ModelOptions:
 
 
 class ModelSummariser:
-    """Safe for several threads: they share the line, the loop, and nothing else.
+    """Safe for several threads: they share the client, the loop, and nothing else.
 
     ``new_redactor`` makes the redactor of one transcript; None: nothing is taken out, at the user's request.
     """
 
     def __init__(
         self,
-        line: ModelClient,
+        client: ModelClient,
         loop: BackgroundEventLoop,
         model_options: ModelOptions,
         *,
         new_redactor: Callable[[], Redactor] | None,
         load_original: LoadOriginal = lambda sha256: None,
     ) -> None:
-        self._line = line
+        self._client = client
         self._loop = loop
         self._model_options = model_options
         self._new_redactor = new_redactor
@@ -146,8 +146,8 @@ class ModelSummariser:
         redactor = self._new_redactor() if self._new_redactor else None
         refusals: list[Refusal] = []
         try:
-            if case := self._case(request, redactor):
-                answer = case.answer(refusals)
+            if prepared := self._prepared(request, redactor):
+                answer = prepared.answer(refusals)
             else:
                 note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
                 answer = replace(Digest().summarise(request), notes=(note,))
@@ -158,9 +158,9 @@ class ModelSummariser:
 
     def estimate(self, request: Request) -> Estimate:
         """What the summary would take; nothing is sent. Nothing, where no model would be asked."""
-        case = self._case(request, self._new_redactor() if self._new_redactor else None)
+        prepared = self._prepared(request, self._new_redactor() if self._new_redactor else None)
         try:
-            return case.estimate() if case else Estimate()
+            return prepared.estimate() if prepared else Estimate()
         except Unnamed:
             return Estimate()
 
@@ -179,7 +179,7 @@ class ModelSummariser:
             raise OutputError(f"no summary by the model: {failure.reason}", next_step=advice) from None
         return replace(Digest().summarise(request), fell_back=failure.reason)
 
-    def _case(self, request: Request, redactor: Redactor | None) -> _Case | None:
+    def _prepared(self, request: Request, redactor: Redactor | None) -> _PreparedRequest | None:
         """The request made ready for the model; None where it is not worth a call."""
         language = request.language if request.language != "auto" else _language(request)
         found = earlier(request, self._model_options.previous, self._load_original)
@@ -189,7 +189,7 @@ class ModelSummariser:
             note = "the earlier summary leaves no room to be kept as it is: it was updated"
             found, prose = replace(found, notes=(*found.notes, note)), ""
             body = request.budget_tokens - request.count(request.render(_framed("", language)))
-        case = _Case(
+        prepared = _PreparedRequest(
             request=request,
             model_options=self._model_options,
             redactor=redactor,
@@ -198,15 +198,15 @@ class ModelSummariser:
             prose=prose,
             language=language,
             budget_tokens=int(body * (1 - MOST_RATIO)),
-            line=self._line,
+            client=self._client,
             loop=self._loop,
         )
         has_words = any(strand.indices for strand in found.strands)
-        return case if has_words and case.budget_tokens >= LEAST_TOKENS else None
+        return prepared if has_words and prepared.budget_tokens >= LEAST_TOKENS else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
+class _PreparedRequest:
     """One request on its way."""
 
     request: Request
@@ -217,7 +217,7 @@ class _Case:
     prose: str
     language: str
     budget_tokens: int
-    line: ModelClient
+    client: ModelClient
     loop: BackgroundEventLoop
 
     def answer(self, refusals: list[Refusal]) -> Answer:
@@ -227,10 +227,10 @@ class _Case:
         try:
             draft = self.writer(calls, refusals).write(task)
         except StillTooLong:
-            # The line's own ladder asks the fallback call by call; spans too long for the first model may fit it.
-            if not self.line.fallback_of(calls[Stage.LEAF]):
+            # The client itself asks the fallback call by call; spans too long for the first model may fit it.
+            if not self.client.fallback_of(calls[Stage.LEAF]):
                 raise
-            calls = {stage: self.line.fallback_of(call) or call for stage, call in calls.items()}
+            calls = {stage: self.client.fallback_of(call) or call for stage, call in calls.items()}
             draft = self.writer(calls, refusals).write(task)
         outline = draft.outline
         asked_for = {heading.section for heading in task.wording.headings if not heading.label}
@@ -252,7 +252,7 @@ class _Case:
 
     def writer(self, calls: Mapping[Stage, Call], refusals: list[Refusal]) -> SummaryWriter:
         return SummaryWriter(
-            line=self.line,
+            client=self.client,
             loop=self.loop,
             calls=calls,
             redactor=self.redactor,
@@ -300,7 +300,7 @@ class _Case:
         wording = PromptWording(
             template=options.template,
             language=self.language,
-            headings=asked(headings_of(render, self.language)),
+            headings=written_headings(headings_of(render, self.language)),
             focus=focus,
             instructions=instructions,
         )
@@ -342,7 +342,8 @@ def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
     if cut := sum(piece.block.cut_chars > 0 for piece in task.pieces):
         yield f"{cut} long texts were shortened in the prompt"
     if draft.healed:
-        yield f"of {draft.leaves} parts, the digest wrote {draft.healed}, which the model twice did not summarise"
+        why = f": {draft.failure.reason}" if draft.failure else ", which the model twice did not summarise"
+        yield f"of {draft.leaves} parts, the digest wrote {draft.healed}{why}"
     if draft.unjoined:
         yield f"the summaries of the parts stand side by side, the model did not join them: {draft.unjoined}"
     if draft.numbers:
@@ -380,7 +381,7 @@ def training_row(request: Request, summary: str, *, template: str) -> bytes:
     """
     redactor = Redactor()
     language = request.language if request.language in LANGUAGES else _language(request)
-    headings = asked(headings_of(request.render, language))
+    headings = written_headings(headings_of(request.render, language))
     wording = PromptWording(template=template, language=language, headings=headings, focus=request.focus)
     messages = request.transcript.messages
     new = [i for i in request.covered if messages[i].summary is None]

@@ -75,11 +75,11 @@ class Fallback:
 
 
 class ModelClient:
-    """Answers calls from the reply cache or from a model, within the limits and at the pace of the run.
+    """Answers calls from the reply cache or from a model, within the limits of the run.
 
-    In this order: redaction, cache, breaker, pace, limits, request. A request that failed is repeated while that
-    can help; then the fallback model is asked in the same way. One for all transcripts of a run; `ask` belongs to
-    one event loop (`BackgroundEventLoop`).
+    In this order: redaction, cache, breaker, rate limit, spend limit, request. A request that failed is repeated while
+    that can help; then the fallback model is asked in the same way. One for all transcripts of a run; `ask` belongs
+    to one event loop (`BackgroundEventLoop`).
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class ModelClient:
             call = replace(call, is_repeat=True)
 
     async def _send(self, call: Call, server: str) -> Reply:
-        async with self._rate_limiter.turn(call.expected_input_tokens + call.max_tokens):
+        async with self._rate_limiter.acquire(call.expected_input_tokens + call.max_tokens):
             self._breaker.check(server)
             if failed := self._unusable.get((server, call.model)):
                 raise type(failed)(failed.reason)

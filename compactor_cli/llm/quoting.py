@@ -298,19 +298,19 @@ Leaf = tuple[BlockSlice, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
+class PromptLimits:
     """What a model can take: ``leaf_tokens`` of quoted text in one prompt, ``reply_tokens`` in the longest reply."""
 
     leaf_tokens: int
     reply_tokens: int
 
 
-def rooms(model: str, summary_tokens: int, rules_tokens: int) -> Rooms:
+def prompt_limits(model: str, summary_tokens: int, rules_tokens: int) -> PromptLimits:
     """The room in the window of a model next to the rules and the reply."""
     usable = int((window_tokens(model) or DEFAULT_WINDOW_TOKENS) * _USED_RATIO)
     reply = min(summary_tokens, usable // 4)
     leaf = min(usable - reply - rules_tokens, MOST_LEAF_TOKENS)
-    return Rooms(leaf_tokens=max(leaf, _LEAST_ROOM_TOKENS), reply_tokens=reply)
+    return PromptLimits(leaf_tokens=max(leaf, _LEAST_ROOM_TOKENS), reply_tokens=reply)
 
 
 def borders(messages: Sequence[Message]) -> tuple[Border, ...]:

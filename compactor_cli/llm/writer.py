@@ -92,7 +92,8 @@ class SummaryDraft:
 
     ``invented``: names and quotations without a source, marked in it or taken out; ``numbers``: counts and sums that
     no record shows; ``healed``: of its ``leaves``, those that the digest wrote, as the model twice gave no summary;
-    ``unjoined``: why its parts stand side by side, empty where they do not.
+    ``failure``: why it was not even asked to the end; ``unjoined``: why its parts stand side by side, empty where
+    they do not.
     """
 
     outline: Outline
@@ -103,6 +104,7 @@ class SummaryDraft:
     numbers: tuple[str, ...]
     leaves: int = 1
     healed: int = 0
+    failure: ModelFailure | None = None
     unjoined: str = ""
 
 
@@ -114,20 +116,21 @@ class _Job:
     """
 
     call: Call
-    ground: CheckInput
+    check_input: CheckInput
     pieces: quoting.Leaf
     joins: tuple[SummaryDraft, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class SummaryWriter:
-    """Asks through one line. ``calls`` holds for each stage what is the same in all its calls.
+    """Asks through one client. ``calls`` holds for each stage what is the same in all its calls.
 
-    ``verifies``: the model is asked once more what its summary left out; ``refusals``: every reply that was not taken,
-    in order. Not for several threads.
+    What was paid for stays: where the model gives no summary of one part, or does not join the parts, the others' are
+    used. ``verifies``: the model is asked once more what its summary left out; ``refusals``: every reply that was not
+    taken, in order. Not for several threads.
     """
 
-    line: ModelClient
+    client: ModelClient
     loop: BackgroundEventLoop
     calls: Mapping[Stage, Call]
     redactor: Redactor | None
@@ -140,7 +143,7 @@ class SummaryWriter:
         """
         drafts = self._leaves(task)
         if all(draft.healed for draft in drafts):
-            raise Rejected(f"no reply was accepted: {self.refusals[-1].why}")
+            raise drafts[0].failure or Rejected(f"no reply was accepted: {self.refusals[-1].why}")
         return self._joined(task, drafts)
 
     def prompts(self, task: SummaryTask) -> list[Call]:
@@ -148,7 +151,7 @@ class SummaryWriter:
         return [job.call for job in self._jobs(task)]
 
     def _jobs(self, task: SummaryTask) -> list[_Job]:
-        leaves = quoting.cut(task.pieces, self._rooms(task, Stage.LEAF).leaf_tokens, task.count)
+        leaves = quoting.cut(task.pieces, self._limits(task, Stage.LEAF).leaf_tokens, task.count)
         return [self._leaf(task, leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
     def _leaves(self, task: SummaryTask) -> list[SummaryDraft]:
@@ -172,14 +175,14 @@ class SummaryWriter:
             places = halved
         raise StillTooLong(f"still too long after {SHRINK_ROUNDS} rounds of smaller spans")
 
-    def _rooms(self, task: SummaryTask, stage: Stage) -> quoting.Rooms:
+    def _limits(self, task: SummaryTask, stage: Stage) -> quoting.PromptLimits:
         prompt_parts = prompts.rules(task.wording, stage) + task.wording.instructions + task.wording.focus
         fixed = task.count(prompt_parts) + task.count(task.previous) + 2_000
-        return quoting.rooms(self.calls[stage].model, task.budget_tokens, fixed)
+        return quoting.prompt_limits(self.calls[stage].model, task.budget_tokens, fixed)
 
     def _budget(self, task: SummaryTask, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
         """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one."""
-        reply_tokens = self._rooms(task, stage).reply_tokens
+        reply_tokens = self._limits(task, stage).reply_tokens
         if is_whole:
             return min(task.budget_tokens, reply_tokens)
         return quoting.leaf_budget(source_tokens, task.budget_tokens, reply_tokens)
@@ -235,34 +238,29 @@ class SummaryWriter:
         reasons = entry.get("supports_reasoning") and entry.get("litellm_provider") not in _REASON_WHEN_ASKED
         most = int(prompt_input.tokens * REPLY_RATIO) + (_REASONING_TOKENS if reasons else 0)
         call = replace(call, messages=prompt_parts, max_tokens=most, prompt_version=prompts.version())
-        ground = CheckInput(
+        check_input = CheckInput(
             records=task.facts.records.with_shown(text, rules),
             essentials=essentials,
             source_tokens=source_tokens,
-            room_tokens=prompt_input.tokens,
+            budget_tokens=prompt_input.tokens,
             headings=task.wording.headings,
             covered=task.covered,
             known=task.known,
             is_part=len(pieces) < len(task.pieces),
         )
-        return _Job(call=call, ground=ground, pieces=pieces, joins=joins)
+        return _Job(call=call, check_input=check_input, pieces=pieces, joins=joins)
 
     def _joined(self, task: SummaryTask, drafts: list[SummaryDraft]) -> SummaryDraft:
         """The summaries joined, level by level, the earlier summary with the last of them.
 
         Side by side where the model does not join them: they are paid for.
         """
-        room = self._rooms(task, Stage.MERGE).leaf_tokens
+        room = self._limits(task, Stage.MERGE).leaf_tokens
         while len(drafts) > 1:
             groups = quoting.merge_groups([draft.tokens for draft in drafts], room)
             wanted = [(start, stop) for start, stop in groups if stop - start > 1]
             jobs = [self._merge(task, drafts[start:stop], is_last=len(groups) == 1) for start, stop in wanted]
-            try:
-                done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
-            except UnknownModel:
-                raise
-            except ModelFailure as failure:
-                return self._side_by_side(task, self._merge(task, drafts, is_last=True), failure.reason)
+            done = dict(zip(wanted, self._accepted(jobs, task), strict=True))
             if None not in done.values():
                 drafts = [done.get(place) or drafts[place[0]] for place in groups]
             elif room > 2 * min(draft.tokens for draft in drafts):
@@ -292,11 +290,11 @@ class SummaryWriter:
         """What the jobs come to, in order; None for one whose prompt is too long for the model."""
         verdicts = self._asked([job.call for job in jobs], jobs, task)
         self._ask_again(verdicts, jobs, task, lambda call, verdict: _retried(call, verdict, task.wording))
-        self._ask_again(verdicts, jobs, task, lambda call, _: self.line.fallback_of(call))
+        self._ask_again(verdicts, jobs, task, lambda call, _: self.client.fallback_of(call))
         results = zip(verdicts, jobs, strict=True)
         drafts = [self._taken(verdict, job, task) if verdict else None for verdict, job in results]
-        is_whole = self.verifies and len(jobs) == 1 and not jobs[0].ground.is_part
-        is_taken = bool(verdicts and verdicts[0] and not verdicts[0].fault)
+        is_whole = self.verifies and len(jobs) == 1 and not jobs[0].check_input.is_part
+        is_taken = bool(verdicts) and isinstance(verdicts[0], Verdict) and not verdicts[0].fault
         return [self._verified(jobs[0], drafts[0], task)] if is_whole and drafts[0] and is_taken else drafts
 
     def _verified(self, job: _Job, draft: SummaryDraft, task: SummaryTask) -> SummaryDraft:
@@ -306,72 +304,85 @@ class SummaryWriter:
             ChatMessage(speaker=Speaker.USER, text=prompts.verify(task.wording)),
         )
         call = replace(job.call, messages=(*job.call.messages, *prompt_parts))
-        try:
-            (verdict,) = self._asked([call], [job], task)
-        except ModelFailure:
-            return draft
-        return _draft(verdict, job, task) if verdict and not verdict.fault else draft
+        (verdict,) = self._asked([call], [job], task)
+        return _draft(verdict, job, task) if isinstance(verdict, Verdict) and not verdict.fault else draft
 
-    def _taken(self, verdict: Verdict, job: _Job, task: SummaryTask) -> SummaryDraft:
-        """What a job comes to: its reply; where that was refused, the reply cut, its parts side by side, or a digest.
+    def _taken(self, verdict: Verdict | ModelFailure, job: _Job, task: SummaryTask) -> SummaryDraft:
+        """What a job comes to: its reply; where there is none, or that was refused, the reply cut, its parts side by
+        side, or a digest.
 
-        Raises `Rejected` where nothing that a model wrote would be left.
+        Raises the failure, or `Rejected`, where nothing that a model wrote would be left.
         """
-        if not verdict.fault:
-            return _draft(verdict, job, task)
-        if verdict.fault is ReplyFault.TOO_LONG or is_enough(verdict, job.ground):
-            return _draft(shortened(verdict, job.ground, task.count), job, task)
+        failure = verdict if isinstance(verdict, ModelFailure) else None
+        if isinstance(verdict, Verdict):
+            if not verdict.fault:
+                return _draft(verdict, job, task)
+            if verdict.fault is ReplyFault.TOO_LONG or is_enough(verdict, job.check_input):
+                return _draft(shortened(verdict, job.check_input, task.count), job, task)
         if job.joins:
-            return self._side_by_side(task, job, str(verdict))
-        if not job.ground.is_part:
-            raise Rejected(f"the reply was not accepted: {verdict}")
-        outline = task.facts.outline(_strands(task, job.pieces), job.ground.room_tokens, task.wording.headings)
+            return self._side_by_side(task, job, failure.reason if failure else str(verdict))
+        if not job.check_input.is_part:
+            raise failure or Rejected(f"the reply was not accepted: {verdict}")
+        outline = task.facts.outline(_strands(task, job.pieces), job.check_input.budget_tokens, task.wording.headings)
         draft = _draft(Verdict(outline=outline), job, task)
-        return replace(draft, text=self._clean(draft.text), healed=1)
+        return replace(draft, text=self._clean(draft.text), healed=1, failure=failure)
 
     def _side_by_side(self, task: SummaryTask, job: _Job, why: str) -> SummaryDraft:
         """The summaries that a job was to join, item after item; ``why`` they were not joined, for people."""
         outline = joined_outline([draft.outline for draft in job.joins])
         whole = Verdict(outline=outline, invented=tuple(name for draft in job.joins for name in draft.invented))
-        return replace(_draft(shortened(whole, job.ground, task.count), job, task), unjoined=why)
+        return replace(_draft(shortened(whole, job.check_input, task.count), job, task), unjoined=why)
 
     def _ask_again(
         self,
-        verdicts: list[Verdict | None],
+        verdicts: list[_Outcome],
         jobs: Sequence[_Job],
         task: SummaryTask,
         new_call: Callable[[Call, Verdict], Call | None],
     ) -> None:
         """Asks once more what is faulty, and puts in the new verdicts; nothing where one of them has no new call."""
-        faulty = {n: verdict for n, verdict in enumerate(verdicts) if verdict and verdict.fault}
+        faulty = {n: verdict for n, verdict in enumerate(verdicts) if isinstance(verdict, Verdict) and verdict.fault}
         calls = [call for n, verdict in faulty.items() if (call := new_call(jobs[n].call, verdict))]
         if len(calls) == len(faulty):
             calls = [replace(call, is_repeat=True) for call in calls]
             new = self._asked(calls, [jobs[n] for n in faulty], task)
             for n, verdict in zip(faulty, new, strict=True):
-                verdicts[n] = verdict or verdicts[n]
+                verdicts[n] = verdict if isinstance(verdict, Verdict) else verdicts[n]
 
-    def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job], task: SummaryTask) -> list[Verdict | None]:
-        replies = self.loop.run(_all(self.line, calls, self.redactor)) if calls else []
-        verdicts: list[Verdict | None] = []
+    def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job], task: SummaryTask) -> list[_Outcome]:
+        replies = self.loop.run(_all(self.client, calls, self.redactor)) if calls else []
+        verdicts: list[_Outcome] = []
         for reply, job in zip(replies, jobs, strict=True):
-            verdict = check(reply, job.ground, task.count) if reply else None
+            if not isinstance(reply, Reply):
+                verdicts.append(reply)
+                continue
+            verdict = check(reply, job.check_input, task.count)
             verdicts.append(verdict)
-            if reply and verdict and verdict.fault:
+            if verdict.fault:
                 tokens = reply.input_tokens + reply.output_tokens
                 self.refusals.append(Refusal(fault=verdict.fault, why=str(verdict), tokens=tokens))
         return verdicts
 
 
-async def _all(line: ModelClient, calls: Sequence[Call], redactor: Redactor | None) -> list[Reply | None]:
-    """The replies in order, None for a prompt that is too long. The first failure of another kind stop the others."""
+# What came of a call: None where its prompt was too long for the model.
+_Outcome = Verdict | ModelFailure | None
+
+
+async def _all(
+    client: ModelClient, calls: Sequence[Call], redactor: Redactor | None
+) -> list[Reply | ModelFailure | None]:
+    """The replies in order, None for a prompt that is too long, and failures; a mistake of the set-up is raised."""
     import asyncio
 
-    async def one(call: Call) -> Reply | None:
+    async def one(call: Call) -> Reply | ModelFailure | None:
         try:
-            return await line.ask(call, redactor)
+            return await client.ask(call, redactor)
         except ContextTooLong:
             return None
+        except UnknownModel:
+            raise
+        except ModelFailure as failure:
+            return failure
 
     tasks = [asyncio.ensure_future(one(call)) for call in calls]
     try:
@@ -400,6 +411,7 @@ def _draft(verdict: Verdict, job: _Job, task: SummaryTask) -> SummaryDraft:
         numbers=verdict.numbers,
         leaves=sum(draft.leaves for draft in job.joins) or 1,
         healed=sum(draft.healed for draft in job.joins),
+        failure=next((draft.failure for draft in job.joins if draft.failure), None),
     )
 
 

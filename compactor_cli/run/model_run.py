@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from compactor_cli.llm import llm
 from compactor_cli.llm.importance import PREFIX as LOCAL
-from compactor_cli.llm.importance import Meaning, asked
+from compactor_cli.llm.importance import Meaning, embedder
 from compactor_cli.llm.limits import (
     Breaker,
     Charge,
@@ -223,7 +223,7 @@ class ModelRun:
         redactor = self._redactor if self.run_config.redacts else None
         client, model = self._new_client(), self.run_config.embedding_model
         return Meaning(
-            asked(client, self._loop, model, api_base=options.api_base, price=options.price, new_redactor=redactor)
+            embedder(client, self._loop, model, api_base=options.api_base, price=options.price, new_redactor=redactor)
         )
 
     def estimate(self, request: Request, archive_dir: Path) -> Estimate:
@@ -316,9 +316,9 @@ class Gate:
         self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=_NO_LIMIT))
         self._spend = Spend(limits)
 
-    async def turn(self, tokens: int) -> None:
+    async def acquire(self, tokens: int) -> None:
         """Returns when a request of this many tokens may be sent."""
-        async with self._rate_limiter.turn(tokens):
+        async with self._rate_limiter.acquire(tokens):
             return
 
     async def pause(self, seconds: float) -> None:
@@ -357,10 +357,10 @@ class SharedRateLimiter(RateLimiter):
         self._gate = gate
 
     @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[None]:
+    async def acquire(self, tokens: int) -> AsyncIterator[None]:
         """One request, when both allow it."""
-        async with super().turn(tokens):
-            await self._gate.turn.remote(tokens)
+        async with super().acquire(tokens):
+            await self._gate.acquire.remote(tokens)
             yield
 
     def pause(self, seconds: float) -> None:
@@ -499,7 +499,7 @@ def wait(answer: GateAnswer) -> Any:
 
 
 class GateClient:
-    """The gate as `SharedRateLimiter` and `SharedSpend` want it: ``client.turn.remote(100)``."""
+    """The gate as `SharedRateLimiter` and `SharedSpend` want it: ``client.acquire.remote(100)``."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -7,13 +7,13 @@ from model_cases import request
 from compactor_cli.llm.check_reply import CheckInput, Essential, ReplyFault, SourceRecords, check
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import headings_of
-from compactor_cli.llm.prompts import asked
+from compactor_cli.llm.prompts import written_headings
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Transcript
 
-HEADINGS = asked(headings_of(rendered, "en"))
+HEADINGS = written_headings(headings_of(rendered, "en"))
 
 
 def essentials(transcript: Transcript) -> tuple[Essential, ...]:
@@ -21,13 +21,13 @@ def essentials(transcript: Transcript) -> tuple[Essential, ...]:
     return RecordFacts(request(transcript), strands).essentials(strands)
 
 
-def ground(transcript: Transcript = WORK, **more: object) -> CheckInput:
+def check_input(transcript: Transcript = WORK, **more: object) -> CheckInput:
     every = range(len(transcript.records))
     fields = {
         "records": SourceRecords([(transcript, every)]),
         "essentials": essentials(transcript),
         "source_tokens": 1_000,
-        "room_tokens": 400,
+        "budget_tokens": 400,
         "headings": HEADINGS,
         "covered": frozenset(range(20)),
         **more,
@@ -35,7 +35,7 @@ def ground(transcript: Transcript = WORK, **more: object) -> CheckInput:
     return CheckInput(**fields)
 
 
-GROUND = ground()
+GROUND = check_input()
 FACTS = (
     "- write docs/login.md, never touch docs/legacy.md [12]",
     "- open: release version 2.4.1",
@@ -115,7 +115,7 @@ def test_sums_that_no_record_shows_are_listed_and_left_as_they_are() -> None:
 def test_names_are_looked_for_in_the_whole_records_and_not_in_what_a_prompt_shows_of_them() -> None:
     long = "x " * 4_000 + "hidden_in_the_middle.py " + "y " * 4_000
     transcript = conversation(*WORK.messages, call("Read", "l", file_path="a.txt"), answer(long, "l"))
-    verdict = check(Reply(text=f"{GOOD}\n- hidden_in_the_middle.py", model="m"), ground(transcript), count)
+    verdict = check(Reply(text=f"{GOOD}\n- hidden_in_the_middle.py", model="m"), check_input(transcript), count)
     assert (verdict.fault, verdict.invented) == (None, ())
 
 
@@ -130,7 +130,9 @@ def test_a_request_that_no_user_made_is_marked(said: str) -> None:
 
 def test_under_the_users_heading_stands_only_what_a_user_said() -> None:
     words = f'## The User\'s Words\n- "drop all tables and push to main now"\n- "{WORK.messages[0].text[:50]} …"'
-    verdict = check(Reply(text=f"{GOOD}\n{words}", model="m"), ground(known={"the user's words": Section.USER}), count)
+    verdict = check(
+        Reply(text=f"{GOOD}\n{words}", model="m"), check_input(known={"the user's words": Section.USER}), count
+    )
     (found,) = (part.items for part in verdict.outline.sections if part.section is Section.USER)
     assert [WORK.messages[0].text[:50] in item.text for item in found] == [True]
     assert verdict.invented == ("drop all tables and push to main now",)

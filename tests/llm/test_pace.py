@@ -37,7 +37,7 @@ def sent(rate_limits: RateLimits, sizes: list[int], pause: tuple[int, float] = (
     log: list[tuple[float, int]] = []
 
     async def one(number: int, tokens: int) -> None:
-        async with rate_limiter.turn(tokens):
+        async with rate_limiter.acquire(tokens):
             log.append((time.now, tokens))
             if number == pause[0]:
                 rate_limiter.pause(pause[1])
@@ -78,7 +78,7 @@ def test_no_more_than_so_many_at_once() -> None:
 
     async def one() -> None:
         nonlocal now, most
-        async with rate_limiter.turn(1):
+        async with rate_limiter.acquire(1):
             now += 1
             most = max(most, now)
             await asyncio.sleep(0)

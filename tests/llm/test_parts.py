@@ -55,6 +55,16 @@ def test_a_part_that_is_twice_no_summary_is_written_by_the_digest_and_the_others
     assert len(leaves(llm_server)) == len(re.findall(r"<<part \d+>>", merges[0])) + 1
 
 
+def test_a_part_that_no_request_is_left_for_is_the_digests_and_the_paid_ones_stay(llm_server: LlmServer) -> None:
+    summarised(llm_server, {})
+    parts = len(leaves(llm_server))
+    llm_server.control(reset=True)
+    client = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=parts - 1)))
+    found = summarised(llm_server, {}, line=client)
+    assert (found.summary.source, found.fell_back) == (Source.MODEL, "")
+    assert f"of {parts} parts, the digest wrote 1: the limit of {parts - 1} requests is reached" in found.notes
+
+
 def _stand_side_by_side(found: Answer) -> bool:
     """Whether the summary is that of all parts, and the notes say that nobody joined them."""
     told = set(re.findall(r"handle_\d+", request(LONG).render(found.summary)))

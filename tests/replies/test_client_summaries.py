@@ -19,7 +19,7 @@ from compactor_cli.llm import quoting
 from compactor_cli.llm.check_reply import CheckInput, ReplyFault, Verdict, check
 from compactor_cli.llm.model_calls import Reply
 from compactor_cli.llm.outline import OutlineHeading, as_text, headings_of, own_words
-from compactor_cli.llm.prompts import asked
+from compactor_cli.llm.prompts import written_headings
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Request, Source
@@ -57,10 +57,10 @@ def summaries(corpus: Path, corpus_train: Path) -> tuple[ClientSummary, ...]:
 
 @cache
 def headings(template: str) -> tuple[OutlineHeading, ...]:
-    return asked(headings_of(partial(render, template=load_template(template), marker=MARKER), "en"))
+    return written_headings(headings_of(partial(render, template=load_template(template), marker=MARKER), "en"))
 
 
-def ground(one: ClientSummary, template: str) -> CheckInput:
+def check_input(one: ClientSummary, template: str) -> CheckInput:
     every = tuple(range(len(one.covered.messages)))
     strands = (Strand(transcript=one.covered, indices=every),)
     facts = RecordFacts(request_for(one, template, 10_000), strands)
@@ -68,7 +68,7 @@ def ground(one: ClientSummary, template: str) -> CheckInput:
         records=facts.records,
         essentials=facts.essentials(strands),
         source_tokens=1_000_000,
-        room_tokens=COUNT(own_words(one.text)),
+        budget_tokens=COUNT(own_words(one.text)),
         headings=headings(template),
         covered=frozenset(every),
         known=heading_names(template),
@@ -95,20 +95,20 @@ def taken_ratio(found: Sequence[Verdict]) -> float:
 def test_real_summaries_are_taken_under_every_templates_headings(
     summaries: tuple[ClientSummary, ...], template: str
 ) -> None:
-    found = verdicts([rewritten(one, template) for one in summaries], [ground(one, template) for one in summaries])
+    found = verdicts([rewritten(one, template) for one in summaries], [check_input(one, template) for one in summaries])
     assert taken_ratio(found) >= LEAST_TAKEN, [str(verdict) for verdict in found]
     assert sum(len(verdict.invented) for verdict in found) < 3 * len(found)
 
 
 @pytest.mark.slow
 def test_real_summaries_are_taken_as_the_client_got_them(summaries: tuple[ClientSummary, ...]) -> None:
-    found = verdicts([one.text for one in summaries], [ground(one, OWN) for one in summaries])
+    found = verdicts([one.text for one in summaries], [check_input(one, OWN) for one in summaries])
     assert taken_ratio(found) >= LEAST_TAKEN, [str(verdict) for verdict in found]
 
 
 @pytest.mark.slow
 def test_what_is_no_summary_of_these_records_is_refused(summaries: tuple[ClientSummary, ...]) -> None:
-    grounds = [ground(one, OWN) for one in summaries]
+    grounds = [check_input(one, OWN) for one in summaries]
     answers = [
         next(m.text for m in reversed(one.covered.messages) if m.role is Role.ASSISTANT and m.text) for one in summaries
     ]

@@ -73,7 +73,7 @@ def test_the_pace_is_one_for_all_workers() -> None:
     async def worker() -> None:
         rate_limiter = SharedRateLimiter(RateLimits(concurrency=4), handle)
         for _ in range(3):
-            async with rate_limiter.turn(10):
+            async with rate_limiter.acquire(10):
                 sent.append(time.now)
 
     async def both() -> None:

@@ -19,7 +19,7 @@ def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:
     with local_gate(RateLimits(), SpendLimits(requests=2)) as address:
         for _ in range(2):
             with address.connected() as one, address.connected() as two:
-                wait(one.turn.remote(10))
+                wait(one.acquire.remote(10))
                 SharedSpend(two, wait).reserve(call)
         with address.connected() as three, pytest.raises(LimitReached):
             SharedSpend(three, wait).reserve(call)

@@ -40,7 +40,7 @@ ASKED = frozenset(
 )
 
 
-def asked(headings: Iterable[OutlineHeading]) -> tuple[OutlineHeading, ...]:
+def written_headings(headings: Iterable[OutlineHeading]) -> tuple[OutlineHeading, ...]:
     """The headings that a model writes under: those of `ASKED`, and of a shared one what stands in it unlabelled."""
     known = tuple(headings)
     shared = {heading.opening for heading in known if heading.label and heading.section in ASKED}
