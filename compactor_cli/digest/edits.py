@@ -76,18 +76,15 @@ def written_text(call: Event, path: str) -> str | None:
             return "\n".join(line[1:] for line in section.split("\n")[1:] if line.startswith("+"))
         return None
     if call.tool is ToolKind.COMMAND:
-        return _here_document(command_of(call.arguments), path)
+        written = _CAT.finditer(command_of(call.arguments))
+        return next((found[4] for found in written if found[1].strip("'\"") == path), None)
     if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS) or not _is_whole(call):
         return None
     return argument(call.arguments, _WRITTEN) or None
 
 
-def _here_document(command: str, path: str) -> str | None:
-    """The text that ``cat > path << 'EOF'`` writes."""
-    written = re.finditer(
-        r"\bcat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", command, re.DOTALL | re.M
-    )
-    return next((found[4] for found in written if found[1].strip("'\"") == path), None)
+# ``cat > path << 'EOF'``, and what it writes.
+_CAT = re.compile(r"\bcat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", re.DOTALL | re.MULTILINE)
 
 
 def _patch_section(patch: str, path: str) -> str:

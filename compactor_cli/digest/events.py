@@ -155,17 +155,14 @@ class _EventReader:
     def _heard(self, index: int, message: Message) -> None:
         """The user's own words; else what a client sends in the user's name, as a result without a call."""
         if words := self._clean(user_text(message)):
-            self._new_turn(index)
+            last = self.found[-1] if self.found else None
+            if last is None or last.kind is not EventKind.USER or last.record != index:
+                self.turn += 1
+                # Without ids only order tells, and a call that the user spoke after gets no answer any more.
+                self.waiting.pop("", None)
             self._add(EventKind.USER, index, words)
         elif text := self._clean(_OF_THE_CLIENT.sub("", message.text)):
             self._add(EventKind.RESULT, index, text)
-
-    def _new_turn(self, index: int) -> None:
-        last = self.found[-1] if self.found else None
-        if last is None or last.kind is not EventKind.USER or last.record != index:
-            self.turn += 1
-            # Without ids only order tells, and a call that the user spoke after gets no answer any more.
-            self.waiting.pop("", None)
 
     def _called(self, index: int, call: ToolCall) -> None:
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
@@ -191,9 +188,7 @@ class _EventReader:
         name = self.found[call].name if call >= 0 else result.name
         text = self._clean(result.text)
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
-            text = re.split(r"^(?:agentId: \w+ \(for resuming|<usage>)", text, maxsplit=1, flags=re.MULTILINE)[
-                0
-            ].rstrip()
+            text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
         text = without_gutters(unfolded(text), surely=tool is ToolKind.READ)
         self.found.append(
             Event(
@@ -210,6 +205,7 @@ class _EventReader:
         )
 
 
+_ABOUT_REPORT = re.compile(r"^(?:agentId: \w+ \(for resuming|<usage>)", re.MULTILINE)
 # A command to the client and what that answered, and where it runs: of the client, and not of the work.
 _OF_THE_CLIENT = re.compile(
     r"<(local-command-\w+|command-(?:name|message|args)|environment_context)>.*?</\1>\s*", re.DOTALL

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -106,17 +106,9 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
     known = {operation.path for operation in found if not operation.written}
     # A file for a try in a folder for tries: as it is written it would seem to be one of the work.
     lasting = (one for one in found if not (one.written and is_throwaway(one.path) and one.path not in known))
-    return tuple(_as_written(operation, known) for operation in lasting)
-
-
-def _as_written(operation: FileOperation, known: Collection[str]) -> FileOperation:
-    """A path below a directory that a command entered, as the command wrote it where nothing else names it in full.
-
-    What the digest shows stands in a record, character by character.
-    """
-    if not operation.written or operation.path in known:
-        return operation
-    return replace(operation, path=operation.written)
+    # What the digest shows stands in a record, character by character: a path below a directory that a command entered
+    # is as the command wrote it, where nothing else names it in full.
+    return tuple(replace(one, path=one.written) if one.written and one.path not in known else one for one in lasting)
 
 
 def _is_path(path: str) -> bool:
@@ -317,24 +309,17 @@ def _replay(content: Content, operation: FileOperation, call: Event, answer: Eve
     if operation.action is FileAction.DELETE:
         content.text, content.parts = None, []
     elif operation.action is FileAction.READ:
-        if answer is not None and call.tool is ToolKind.READ and _is_whole(call):
+        is_whole = isinstance(call.arguments, Mapping) and not any(map(call.arguments.get, _RANGES))
+        if answer is not None and call.tool is ToolKind.READ and is_whole:
             content.text, content.records = answer.text, [answer.record]
     elif (written := written_text(call, operation.path)) is not None:
         content.text, content.parts, content.records = written, [], [operation.record]
     else:
         for old, new in changes_of(call, operation.path):
-            _change(content, old, new)
-
-
-def _is_whole(call: Event) -> bool:
-    return isinstance(call.arguments, Mapping) and not any(call.arguments.get(key) for key in _RANGES)
-
-
-def _change(content: Content, old: str, new: str) -> None:
-    if content.text is not None:
-        # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
-        content.text = content.text.replace(old, new, 1) if old and old in content.text else None
-    content.parts = [*(part for part in content.parts if part != new), new][-_MAX_PARTS:]
+            if content.text is not None:
+                # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
+                content.text = content.text.replace(old, new, 1) if old and old in content.text else None
+            content.parts = [*(part for part in content.parts if part != new), new][-_MAX_PARTS:]
 
 
 _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
@@ -499,7 +484,9 @@ def _text(content: Content) -> str:
 
 def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, words: FixedWords) -> Item | None:
     """As many lines of the newest changes, then signatures, as fit."""
-    lines = [line.rstrip() for line in _part_lines(content) if line.strip()]
+    changed = (line for part in reversed(content.parts) for line in part.split("\n"))
+    known = chain(changed, (found[0] for found in _SIGNATURE.finditer(content.text or "")))
+    lines = [line.rstrip() for line in known if line.strip()]
     left = tokens - token_cache.item(_content(path, content, "", words.parts, words)) - 2
     taken: list[str] = []
     for line in dict.fromkeys(lines):
@@ -510,12 +497,6 @@ def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, wo
         taken.append(line)
     item = _content(path, content, "\n".join(taken), words.parts, words)
     return item if len(taken) > 1 and token_cache.item(item) <= tokens else None
-
-
-def _part_lines(content: Content) -> Iterator[str]:
-    for part in reversed(content.parts):
-        yield from part.split("\n")
-    yield from (found[0] for found in _SIGNATURE.finditer(content.text or ""))
 
 
 _SIGNATURE = re.compile(

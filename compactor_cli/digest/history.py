@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
@@ -59,18 +59,12 @@ class DigestTurn:
 def turns_of(events: Sequence[Event]) -> tuple[DigestTurn, ...]:
     """The turns in order; turn 0 is what comes before the first message, if anything does."""
     found: list[DigestTurn] = []
-    start = 0
-    for number in range(1, len(events) + 1):
-        if number == len(events) or events[number].turn != events[start].turn:
-            found.append(_turn(events, start, number))
-            start = number
-    return tuple(found) if events else ()
-
-
-def _turn(events: Sequence[Event], start: int, stop: int) -> DigestTurn:
-    asked = " ".join(one_line(event.text) for event in events[start:stop] if event.kind is EventKind.USER)
-    spoken = (number for number in range(stop - 1, start - 1, -1) if events[number].kind is EventKind.ASSISTANT)
-    return DigestTurn(number=events[start].turn, asked=asked, first=start, last=stop - 1, closing=next(spoken, -1))
+    for turn, numbers in groupby(range(len(events)), key=lambda number: events[number].turn):
+        own = list(numbers)
+        asked = " ".join(one_line(events[number].text) for number in own if events[number].kind is EventKind.USER)
+        closing = next((number for number in reversed(own) if events[number].kind is EventKind.ASSISTANT), -1)
+        found.append(DigestTurn(number=turn, asked=asked, first=own[0], last=own[-1], closing=closing))
+    return tuple(found)
 
 
 def finals(turns: Sequence[DigestTurn]) -> frozenset[int]:
@@ -296,7 +290,9 @@ def whole_summaries(
     for event in reversed(events):
         if event.kind is not EventKind.SUMMARY or event.record in own or len(event.text) > left * 8:
             continue
-        parts = [item for part in _parts(event.text) if (item := _part_item(part.split("\n"), event)).text]
+        starts = sorted({0, *(found.start() for found in _HEADING.finditer(event.text))})
+        texts = (event.text[start:stop] for start, stop in pairwise([*starts, len(event.text)]))
+        parts = [item for text in texts if (item := _part_item(text.split("\n"), event)).text]
         cost = sum(map(token_cache.item, parts))
         if parts and cost <= left:
             items = parts + items
@@ -304,24 +300,11 @@ def whole_summaries(
     return tuple(items)
 
 
-def _parts(text: str) -> list[str]:
-    starts = _starts(text)
-    return [text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
-
-
-def _starts(text: str) -> list[int]:
-    """Where the parts of a summary start: at each heading, and at its beginning."""
-    return sorted({0, *(found.start() for found in _HEADING.finditer(text))})
-
-
 def _part_item(lines: Iterable[str], event: Event) -> Item:
-    listed_lines = (listed(plain_line(_untagged(line))) for line in lines)
-    return Item(text="\n".join(line for line in listed_lines if line), records=(event.record,))
+    """A part without XML tags; the name of an opening tag stays as a heading."""
+    named = (_TAG_LINE.sub(lambda tag: "" if tag[1] else f"{tag[2].replace('_', ' ')}:", line) for line in lines)
+    shown_lines = (listed(plain_line(line)) for line in named)
+    return Item(text="\n".join(line for line in shown_lines if line), records=(event.record,))
 
 
-def _untagged(line: str) -> str:
-    """A line of XML sections without its tag; the tag's name stays as a heading."""
-    found = re.fullmatch(r"\s*<(/?)([a-z_]+)(?: [^>]*)?>\s*", line)
-    if found is None:
-        return line
-    return "" if found[1] else f"{found[2].replace('_', ' ')}:"
+_TAG_LINE = re.compile(r"\A\s*<(/?)([a-z_]+)(?: [^>]*)?>\s*\Z")

@@ -103,13 +103,10 @@ def dropped(analysis: Analysis, later: str) -> tuple[Dropped, ...]:
     for thing in _droppable(analysis):
         text = squeezed(thing.text)
         if text and text not in missing and text not in there:
-            missing[text] = replace(thing, text=text, score=_score(analysis, thing))
+            best = max(map(analysis.scores.of, {thing.text, *atom_texts(thing.text)}))
+            score = 1.0 - (1.0 - thing.score) * (1.0 - min(best, 1.0))
+            missing[text] = replace(thing, text=text, score=round(score, 4))
     return tuple(sorted(missing.values(), key=lambda item: (-item.score, -item.record)))
-
-
-def _score(analysis: Analysis, thing: Dropped) -> float:
-    best = max(map(analysis.scores.of, {thing.text, *atom_texts(thing.text)}), default=0.0)
-    return round(1.0 - (1.0 - thing.score) * (1.0 - min(best, 1.0)), 4)
 
 
 def _droppable(analysis: Analysis) -> Iterator[Dropped]:

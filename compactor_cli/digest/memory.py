@@ -229,9 +229,10 @@ def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mappi
 
 def parse(data: bytes) -> DigestState | None:
     """The state of `serialise`; None for bytes that are none (damaged, or of another version)."""
+    reader = zstd().ZstdDecompressor()
     try:
-        raw = _decompress(data)
-        if not raw.startswith(_MAGIC):
+        raw: bytes = reader.decompress(data, _MAX_BYTES)
+        if not (reader.eof and raw.startswith(_MAGIC)):
             return None
         start = len(_MAGIC) + 8
         stop = start + int.from_bytes(raw[len(_MAGIC) : start], "little")
@@ -241,7 +242,7 @@ def parse(data: bytes) -> DigestState | None:
             statements=tuple(_unpacked(fields) for fields in head["statements"]),
             extra=dict(head["extra"]),
         )
-    except (ValueError, KeyError, TypeError, OverflowError, MemoryError, struct.error):
+    except (zstd().ZstdError, ValueError, KeyError, TypeError, OverflowError, MemoryError, struct.error):
         return None
 
 
@@ -250,16 +251,8 @@ _packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight")
 
 def _unpacked(values: Sequence[Any]) -> Statement:
     text, form, lead, label, at_tokens, weight = values
-    return Statement(
-        text=str(text),
-        event=-1,
-        place=0,
-        form=StatementForm(form),
-        lead=str(lead),
-        label=str(label),
-        at_tokens=int(at_tokens),
-        weight=float(weight),
-    )
+    named = str(text), -1, 0, StatementForm(form), str(lead), str(label)
+    return Statement(*named, at_tokens=int(at_tokens), weight=float(weight))
 
 
 def _packed_words(spoken_words: Spoken) -> dict[str, Any]:
@@ -291,15 +284,3 @@ def _table(head: Mapping[str, Any], body: bytes) -> Table:
         length_tokens=length_tokens,
         events=events,
     )
-
-
-def _decompress(data: bytes) -> bytes:
-    module = zstd()
-    try:
-        reader = module.ZstdDecompressor()
-        raw: bytes = reader.decompress(data, _MAX_BYTES)
-    except module.ZstdError as error:
-        raise ValueError(str(error)) from error
-    if not reader.eof:
-        raise ValueError("the state is cut off or too large")
-    return raw

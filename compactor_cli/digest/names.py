@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
-from compactor_cli.digest.commands import editor_step, shell_operations, shown, viewed_file
+from compactor_cli.digest.commands import shell_operations, shown, viewed_file
 from compactor_cli.digest.events import (
     PATH_KEYS,
     Event,
@@ -48,29 +48,13 @@ class Labels(dict[int, Label]):
         self._events = events
 
     def __missing__(self, number: int) -> Label:
-        label = self[number] = self._read(number)
-        return label
-
-    def _read(self, number: int) -> Label:
         event = self._events[number]
         is_answer = event.kind is EventKind.RESULT and 0 <= event.call < len(self._events)
         call = self._events[event.call] if is_answer else event
-        if call.kind is not EventKind.CALL:
-            return Label(event.name)
-        path = _path(call) or self._viewed(number, call)
-        return Label(path, is_file=True) if path else Label(_tool_label(call))
-
-    def _viewed(self, number: int, call: Event) -> str:
-        """The file that a command of an editor, or its result, is about, or the only one that a command shows."""
-        event, *following = self._events[number : number + 2]
-        if event.tool is not ToolKind.COMMAND:
-            return viewed_file(event.text) if event.tool in _FILE_TOOLS else ""
-        if event.kind is EventKind.CALL and editor_step(event) and following and following[0].call == number:
-            return viewed_file(following[0].text)
-        steps = {(action, path) for action, path, *_ in shell_operations(command_of(call.arguments))}
-        shown_path = next(iter(steps), (None, ""))
-        is_one = len(steps) == 1 and shown_path[0] is FileAction.READ
-        return viewed_file(event.text) or (shown_path[1] if is_one else "")
+        path = _path(call, event) if call.kind is EventKind.CALL else ""
+        text = event.name if call.kind is not EventKind.CALL else path or _tool_label(call)
+        label = self[number] = Label(text, is_file=bool(path))
+        return label
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
@@ -84,11 +68,16 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _path(call: Event) -> str:
-    if call.tool not in _FILE_TOOLS or argument(call.arguments, _LOOKUP_KEYS[:1]):
+def _path(call: Event, event: Event) -> str:
+    """The file that a call is about, the one that an editor shows in its answer, or the only one a command shows."""
+    if call.tool in _FILE_TOOLS:
+        path = "" if argument(call.arguments, _LOOKUP_KEYS[:1]) else argument(call.arguments, PATH_KEYS)
+        return path if path and "\n" not in path else viewed_file(event.text)
+    if call.tool is not ToolKind.COMMAND:
         return ""
-    path = argument(call.arguments, PATH_KEYS)
-    return "" if "\n" in path else path
+    steps = {(action, path) for action, path, *_ in shell_operations(command_of(call.arguments))}
+    action, path = next(iter(steps), (None, ""))
+    return viewed_file(event.text) or (path if len(steps) == 1 and action is FileAction.READ else "")
 
 
 def _tool_label(call: Event) -> str:

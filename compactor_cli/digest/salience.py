@@ -58,10 +58,6 @@ COLUMNS = ("kinds", *COUNTS, "first", "last", "fewest")
 Columns = dict[str, list[int]]
 
 
-def _columns() -> Columns:
-    return {name: [] for name in COLUMNS}
-
-
 @dataclass(slots=True, kw_only=True)
 class Spoken:
     """The words of user and assistant: how often (``times``), in how many events (``events``), and in how many of
@@ -99,7 +95,7 @@ class Table:
     """
 
     atoms: dict[str, int] = field(default_factory=dict)
-    columns: Columns = field(default_factory=_columns)
+    columns: Columns = field(default_factory=lambda: {name: [] for name in COLUMNS})
     spoken: Spoken = field(default_factory=Spoken)
     length_tokens: int = 0
     events: int = 0

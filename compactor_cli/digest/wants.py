@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
@@ -99,7 +98,7 @@ class UserMessage:
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
-    """What the user said, in order, refusals of calls included; of equal messages and of one sent again the newest."""
+    """What the user said, in order, refusals of calls included; of equal messages the newest."""
     found: dict[str, UserMessage] = {}
     before: Event | None = None
     is_at_work = False
@@ -130,14 +129,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
             is_at_work = event.kind in (EventKind.CALL, EventKind.RESULT)
-    ordered = sorted(found.values(), key=lambda message: message.record)
-    return tuple(one for one, after in zip_longest(ordered, ordered[1:]) if not (after and _is_sent_again(one, after)))
-
-
-def _is_sent_again(message: UserMessage, after: UserMessage) -> bool:
-    """Whether the next message begins with all of this one, a slip at its end aside."""
-    words = re.sub(r"(?<=[?.!])\w$", "", message.text)
-    return len(words) >= _MIN_SHORT_CHARS and not message.stopped and after.text.startswith(words)
+    return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
 _REMARK = re.compile(

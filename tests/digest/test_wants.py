@@ -251,14 +251,6 @@ def test_a_call_that_the_user_refused_in_a_dialogue_over_a_service_is_stated_as_
     assert 'Stopped by the user: `book_trip` → "not before Monday"' in rendered(one.summary)
 
 
-def test_a_message_that_was_sent_again_with_more_words_is_quoted_once() -> None:
-    first, again = (
-        "Are there changes that can go?a",
-        "Are there changes that can go?\nYes, and mend the gaps of the clock.",
-    )
-    assert [message.text for message in user_messages(events_of(user(first), user(again)))] == [again]
-
-
 def test_a_refusal_whose_call_is_in_no_record_shows_the_users_words_and_fails_nothing() -> None:
     told, wordless = answer(REFUSED + "ask Jana about the tariff first", "gone", is_error=True), answer(REFUSED, "g2")
     asked = user("What does the tariff cost?"), says("Which tariff do you mean?"), user("The one of the new depot.")
